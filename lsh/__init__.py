@@ -1,0 +1,28 @@
+"""Near-duplicate documents: MinHash fingerprints over raw bytes, and locality sensitive hashing.
+
+The core is compiled; this package needs numpy alone. Start with `deduplicate` for a whole corpus, `MinHasher` for
+fingerprints, `Cache` for documents that come one at a time.
+"""
+
+from lsh import cache, minhash
+from lsh.bands import Bands
+from lsh.cache import Cache
+from lsh.dedup import deduplicate, find_pairs
+from lsh.minhash import MinHasher
+from lsh.shingling import Shingles, jaccard, jaccard_matrix
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bands",
+    "Cache",
+    "MinHasher",
+    "Shingles",
+    "__version__",
+    "cache",
+    "deduplicate",
+    "find_pairs",
+    "jaccard",
+    "jaccard_matrix",
+    "minhash",
+]

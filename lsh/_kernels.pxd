@@ -1,0 +1,64 @@
+# The kernels as Cython sees them: the only `cdef extern` of the package. The contracts are in kernels/kernels.h.
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "_murmur3.h" nogil:
+    uint32_t lsh_murmur3_x86_32(const uint8_t *data, size_t length, uint32_t seed)
+    void lsh_murmur3_x86_128(const uint8_t *data, size_t length, uint32_t seed, uint32_t *out)
+    void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
+
+
+cdef extern from "kernels/kernels.h" nogil:
+    cdef enum lsh_unit:
+        LSH_BYTE
+        LSH_CHAR
+        LSH_WORD
+
+    ctypedef struct lsh_span:
+        size_t start
+        size_t length
+
+    ctypedef struct lsh_shingler:
+        pass
+
+    void lsh_shingler_begin(lsh_shingler *walk, const uint8_t *text, size_t length, lsh_unit unit, size_t n)
+    size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
+    size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
+
+    struct lsh_kernels:
+        const char *level
+        void (*min_murmur3_32)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
+                               uint32_t *state, size_t k, int32_t *minima) noexcept nogil
+        void (*min_murmur3_64)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
+                               uint64_t *state, size_t k, uint64_t *minima) noexcept nogil
+        size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
+        size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
+
+    const lsh_kernels *lsh_kernels_chosen()
+
+    ctypedef struct lsh_set_slot:
+        size_t length
+
+    size_t lsh_set_add(lsh_set_slot *slots, size_t mask, const uint8_t *text, const lsh_span *spans, size_t count)
+    void lsh_set_move(const lsh_set_slot *source, size_t from_mask, lsh_set_slot *to, size_t to_mask)
+    size_t lsh_set_hits(lsh_set_slot *slots, size_t mask, const uint8_t *text, uint64_t mark, const uint8_t *other,
+                        const lsh_span *spans, size_t count)
+
+    void lsh_band_keys_32(const uint32_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
+                          uint64_t *keys, size_t stride)
+    void lsh_band_keys_64(const uint64_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
+                          uint64_t *keys, size_t stride)
+
+    ctypedef struct lsh_link_slot:
+        uint64_t key
+        int32_t document
+
+    void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered,
+                        lsh_link_slot *slots, size_t mask, int32_t *links)
+
+    enum:
+        LSH_NOTHING
+
+    size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)
+    void lsh_bins_free(uint64_t *keys, uint32_t *heads, size_t mask, size_t slot)

@@ -1,0 +1,26 @@
+# Types of lsh/_minhash.pyx; compared with the build by mypy's stubtest.
+
+from typing import Any, final
+
+import numpy as np
+
+from lsh._batch import Batch
+
+_Bytes = bytes | bytearray | memoryview
+_Array = np.ndarray[Any, Any]
+
+UNIT_CODES: dict[str, int]
+
+def murmur3_x86_32(data: _Bytes, seed: int) -> int: ...
+def murmur3_x86_128(data: _Bytes, seed: int) -> tuple[int, int, int, int]: ...
+def murmur3_x64_128(data: _Bytes, seed: int) -> tuple[int, int]: ...
+def shingles(batch: Batch, unit: int, n: int) -> list[list[bytes]]: ...
+def murmur3_fingerprints(
+    batch: Batch, unit: int, n: int, seeds: np.ndarray[Any, np.dtype[np.uint32]], out: _Array
+) -> None: ...
+def count_equal(a: _Array, b: _Array) -> np.ndarray[Any, np.dtype[np.int64]]: ...
+
+@final
+class ShingleSets:
+    def __new__(cls, batch: Batch, unit: int, n: int) -> ShingleSets: ...
+    def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

@@ -1,0 +1,256 @@
+"""Bands: how a fingerprint is cut for locality sensitive hashing, and what is found with them.
+
+Two documents are a candidate pair when they agree in every component of some band. With b bands of r components a pair
+of similarity s is found with probability ``1 - (1 - s^r)^b`` (Leskovec, Rajaraman and Ullman, Mining of Massive
+Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from lsh import checks
+from lsh._grouping import band_keys
+
+_GROUP = re.compile(r"\s*([0-9]+)\s*[xX]\s*([0-9]+)\s*")
+
+
+class BandError(ValueError, AssertionError):
+    """A number of bands that does not suit the fingerprint.
+
+    It is an AssertionError as well, because mattilyra/LSH raises that.
+    """
+
+
+class Bands:
+    """A cut of the first components of a fingerprint into bands. Immutable.
+
+    Parameters
+    ----------
+    num_bands : int, optional
+        Bands of equal width; together with `width`.
+    width : int, optional
+        Components a band.
+    widths : sequence of int, optional
+        The width of each band, instead of the other two.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a width or the number of bands is not a whole number of 1 or more, or they are given twice or not at all.
+
+    Notes
+    -----
+    Bands are contiguous from component 0 on; what they leave over is unused.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> bands = lsh.Bands(20, 5)
+    >>> round(bands.probability(0.8), 4)
+    0.9996
+    >>> lsh.Bands(widths=(7, 7, 8)).band_width
+    (7, 7, 8)
+    >>> print(bands)
+    20 bands of 5 components, 100 in all
+    similarity  0.3    0.4    0.5    0.6    0.7    0.8    0.9    1.0
+    found       0.047  0.186  0.470  0.802  0.975  1.000  1.000  1.000
+    half of the pairs are found at 0.509, 95 % at 0.674; (1/b)^(1/r) is 0.549
+    """
+
+    __slots__ = ("_widths",)
+    _widths: tuple[int, ...]
+
+    def __init__(
+        self, num_bands: int | None = None, width: int | None = None, *, widths: Iterable[int] | None = None
+    ) -> None:
+        if widths is not None:
+            if num_bands is not None or width is not None:
+                raise ValueError("give either num_bands and width, or widths")
+            if isinstance(widths, checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
+                raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
+            values = tuple(checks.whole_number(f"widths[{i}]", value, 1) for i, value in enumerate(widths))
+            if not values:
+                raise ValueError("widths must name one band or more, got none")
+        elif num_bands is None or width is None:
+            raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
+        else:
+            values = (checks.whole_number("width", width, 1),) * checks.whole_number("num_bands", num_bands, 1)
+        object.__setattr__(self, "_widths", values)
+
+    @classmethod
+    def from_string(cls, text: str) -> Bands:
+        """Read bands as the command line writes them.
+
+        Parameters
+        ----------
+        text : str
+            ``"20x6"`` for 20 bands of 6, ``"2x7+14x8"`` for mixed widths.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.Bands.from_string("2x7+14x8").num_bands
+        16
+        """
+        widths: list[int] = []
+        for group in text.split("+"):
+            match = _GROUP.fullmatch(group)
+            if match is None or int(match[1]) < 1 or int(match[2]) < 1 or int(match[1]) > 1_000_000:
+                raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
+            widths += [int(match[2])] * int(match[1])
+        return cls(widths=widths)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The width of each band."""
+        return self._widths
+
+    @property
+    def num_bands(self) -> int:
+        """The number of bands."""
+        return len(self._widths)
+
+    @property
+    def band_width(self) -> int | tuple[int, ...]:
+        """The width of a band; `widths` where they differ."""
+        return self._widths[0] if len(set(self._widths)) == 1 else self._widths
+
+    @property
+    def num_components(self) -> int:
+        """How many components of a fingerprint the bands take."""
+        return sum(self._widths)
+
+    @property
+    def bounds(self) -> np.ndarray[Any, np.dtype[np.uintp]]:
+        """Where the bands begin and end: uintp, shape ``(num_bands + 1,)``."""
+        return np.concatenate([[0], np.cumsum(self._widths)]).astype(np.uintp)
+
+    def probability(self, similarity: Any) -> Any:
+        """Return the probability that a pair of this similarity shares a band.
+
+        Parameters
+        ----------
+        similarity : float or array_like
+            Jaccard similarities, 0 to 1.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            ``1 - prod(1 - s^r)`` over the widths r.
+        """
+        s = np.asarray(similarity, np.float64)
+        if not ((s >= 0) & (s <= 1)).all():
+            raise ValueError(f"similarity must be 0 to 1, got {similarity}")
+        missed = np.ones_like(s)
+        widths, numbers = np.unique(np.array(self._widths), return_counts=True)
+        for width, number in zip(widths, numbers):
+            missed *= (1.0 - s**width) ** number
+        return 1.0 - missed if s.ndim else float(1.0 - missed)
+
+    def similarity_at(self, probability: float) -> float:
+        """Return the similarity at which a pair is found with this probability, by bisection."""
+        wanted, low, high = checks.fraction("probability", probability, zero=True), 0.0, 1.0
+        for _ in range(60):  # one bit of the result each
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
+        return high
+
+    def keys(self, fingerprints: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Return the band keys of fingerprints.
+
+        Parameters
+        ----------
+        fingerprints : numpy.ndarray
+            Shape ``(n, k)``, uint32 or uint64, k at least `num_components`.
+
+        Returns
+        -------
+        numpy.ndarray
+            uint64, shape ``(num_bands, n)``: a 64-bit mix of the (component, value) pairs of the band, seeded by the
+            band.
+        """
+        keys = np.empty((self.num_bands, len(fingerprints)), np.uint64)
+        band_keys(np.ascontiguousarray(fingerprints), self.bounds, keys)
+        return keys
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as a dict of plain values, for `from_dict`."""
+        return {"widths": list(self._widths)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Bands:
+        """Make the bands that `to_dict` described."""
+        return cls(widths=checks.keys("bands", values, {"widths"})["widths"])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Bands are immutable; make new ones instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Bands are immutable; {name} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return self._widths == other._widths if isinstance(other, Bands) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._widths)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bands.from_dict, (self.to_dict(),)
+
+    def __repr__(self) -> str:
+        if isinstance(self.band_width, int):
+            return f"Bands({self.num_bands}, {self.band_width})"
+        return f"Bands(widths={self._widths})"
+
+    def __str__(self) -> str:
+        similarities = [s / 10 for s in range(3, 11)]
+        widths = self.band_width
+        if isinstance(widths, int):
+            shape = f"{widths} components"
+            threshold = f"; (1/b)^(1/r) is {(1 / self.num_bands) ** (1 / widths):.3f}"
+        else:
+            shape, threshold = f"{', '.join(map(str, widths))} components", ""
+        return "\n".join(
+            [
+                f"{self.num_bands} bands of {shape}, {self.num_components} in all",
+                "similarity  " + "  ".join(f"{s:<5.1f}" for s in similarities).rstrip(),
+                "found       " + "  ".join(f"{self.probability(s):.3f}" for s in similarities),
+                f"half of the pairs are found at {self.similarity_at(0.5):.3f}, "
+                f"95 % at {self.similarity_at(0.95):.3f}{threshold}",
+            ]
+        )
+
+
+def checked_bands(bands: Any, num_seeds: int) -> Bands:
+    """Return `bands` if they fit a fingerprint of `num_seeds` components."""
+    if not isinstance(bands, Bands):
+        raise TypeError(f"bands must be a Bands, got {type(bands).__name__}; use lsh.Bands(num_bands, width)")
+    if bands.num_components > num_seeds:
+        raise BandError(
+            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; "
+            "use fewer or narrower bands, or more seeds"
+        )
+    return bands
+
+
+def equal_bands(num_bands: Any, num_seeds: int) -> Bands:
+    """Return the bands that divide a fingerprint evenly into `num_bands`."""
+    number = checks.whole_number("num_bands", num_bands, 1)
+    if num_seeds % number:
+        divisors = [d for d in range(1, num_seeds + 1) if num_seeds % d == 0]
+        near = sorted(divisors, key=lambda d: abs(d - number))[:2]
+        raise BandError(
+            f"num_bands must divide the number of seeds ({num_seeds}), got {number}; "
+            f"use {' or '.join(map(str, sorted(near)))}"
+        )
+    return Bands(number, num_seeds // number)

@@ -1,0 +1,79 @@
+"""Values that people hand in, checked once and in one voice: what was expected, what came, what to do.
+
+Every public function of this floor checks its parameters here, so that the floors below can rely on them. Nothing
+here knows what a parameter means.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+TEXT_TYPES = (str, bytes, bytearray, memoryview)
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return `value` as an int from `least` to `most`."""
+    if not isinstance(value, bool):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            pass
+        else:
+            if number < least:
+                raise ValueError(f"{name} must be {least} or more, got {number}")
+            if most is not None and number > most:
+                raise ValueError(f"{name} must be at most {most}, got {number}")
+            return number
+    raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+
+
+def fraction(name: str, value: Any, *, zero: bool) -> float:
+    """Return `value` as a float in [0, 1], or in (0, 1] where `zero` is false."""
+    span = "0 to 1" if zero else "more than 0 and at most 1"
+    try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
+    if math.isnan(number) or not (0.0 <= number <= 1.0) or (number == 0.0 and not zero):
+        raise ValueError(f"{name} must be {span}, got {value}")
+    return number
+
+
+def choice(name: str, value: Any, options: tuple[Any, ...]) -> Any:
+    """Return `value` if it is one of the options."""
+    if not any(value is option or (isinstance(value, str) and value == option) for option in options):
+        listed = ", ".join(map(repr, options))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def keys(name: str, value: Any, expected: set[str]) -> dict[str, Any]:
+    """Return `value` if it is a dict with exactly these keys."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} must be a dict, as to_dict gives it, got {type(value).__name__}")
+    for problem, found in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
+        if found:
+            raise ValueError(f"{name} must have what to_dict gives; it {problem} {', '.join(sorted(map(str, found)))}")
+    return value
+
+
+def text(name: str, value: Any) -> Any:
+    """Return `value` if it is a text."""
+    if not isinstance(value, TEXT_TYPES):
+        raise TypeError(f"{name} must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
+    return value
+
+
+def collection(name: str, value: Any) -> Any:
+    """Return `value` if it is an iterable of texts in a definite order."""
+    if isinstance(value, TEXT_TYPES):
+        raise TypeError(f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list")
+    if isinstance(value, (dict, set, frozenset)):
+        raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
+    if not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}")
+    return value

@@ -1,0 +1,267 @@
+"""What the shingles of a text are, and the exact Jaccard similarity of two shingle sets.
+
+`Shingles` is a value: it says how long a shingle is, in which unit, and what is done to the text before. The shingles
+themselves are found on the floor below; this module decides their meaning. Broder, "On the resemblance and
+containment of documents" (1997), is the source of the method.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lsh import checks
+from lsh._batch import Batch
+from lsh._minhash import UNIT_CODES, ShingleSets
+from lsh._minhash import shingles as _shingles
+
+UNITS = ("byte", "char", "word")
+MOST_UNITS = 2**31 - 1  # of a shingle
+NORMAL_FORMS = ("NFC", "NFKC")
+
+_WHITE_SPACE = re.compile(r"\s+")
+# A run of ASCII, another UTF-8 sequence (encoded surrogates included), or, as the only group, an undecodable byte.
+_UTF8 = re.compile(
+    rb"[\x00-\x7f]+|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}|([\x80-\xff])"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Shingles:
+    r"""How a text becomes a set of shingles. Immutable.
+
+    Parameters
+    ----------
+    n : int
+        Units a shingle, 1 or more.
+    unit : {"char", "byte", "word"}
+        ``"char"``: Unicode code points. ``"byte"``: bytes of the UTF-8 text. ``"word"``: words, joined by one space; a
+        word is a maximal run of what ``\w`` matches.
+    lowercase : bool
+        Apply ``str.lower`` first.
+    collapse_whitespace : bool
+        Replace each run of what ``\s`` matches by one space; a run at an end becomes a space, too.
+    strip_punctuation : bool
+        Drop the characters of the Unicode categories P*.
+    normalize : {None, "NFC", "NFKC"}
+        Bring the text into a Unicode normal form.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is of a wrong type or out of its range.
+
+    Notes
+    -----
+    The order is `normalize`, `lowercase`, `strip_punctuation`, `collapse_whitespace`. A text shorter than n units is
+    one shingle, itself; a text without units has none. ``bytes`` are taken as UTF-8 with surrogates let through; an
+    undecodable byte counts as one character, belongs to no word and stays as it is. Texts beyond ASCII
+    depend on the Unicode version of Python where they are normalised or split into words.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> sorted(lsh.Shingles(4).of("The cat"))
+    [' cat', 'The ', 'e ca', 'he c']
+    >>> sorted(lsh.Shingles(2, unit="word", lowercase=True).of("The cat -- the CAT sat"))
+    ['cat sat', 'cat the', 'the cat']
+    """
+
+    n: int = 8
+    unit: str = "char"
+    lowercase: bool = False
+    collapse_whitespace: bool = False
+    strip_punctuation: bool = False
+    normalize: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", checks.whole_number("n", self.n, 1, MOST_UNITS))
+        checks.choice("unit", self.unit, UNITS)
+        for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS))
+
+    def __repr__(self) -> str:
+        given = [repr(self.n), f"unit={self.unit!r}"]
+        given += [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[2:] if getattr(self, f.name) != f.default]
+        return f"Shingles({', '.join(given)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as a dict of plain values, for `from_dict`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Shingles:
+        """Make the shingles that `to_dict` described."""
+        return cls(**checks.keys("shingles", values, {field.name for field in fields(cls)}))
+
+    @property
+    def normalises(self) -> bool:
+        """Whether a text is changed before it is shingled."""
+        return bool(self.lowercase or self.collapse_whitespace or self.strip_punctuation or self.normalize)
+
+    @property
+    def depends_on_unicode(self) -> bool:
+        """Whether the result for texts beyond ASCII depends on the Unicode version of Python."""
+        return self.normalises or self.unit == "word"
+
+    def of(self, text: str | bytes | bytearray | memoryview) -> set[str | bytes]:
+        """Return the set of shingles of a text, for reading.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The document.
+
+        Returns
+        -------
+        set of str
+            ``bytes`` instead for the unit ``"byte"``, and for a shingle that is not UTF-8.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> sorted(lsh.Shingles(10, lowercase=True, collapse_whitespace=True).of("I love  PIZZA"))
+        [' love pizz', 'i love piz', 'love pizza']
+        """
+        found = _shingles(self.batch([checks.text("text", text)]), UNIT_CODES[self.unit], self.n)[0]
+        return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
+
+    def apply(self, text: str | bytes) -> str | bytes:
+        """Return the text as it is shingled: normalised, lower-cased, stripped and collapsed, as asked for."""
+        if isinstance(text, str):
+            return self._apply_to_str(text)
+        try:
+            return self._apply_to_segment(text)
+        except UnicodeDecodeError:
+            pass
+        pieces, start = [], 0
+        for match in _UTF8.finditer(text):
+            if match.group(1):  # an undecodable byte: stays, and parts what is around it
+                pieces += [self._apply_to_segment(text[start : match.start()]), match.group(1)]
+                start = match.end()
+        return b"".join([*pieces, self._apply_to_segment(text[start:])])
+
+    def _apply_to_segment(self, segment: bytes) -> bytes:
+        return self._apply_to_str(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+
+    def _apply_to_str(self, text: str) -> str:
+        if self.normalize:
+            text = unicodedata.normalize(self.normalize, text)  # type: ignore[arg-type]
+        if self.lowercase:
+            text = text.lower()
+        if self.strip_punctuation:
+            text = text.translate(_without_punctuation())
+        if self.collapse_whitespace:
+            text = _WHITE_SPACE.sub(" ", text)
+        return text
+
+    def batch(self, texts: list[Any], first: int = 0, missing: bool = False, name: str = "texts") -> Batch:
+        """Hold texts, normalised, for the floor below; `first` (position) and `name` are for messages."""
+        return Batch(texts, first, missing, self.apply if self.normalises else None, name)
+
+    def sets(self, batch: Batch) -> ShingleSets:
+        """Return the exact shingle sets of a batch made by `batch`."""
+        return ShingleSets(batch, UNIT_CODES[self.unit], self.n)
+
+
+def _readable(shingle: bytes) -> str | bytes:
+    try:
+        return shingle.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return shingle
+
+
+@lru_cache(maxsize=1)
+def _without_punctuation() -> dict[int, None]:
+    """Return the translation that drops the categories P*."""
+    return {c: None for c in range(0x110000) if unicodedata.category(chr(c)).startswith("P")}
+
+
+def checked_shingles(shingles: Any) -> Shingles:
+    """Return `shingles`, or the default where it is ``None``."""
+    if shingles is None:
+        return Shingles()
+    if not isinstance(shingles, Shingles):
+        raise TypeError(f"shingles must be a Shingles, got {type(shingles).__name__}; use lsh.Shingles(n, unit=...)")
+    return shingles
+
+
+def jaccard(
+    a: str | bytes | bytearray | memoryview,
+    b: str | bytes | bytearray | memoryview,
+    *,
+    shingles: Shingles | None = None,
+) -> float:
+    """Return the exact Jaccard similarity of the shingle sets of two texts.
+
+    Parameters
+    ----------
+    a, b : str, bytes, bytearray or memoryview
+        The documents.
+    shingles : Shingles, optional
+        Default: ``Shingles(8)``.
+
+    Returns
+    -------
+    float
+        ``|A & B| / |A | B|``, one division of two counts; 0.0 where either text has no shingles.
+
+    Notes
+    -----
+    Where a hash says that two shingles are equal, their bytes are compared.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> a = "what's the flight time from Berlin to Helsinki?"
+    >>> lsh.jaccard(a, "what's the flight time from Berlin to Oulu?", shingles=lsh.Shingles(4))
+    0.7142857142857143
+    """
+    shingles = checked_shingles(shingles)
+    batch = shingles.batch([checks.text("a", a), checks.text("b", b)])
+    return float(shingles.sets(batch).matrix(1, 1)[0, 0])
+
+
+def jaccard_matrix(
+    texts: Iterable[Any], others: Iterable[Any] | None = None, *, shingles: Shingles | None = None
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the exact Jaccard similarity of every text with every other.
+
+    Parameters
+    ----------
+    texts : iterable of str or bytes
+        ``n`` documents.
+    others : iterable of str or bytes, optional
+        ``m`` documents; default: `texts` again.
+    shingles : Shingles, optional
+        Default: ``Shingles(8)``.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(n, m)``, float64.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> lsh.jaccard_matrix(["a cat", "a cat"], ["a cat", "two dogs"], shingles=lsh.Shingles(2))
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    shingles = checked_shingles(shingles)
+    rows = list(checks.collection("texts", texts))
+    if others is None:
+        return shingles.sets(shingles.batch(rows)).matrix(len(rows), 0)
+    columns = list(checks.collection("others", others))
+    shingles.batch(columns, name="others")  # an error here tells the position in `others`
+    return shingles.sets(shingles.batch(rows + columns)).matrix(len(rows), len(rows))

@@ -1,0 +1,429 @@
+"""Slow, obvious twins of what the library computes, in plain Python.
+
+Each function states a definition in the fewest words: MurmurHash3 as Austin Appleby published it, shingles
+and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927).
+Nothing here is fast and nothing here imports the library: the tests compare the two, so that a fault has
+to be made twice to go unseen. numpy serves `seed_values` only, which is defined by numpy's generator.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy
+
+M32 = 2**32 - 1
+M64 = 2**64 - 1
+
+
+# MurmurHash3. Integers are read little-endian; every product and sum wraps at 32 or 64 bits.
+
+
+def rotl32(x: int, r: int) -> int:
+    return (x << r | x >> (32 - r)) & M32
+
+
+def rotl64(x: int, r: int) -> int:
+    return (x << r | x >> (64 - r)) & M64
+
+
+def fmix32(h: int) -> int:
+    h = (h ^ h >> 16) * 0x85EBCA6B & M32
+    h = (h ^ h >> 13) * 0xC2B2AE35 & M32
+    return h ^ h >> 16
+
+
+def fmix64(h: int) -> int:
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & M64
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & M64
+    return h ^ h >> 33
+
+
+def words(data: bytes, size: int) -> list[int]:
+    """The integers of `size` bytes in `data`; its length is a multiple of `size`."""
+    return [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
+
+
+def split(data: bytes, block: int) -> tuple[bytes, bytes]:
+    """The whole blocks of `data`, and what is left of it padded with zeros to one block."""
+    whole = len(data) // block * block
+    return data[:whole], data[whole:].ljust(block, b"\0")
+
+
+def murmur3_x86_32(data: bytes, seed: int) -> int:
+    """MurmurHash3_x86_32."""
+
+    def scramble(k: int) -> int:
+        return rotl32(k * 0xCC9E2D51 & M32, 15) * 0x1B873593 & M32
+
+    body, tail = split(data, 4)
+    h = seed
+    for k in words(body, 4):
+        h = (rotl32(h ^ scramble(k), 13) * 5 + 0xE6546B64) & M32
+    h ^= scramble(words(tail, 4)[0])
+    return fmix32(h ^ len(data))
+
+
+def murmur3_x86_128(data: bytes, seed: int) -> tuple[int, int, int, int]:
+    """MurmurHash3_x86_128 as four 32-bit integers."""
+    c = [0x239B961B, 0xAB0E9789, 0x38B34AE5, 0xA1E38B93]
+    spin = [15, 16, 17, 18]
+    turn = [19, 17, 15, 13]
+    add = [0x561CCD1B, 0x0BCAA747, 0x96CD1C35, 0x32AC3B17]
+
+    def scramble(i: int, k: int) -> int:
+        return rotl32(k * c[i] & M32, spin[i]) * c[(i + 1) % 4] & M32
+
+    body, tail = split(data, 16)
+    h = [seed] * 4
+    for place, k in enumerate(words(body, 4)):
+        i = place % 4
+        h[i] = rotl32(h[i] ^ scramble(i, k), turn[i])
+        h[i] = ((h[i] + h[(i + 1) % 4]) * 5 + add[i]) & M32
+    h = [h[i] ^ scramble(i, k) ^ len(data) for i, k in enumerate(words(tail, 4))]
+
+    def stir() -> None:
+        h[0] = sum(h) & M32
+        h[1:] = [(x + h[0]) & M32 for x in h[1:]]
+
+    stir()
+    h[:] = map(fmix32, h)
+    stir()
+    return h[0], h[1], h[2], h[3]
+
+
+def murmur3_x64_128(data: bytes, seed: int) -> tuple[int, int]:
+    """MurmurHash3_x64_128 as two 64-bit integers."""
+    c1, c2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+
+    def scramble1(k: int) -> int:
+        return rotl64(k * c1 & M64, 31) * c2 & M64
+
+    def scramble2(k: int) -> int:
+        return rotl64(k * c2 & M64, 33) * c1 & M64
+
+    body, tail = split(data, 16)
+    h1 = h2 = seed
+    blocks = words(body, 8)
+    for k1, k2 in zip(blocks[::2], blocks[1::2]):
+        h1 = ((rotl64(h1 ^ scramble1(k1), 27) + h2) * 5 + 0x52DCE729) & M64
+        h2 = ((rotl64(h2 ^ scramble2(k2), 31) + h1) * 5 + 0x38495AB5) & M64
+    k1, k2 = words(tail, 8)
+    h1 ^= scramble1(k1) ^ len(data)
+    h2 ^= scramble2(k2) ^ len(data)
+    h1 = (h1 + h2) & M64
+    h2 = (h2 + h1) & M64
+    h1, h2 = fmix64(h1), fmix64(h2)
+    h1 = (h1 + h2) & M64
+    h2 = (h2 + h1) & M64
+    return h1, h2
+
+
+# Texts and shingles.
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def decode(data: bytes) -> str | None:
+    """`data` as UTF-8 with surrogates, or None where it is none."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
+
+
+def characters(data: bytes) -> list[bytes]:
+    """The characters from the left: a valid UTF-8 sequence each, else a single byte."""
+    found = []
+    start = 0
+    while start < len(data):
+        pieces = [data[start : start + length] for length in (1, 2, 3, 4)]
+        found.append(next((piece for piece in pieces if decode(piece) is not None), pieces[0]))
+        start += len(found[-1])
+    return found
+
+
+def segments(data: bytes) -> list[bytes]:
+    """`data` cut into maximal runs of decodable and of undecodable characters."""
+    runs = groupby(characters(data), key=lambda c: decode(c) is None)
+    return [b"".join(run) for _, run in runs]
+
+
+def normalise(
+    text: str | bytes,
+    *,
+    normalize: Literal["NFC", "NFKC"] | None = None,
+    lowercase: bool = False,
+    strip_punctuation: bool = False,
+    collapse_whitespace: bool = False,
+) -> bytes:
+    """Normalise each decodable segment by itself; undecodable bytes stay."""
+    parts = []
+    for segment in segments(as_bytes(text)):
+        s = decode(segment)
+        if s is None:
+            parts.append(segment)
+            continue
+        if normalize is not None:
+            s = unicodedata.normalize(normalize, s)
+        if lowercase:
+            s = s.lower()
+        if strip_punctuation:
+            s = "".join(c for c in s if not unicodedata.category(c).startswith("P"))
+        if collapse_whitespace:
+            s = re.sub(r"\s+", " ", s)
+        parts.append(as_bytes(s))
+    return b"".join(parts)
+
+
+def shingles(text: str | bytes, n: int, unit: str, **normalisation: Any) -> list[bytes]:
+    """The shingles in order, with repeats; a text of fewer than `n` units is one shingle."""
+    data = normalise(text, **normalisation)
+    if unit == "word":
+        units = [as_bytes(w) for s in segments(data) for w in re.findall(r"\w+", decode(s) or "")]
+        joint = b" "
+    else:
+        units = characters(data) if unit == "char" else [data[i : i + 1] for i in range(len(data))]
+        joint = b""
+    if not units:
+        return []
+    return [joint.join(units[i : i + n]) for i in range(max(1, len(units) - n + 1))]
+
+
+def jaccard(a: str | bytes, b: str | bytes, n: int, unit: str, **normalisation: Any) -> float:
+    """Size of the intersection over that of the union; 0.0 where either set is empty."""
+    x, y = (set(shingles(text, n, unit, **normalisation)) for text in (a, b))
+    return len(x & y) / len(x | y) if x and y else 0.0
+
+
+# Fingerprints of the scheme "murmur3".
+
+
+def seed_values(count: int, random_state: int) -> list[int]:
+    """The seeds that an integer `random_state` stands for; repeats are possible."""
+    return [int(seed) for seed in numpy.random.RandomState(random_state).randint(0, 10**6, count)]
+
+
+def signed32(value: int) -> int:
+    return value - 2**32 if value >= 2**31 else value
+
+
+def lower(a: int, b: int, hashbytes: int) -> int:
+    """The lesser component: compared as int32 for 4 bytes, as uint64 for 8."""
+    return min(a, b, key=signed32) if hashbytes == 4 else min(a, b)
+
+
+def empty(num_seeds: int, hashbytes: int) -> list[int]:
+    """The fingerprint of a text without shingles: the largest value everywhere."""
+    return [0x7FFFFFFF if hashbytes == 4 else M64] * num_seeds
+
+
+def merge(a: Sequence[int], b: Sequence[int], hashbytes: int) -> list[int]:
+    """The fingerprint of the union of two shingle sets."""
+    return [lower(x, y, hashbytes) for x, y in zip(a, b, strict=True)]
+
+
+def fingerprint(
+    text: str | bytes, seeds: Sequence[int], *, hashbytes: int, n: int, unit: str, **normalisation: Any
+) -> list[int]:
+    """Component i is the minimum over the shingles of MurmurHash3 with seed i."""
+    row = empty(len(seeds), hashbytes)
+    for shingle in set(shingles(text, n, unit, **normalisation)):
+        if hashbytes == 4:
+            hashes = [murmur3_x86_32(shingle, seed) for seed in seeds]
+        else:
+            hashes = [murmur3_x64_128(shingle, seed)[0] for seed in seeds]
+        row = merge(row, hashes, hashbytes)
+    return row
+
+
+def similarity(a: Sequence[int], b: Sequence[int], hashbytes: int) -> float:
+    """The fraction of equal components; 0.0 where a text had no shingles."""
+    if empty(len(a), hashbytes) in (list(a), list(b)):
+        return 0.0
+    return sum(x == y for x, y in zip(a, b, strict=True)) / len(a)
+
+
+def wilson(matches: int, trials: int, confidence: float) -> tuple[float, float]:
+    """The Wilson score interval of a binomial proportion."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    p = matches / trials
+    centre = p + z * z / (2 * trials)
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+# Bands and pairs.
+
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, odd
+
+
+def band_keys(fingerprint: Sequence[int], widths: Sequence[int]) -> list[int]:
+    """One 64-bit key a band; bands lie side by side from component 0."""
+    keys = []
+    start = 0
+    for band, width in enumerate(widths):
+        total = fmix64((band + 1) * GOLDEN & M64)
+        for c in range(start, start + width):
+            total += fmix64(fingerprint[c] ^ ((c + 1) * GOLDEN & M64))
+        keys.append(fmix64(total & M64))
+        start += width
+    return keys
+
+
+def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int) -> list[tuple[int, int]]:
+    """The (band, key) a document lies in: none without shingles."""
+    if list(fingerprint) == empty(len(fingerprint), hashbytes):
+        return []
+    return list(enumerate(band_keys(fingerprint, widths)))
+
+
+def candidate_pairs(
+    fingerprints: Sequence[Sequence[int]], widths: Sequence[int], hashbytes: int
+) -> set[tuple[int, int]]:
+    """Every (i, j), i < j, that shares a bucket in some band."""
+    places = [set(buckets(row, widths, hashbytes)) for row in fingerprints]
+    return {(i, j) for j in range(len(places)) for i in range(j) if places[i] & places[j]}
+
+
+def find_pairs(
+    a: Sequence[str | bytes],
+    b: Sequence[str | bytes] | None = None,
+    *,
+    threshold: float,
+    widths: Sequence[int],
+    seeds: Sequence[int],
+    hashbytes: int,
+    n: int,
+    unit: str,
+    **normalisation: Any,
+) -> list[tuple[int, int, float]]:
+    """Every pair that shares a bucket and is `threshold` similar: (i, j, exact Jaccard), sorted."""
+    texts = [*a, *(b or [])]
+    rows = [fingerprint(t, seeds, hashbytes=hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+    pairs = []
+    for i, j in sorted(candidate_pairs(rows, widths, hashbytes)):
+        similar = jaccard(texts[i], texts[j], n, unit, **normalisation)
+        if similar < threshold:
+            continue
+        if b is None:
+            pairs.append((i, j, similar))
+        elif i < len(a) <= j:
+            pairs.append((i, j - len(a), similar))
+    return pairs
+
+
+# Deduplication.
+
+
+@dataclass
+class Deduplicated:
+    """What is kept; removed maps a document to (kept document, similarity, identical)."""
+
+    kept: list[bool]
+    removed: dict[int, tuple[int, float, bool]]
+    capped: int
+
+
+def priority(texts: Sequence[str | bytes], keep: str | Sequence[float]) -> list[int]:
+    """The positions in the order of the walk."""
+    rank: Sequence[float]
+    if keep == "first":
+        rank = [0] * len(texts)
+    elif keep == "last":
+        rank = range(len(texts))
+    elif keep == "longest":
+        rank = [len(as_bytes(text)) for text in texts]
+    elif isinstance(keep, str):
+        raise ValueError(keep)
+    else:
+        rank = keep
+    return sorted(range(len(texts)), key=lambda i: (-rank[i], i))
+
+
+def walk(
+    texts: Sequence[str | bytes],
+    places: Sequence[Sequence[object]],
+    threshold: float,
+    *,
+    n: int,
+    unit: str,
+    keep: str | Sequence[float],
+    cap: int,
+    **normalisation: Any,
+) -> Deduplicated:
+    """Keep a document unless an earlier kept one shares one of its `places` and is similar."""
+    result = Deduplicated([True] * len(texts), {}, 0)
+    sets = [set(shingles(text, n, unit, **normalisation)) for text in texts]
+    order = [i for i in priority(texts, keep) if sets[i]]
+    leader: dict[bytes, int] = {}  # the earliest copy of each text
+    for i in order:
+        leader.setdefault(as_bytes(texts[i]), i)
+
+    members: dict[object, list[int]] = defaultdict(list)  # the kept documents of each bucket
+    when = {i: time for time, i in enumerate(order)}
+    for i in leader.values():
+        met = set()
+        for place in places[i]:
+            met.update(members[place][-cap:])
+            result.capped += max(0, len(members[place]) - cap)
+        similar = {j: len(sets[i] & sets[j]) / len(sets[i] | sets[j]) for j in met}
+        near = [j for j in met if similar[j] >= threshold]
+        if near:
+            witness = min(near, key=lambda j: (-similar[j], when[j]))
+            result.removed[i] = witness, similar[witness], False
+        else:
+            for place in places[i]:
+                members[place].append(i)
+
+    for i in order:
+        first = leader[as_bytes(texts[i])]
+        if i != first:
+            result.removed[i] = result.removed.get(first, (first, 1.0, True))
+    for i in result.removed:
+        result.kept[i] = False
+    return result
+
+
+def deduplicate(
+    texts: Sequence[str | bytes],
+    threshold: float,
+    *,
+    widths: Sequence[int],
+    seeds: Sequence[int],
+    hashbytes: int,
+    n: int,
+    unit: str,
+    keep: str | Sequence[float] = "first",
+    cap: int = 1000,
+    **normalisation: Any,
+) -> Deduplicated:
+    """Deduplicate over the buckets of the banded fingerprints."""
+    rows = [fingerprint(t, seeds, hashbytes=hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+    places = [buckets(row, widths, hashbytes) for row in rows]
+    return walk(texts, places, threshold, n=n, unit=unit, keep=keep, cap=cap, **normalisation)
+
+
+def deduplicate_exact(
+    texts: Sequence[str | bytes],
+    threshold: float,
+    *,
+    n: int,
+    unit: str,
+    keep: str | Sequence[float] = "first",
+    **normalisation: Any,
+) -> Deduplicated:
+    """Deduplicate as if all documents shared one bucket: what no banding can improve on."""
+    places = [["all"]] * len(texts)
+    return walk(texts, places, threshold, n=n, unit=unit, keep=keep, cap=len(texts), **normalisation)

@@ -1,0 +1,123 @@
+"""Texts for hypothesis: plain, Unicode, damaged UTF-8, repetitive, and pairs that are alike.
+
+The pieces are those on which shingles, words and normalisation go wrong: characters that grow or shrink under
+lower-casing, marks that combine with what precedes, the odd white space of `\\s`, and bytes that only look like UTF-8.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+CHARACTERS = [
+    "a",
+    "b",
+    "A",
+    "B",
+    "_",
+    "7",
+    "\0",
+    " ",
+    "  ",
+    "\t\n",
+    "\r",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2003",
+    "\u2028",
+    "\u3000",
+    ".",
+    ",",
+    "-",
+    "'",
+    "!",
+    "\u2019",
+    "\u2014",
+    "\u3002",
+    "\xbf",
+    "$",
+    "+",
+    "\xb4",
+    "\xe9",
+    "e\u0301",
+    "\u0301",
+    "\u0130",
+    "\u03a3",
+    "\u03c3",
+    "\xdf",
+    "\u1e9e",
+    "\ufb01",
+    "\u2460",
+    "\xb2",
+    "\u212b",
+    "\u6f22",
+    "\uac00",
+    "\u1100\u1161",
+    "\u0e33",
+    "\U0001f600",
+    "\U0010ffff",
+    "\ufffd",
+    "\ufeff",
+    "\u200d",
+    "\uffff",
+]
+SURROGATES = ["\ud800", "\udbff", "\udc00", "\udfff", "\ud83d\ude00"]
+DAMAGED = [
+    b"\xff",
+    b"\xfe",
+    b"\x80",
+    b"\xbf",
+    b"\xc0\x80",
+    b"\xc1\xbf",
+    b"\xe0\x80\x80",
+    b"\xe0\x9f\xbf",
+    b"\xf0\x8f\xbf\xbf",
+    b"\xf4\x90\x80\x80",
+    b"\xf5\x80\x80\x80",
+    b"\xc3",
+    b"\xe6",
+    b"\xe6\xbc",
+    b"\xf0\x9f",
+    b"\xf0\x9f\x98",
+    b"\xed",
+    b"\xed\xa0",
+    b"\xa2",
+    b"\xbc\xa2",
+    b"\x9f\x98\x80",
+]
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+plain = st.text(alphabet="ab ", max_size=40)
+awkward = st.lists(st.sampled_from(CHARACTERS + SURROGATES), max_size=25).map("".join)
+any_str = st.text(alphabet=st.characters(exclude_categories=()), max_size=40)
+damaged = st.lists(st.sampled_from([*map(encode, CHARACTERS + SURROGATES), *DAMAGED]), max_size=25).map(b"".join)
+repeated = st.builds(lambda piece, times: piece * times, st.one_of(awkward, damaged), st.integers(0, 6))
+texts = st.one_of(plain, awkward, any_str, awkward.map(encode), damaged, st.binary(max_size=60), repeated)
+
+
+@st.composite
+def alike(draw) -> tuple[str | bytes, str | bytes]:
+    """Two texts of which one is the other with a piece put in, or two arbitrary ones."""
+    first = draw(texts)
+    if draw(st.integers(0, 3)) == 0:
+        return first, draw(texts)
+    at = draw(st.integers(0, len(first)))
+    piece = draw(st.sampled_from(CHARACTERS))
+    return first, first[:at] + (piece if isinstance(first, str) else encode(piece)) + first[at:]
+
+
+units = st.sampled_from(["byte", "char", "word"])
+shingle_sizes = st.one_of(st.integers(1, 10), st.integers(1, 40))
+normalisations = st.fixed_dictionaries(
+    {},
+    optional={
+        "normalize": st.sampled_from([None, "NFC", "NFKC"]),
+        "lowercase": st.booleans(),
+        "strip_punctuation": st.booleans(),
+        "collapse_whitespace": st.booleans(),
+    },
+)

@@ -1,0 +1,426 @@
+"""The command: `lsh dedup` does what its help says, on real processes, files and pipes.
+
+The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py.
+"""
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import reference
+from command import TIMEOUT, contents, done, environment, lsh, refused
+
+import lsh as package
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "sample.tsv"
+
+STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
+CLOSE = STORY.replace(b"nine", b"nina")
+DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
+KEPT = b"\n".join([STORY, OTHER, THIRD]) + b"\n"
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    """A folder with news.txt of five lines, two of them near duplicates."""
+    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
+    return tmp_path
+
+
+def columns(data: bytes) -> list[list[bytes]]:
+    lines = data.split(b"\n")
+    assert lines.pop() == b""
+    return [line.split(b"\t") for line in lines]
+
+
+# The command itself.
+
+@pytest.mark.parametrize("arguments", [[], ["dedup"], ["nonsense"], ["dedup", "news.txt"], ["dedup", "--nonsense"]])
+def test_bad_usage(news, arguments):
+    result = lsh(news, *arguments)
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert b"usage: lsh" in result.stderr
+    assert b"Traceback" not in result.stderr
+
+
+def test_version(tmp_path):
+    name, version = done(tmp_path, "--version").decode().split()
+    assert name.startswith("lsh")
+    assert version == package.__version__
+
+
+def test_help_names_every_option_and_has_an_example(tmp_path):
+    assert b"dedup" in done(tmp_path, "--help")
+    text = done(tmp_path, "dedup", "--help").decode()
+    for option in ["INPUT", "-o", "--threshold", "--ngram", "--unit", "--num-seeds", "--bands", "--field",
+                   "--removed", "--format"]:
+        assert option in text
+    assert re.search(r"^ *(\$ )?lsh dedup \S+ -o \S+", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
+def test_installed_commands(tmp_path, name):
+    path = shutil.which(name, path=str(Path(sys.executable).parent))
+    if path is None:
+        pytest.skip("the package is not installed beside this Python")
+    result = subprocess.run([path, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT)
+    assert result.returncode == 0
+    assert result.stdout == done(tmp_path, "--version")
+
+
+# The answer.
+
+def test_first_form(news):
+    assert done(news, "dedup", "news.txt", "-o", "unique.txt", "--removed", "removed.tsv") == b""
+    assert (news / "unique.txt").read_bytes() == KEPT
+    similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
+    assert (news / "removed.tsv").read_bytes() == b"3\t1\t" + similarity + b"\n5\t2\t1.0\n"
+    assert (news / "news.txt").read_bytes() == DOCUMENTS
+
+
+def test_summary_is_one_line_on_stderr(news):
+    result = lsh(news, "dedup", "news.txt", "-o", "unique.txt")
+    line = result.stderr.decode()
+    assert line.count("\n") == 1
+    assert line.endswith("\n")
+    assert re.search(r"\b5 documents\b", line)
+    assert re.search(r"\b2 removed\b", line)
+    assert re.search(r"\b2 clusters\b", line)
+    assert re.search(r"\b\d+(\.\d+)? seconds\b", line)
+
+
+def test_cluster_of_several_counts_once(tmp_path):
+    (tmp_path / "in.txt").write_bytes((STORY + b"\n") * 4 + OTHER + b"\n")
+    line = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt").stderr.decode()
+    assert re.search(r"\b3 removed\b", line)
+    assert re.search(r"\b1 cluster\b|\b1 clusters\b", line)
+
+
+def test_sample(tmp_path):
+    """On the sample of the repository no near duplicate is missed, and no other text is touched."""
+    rows = columns(SAMPLE.read_bytes())
+    done(tmp_path, "dedup", SAMPLE, "-o", "unique.tsv", "--removed", "removed.tsv")
+    expected = reference.deduplicate_exact([text for _, text in rows], 0.8, n=8, unit="char")
+    kept = [b"\t".join(row) + b"\n" for row, stays in zip(rows, expected.kept, strict=True) if stays]
+    assert (tmp_path / "unique.tsv").read_bytes() == b"".join(kept)
+    removed = [[rows[i][0], rows[j][0], repr(similarity).encode()]
+               for i, (j, similarity, _) in sorted(expected.removed.items())]
+    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
+
+
+@pytest.mark.parametrize(("options", "n", "unit", "threshold", "num_seeds", "widths"), [
+    ([], 8, "char", 0.8, 128, [6] * 20),
+    (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
+    (["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
+     3, "byte", 0.6, 30, [4, 4, 7, 7, 7]),
+    (["--threshold", "0.4", "--num-seeds", "16", "--bands", "8x2", "--ngram", "2", "--unit", "word"],
+     2, "word", 0.4, 16, [2] * 8),
+])
+def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
+    """The bands are few on purpose: the pairs they miss must be the pairs that the reference misses."""
+    count = 24 if num_seeds == 128 else 60
+    rows = [row for row in columns(SAMPLE.read_bytes()) if b"crowns" in row[1]][:count]
+    texts = [text[:160].rstrip() for _, text in rows]
+    (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options)
+    expected = reference.deduplicate(texts, threshold, widths=widths, seeds=reference.seed_values(num_seeds, 0),
+                                     hashbytes=4, n=n, unit=unit)
+    removed = [[b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]
+               for i, (j, similarity, _) in sorted(expected.removed.items())]
+    assert removed
+    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
+
+
+def test_unit_counts_characters_not_bytes(tmp_path):
+    """Seven Japanese letters are 21 bytes, and one shingle of 8 characters."""
+    lines = ["駅から徒歩五分\n", "駅から徒歩三分\n"]
+    (tmp_path / "in.txt").write_text("".join(lines), encoding="utf-8", newline="\n")
+    done(tmp_path, "dedup", "in.txt", "-o", "char.txt", "--threshold", "0.1")
+    done(tmp_path, "dedup", "in.txt", "-o", "byte.txt", "--threshold", "0.1", "--unit", "byte", "--bands", "128x1")
+    assert (tmp_path / "char.txt").read_text(encoding="utf-8") == "".join(lines)
+    assert (tmp_path / "byte.txt").read_text(encoding="utf-8") == lines[0]
+
+
+def test_threshold_of_one_removes_equal_sets_only(news):
+    done(news, "dedup", "news.txt", "-o", "unique.txt", "--threshold", "1")
+    assert (news / "unique.txt").read_bytes() == b"\n".join([STORY, OTHER, CLOSE, THIRD]) + b"\n"
+
+
+def test_same_bytes_each_time(tmp_path):
+    for name in ["one", "two"]:
+        done(tmp_path, "dedup", SAMPLE, "-o", f"{name}.tsv.gz", "--removed", f"{name}.removed")
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
+
+
+def test_locale_changes_nothing(tmp_path):
+    line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
+    (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv", env=plain)
+    assert (tmp_path / "out.tsv").read_bytes() == line.encode()
+    assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
+
+
+# Pipes.
+
+def test_stdin_to_stdout(tmp_path):
+    assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt", stdin=DOCUMENTS) == KEPT
+    assert contents(tmp_path) == {}
+
+
+def test_stdin_to_file_and_file_to_stdout(news):
+    assert done(news, "dedup", "-", "-o", "unique.txt", "--format", "txt", stdin=DOCUMENTS) == b""
+    assert (news / "unique.txt").read_bytes() == KEPT
+    assert done(news, "dedup", "news.txt", "-o", "-") == KEPT
+
+
+def test_compressed_stdin(tmp_path):
+    assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt.gz", stdin=gzip.compress(DOCUMENTS)) == KEPT
+
+
+def test_stdin_needs_a_format(tmp_path):
+    assert "--format" in refused(tmp_path, "dedup", "-", "-o", "out.txt", stdin=DOCUMENTS)
+
+
+def test_error_on_stdin_leaves_stdout_empty(tmp_path):
+    message = refused(tmp_path, "dedup", "-", "-o", "-", "--format", "tsv", stdin=b"1\tone\n2\ttwo\nthree\n")
+    assert "line 3" in message
+
+
+def test_input_that_can_be_read_once(tmp_path):
+    """A pipe with a name, as the shell's <(...) makes them."""
+    reader, writer = os.pipe()
+    os.write(writer, DOCUMENTS)
+    os.close(writer)
+    try:
+        result = subprocess.run([sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format",
+                                 "txt"], cwd=tmp_path, capture_output=True, pass_fds=[reader], env=environment(),
+                                timeout=TIMEOUT)
+    finally:
+        os.close(reader)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.txt").read_bytes() == KEPT
+
+
+def test_closed_stdout_ends_quietly(tmp_path):
+    lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
+    (tmp_path / "in.txt").write_bytes(lines)
+    with subprocess.Popen([sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
+                          cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+        process.stdout.close()
+        stderr = process.stderr.read().decode()
+        process.wait(TIMEOUT)
+    assert "Traceback" not in stderr
+    assert "Exception ignored" not in stderr
+    assert "rror" not in stderr
+    assert stderr.count("\n") <= 1
+
+
+def test_interrupt(news):
+    """Ctrl-C ends with code 130 and one line, and an existing output stays as it was."""
+    (news / "out.txt").write_bytes(b"yesterday\n")
+    before = contents(news)
+    # A shell may have told its background jobs to ignore SIGINT, and children inherit that.
+    program = ("import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+               "runpy.run_module('lsh', run_name='__main__', alter_sys=True)")
+    with subprocess.Popen([sys.executable, "-c", program, "dedup", "-", "-o", "out.txt", "--format", "txt"], cwd=news,
+                          stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+        process.stdin.write(DOCUMENTS * 5_000)       # more than a pipe holds: written means that it is reading
+        process.stdin.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stderr = process.stderr.read().decode()
+        process.wait(TIMEOUT)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert len(stderr.strip().splitlines()) == 1
+    assert contents(news) == before
+
+
+@pytest.mark.parametrize(("arguments", "closed"), [
+    (["-", "-o", "out.txt", "--format", "txt"], "<&-"), (["news.txt", "-o", "-"], ">&-"),
+])
+def test_missing_standard_stream_is_an_error(news, arguments, closed):
+    """A daemon may start the command without the stream that it is told to use."""
+    result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "lsh", "dedup", *arguments],
+                            cwd=news, capture_output=True, env=environment(), timeout=TIMEOUT)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"lsh: error: ")
+    assert set(contents(news)) == {"news.txt"}
+
+
+def test_missing_stderr_is_none(news):
+    result = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "lsh", "dedup", "news.txt", "-o",
+                             "out.txt"], cwd=news, capture_output=True, env=environment(), timeout=TIMEOUT)
+    assert result.returncode == 0
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+@pytest.mark.parametrize("form", ["txt", "txt.gz"])
+def test_no_file_is_left_open(tmp_path, form):
+    """With every warning an error, nothing but the summary is said."""
+    data = DOCUMENTS if form == "txt" else gzip.compress(DOCUMENTS)
+    (tmp_path / f"in.{form}").write_bytes(data)
+    for source in [f"in.{form}", "-"]:
+        result = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-m", "lsh", "dedup", source, "-o",
+                                 f"out.{form}", "--removed", "removed.tsv", "--format", form], cwd=tmp_path, input=data,
+                                capture_output=True, env=environment(), timeout=TIMEOUT)
+        assert result.returncode == 0
+        assert result.stderr.count(b"\n") == 1, result.stderr.decode()
+
+
+# Bad options.
+
+@pytest.mark.parametrize(("option", "value"), [
+    ("--threshold", "0"), ("--threshold", "-0.5"), ("--threshold", "1.01"), ("--threshold", "nan"),
+    ("--threshold", "inf"), ("--threshold", "high"), ("--threshold", ""),
+    ("--ngram", "0"), ("--ngram", "-3"), ("--ngram", "2.5"), ("--ngram", "five"),
+    ("--num-seeds", "0"), ("--num-seeds", "-1"), ("--num-seeds", "many"),
+    ("--num-seeds", "1000000000000"), ("--num-seeds", "99999999999999999999"),
+    ("--bands", "20"), ("--bands", "x"), ("--bands", "20x"), ("--bands", "x6"), ("--bands", "0x6"), ("--bands", "20x0"),
+    ("--bands", "-2x6"), ("--bands", "2x3x4"), ("--bands", "2x7+"), ("--bands", "2x7,3x8"), ("--bands", ""),
+    ("--bands", "wide"), ("--bands", "9999999999999x9999999999999"),
+    ("--unit", "line"), ("--format", "csv"), ("--format", "gz"), ("--format", "a/b.tsv"), ("--format", ""),
+])
+def test_bad_options(news, option, value):
+    before = contents(news)
+    result = lsh(news, "dedup", "news.txt", "-o", "out.txt", f"{option}={value}")
+    message = result.stderr.decode()
+    assert result.returncode == 2, message
+    assert result.stdout == b""
+    assert contents(news) == before
+    assert "Traceback" not in message
+    last = message.splitlines()[-1]
+    assert re.match(r"lsh( dedup)?: error: ", last), message
+    assert option.rpartition("-")[2] in last, message
+
+
+@pytest.mark.parametrize("options", [
+    ["--bands", "20x7"], ["--num-seeds", "100"], ["--bands", "10x8+7x7"], ["--num-seeds", "64", "--bands", "65x1"],
+])
+def test_bands_need_as_many_seeds(news, options):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", *options)
+    assert "seeds" in message
+
+
+def test_bands_may_leave_seeds_unused(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--bands", "2x7+14x8")
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+# Bad files.
+
+def test_missing_input(tmp_path):
+    assert "absent.txt" in refused(tmp_path, "dedup", "absent.txt", "-o", "out.txt")
+
+
+def test_folder_as_input(tmp_path):
+    (tmp_path / "folder.txt").mkdir()
+    assert "folder.txt" in refused(tmp_path, "dedup", "folder.txt", "-o", "out.txt")
+
+
+@pytest.mark.parametrize("name", ["news", "news.csv", "news.gz", "news.txt.bz2", "txt", ".txt.zip"])
+def test_unknown_extension(news, name):
+    (news / "news.txt").rename(news / name)
+    message = refused(news, "dedup", name, "-o", "out.txt")
+    assert name in message
+    assert "--format" in message
+
+
+@pytest.mark.parametrize("output", ["out.tsv", "out.jsonl", "out.tsv.gz", "out.jsonl.gz"])
+def test_output_of_another_format(news, output):
+    assert output in refused(news, "dedup", "news.txt", "-o", output)
+
+
+@pytest.mark.parametrize("output", ["news.txt", "./news.txt", "folder/../news.txt", "symbolic.txt", "hard.txt"])
+def test_output_must_not_be_input(news, output):
+    (news / "folder").mkdir()
+    (news / "symbolic.txt").symlink_to("news.txt")
+    os.link(news / "news.txt", news / "hard.txt")
+    assert "INPUT" in refused(news, "dedup", "news.txt", "-o", output)
+    refused(news, "dedup", "symbolic.txt", "-o", output)
+    refused(news, "dedup", news / "news.txt", "-o", output)
+
+
+@pytest.mark.parametrize("removed", ["news.txt", "./news.txt", "out.txt", "folder/../out.txt", "symbolic.txt",
+                                     "hard.txt"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_removed_must_be_a_third_file(news, removed, exists):
+    (news / "folder").mkdir()
+    (news / "symbolic.txt").symlink_to("news.txt")
+    os.link(news / "news.txt", news / "hard.txt")
+    if exists:
+        (news / "out.txt").write_bytes(b"yesterday\n")
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--removed", removed)
+    assert "--removed" in message
+
+
+@pytest.mark.parametrize("arguments", [["-o", "absent/out.txt"], ["-o", "folder.txt"], ["-o", ""],
+                                       ["-o", "out.txt", "--removed", "absent/removed.tsv"],
+                                       ["-o", "out.txt", "--removed", "folder.txt"]])
+def test_output_that_cannot_be_written(news, arguments):
+    (news / "folder.txt").mkdir()
+    refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_error_leaves_both_outputs_as_they_were(tmp_path):
+    (tmp_path / "in.tsv").write_bytes(b"1\tone\n2 two\n")
+    (tmp_path / "out.tsv").write_bytes(b"yesterday\n")
+    (tmp_path / "removed.tsv").write_bytes(b"yesterday too\n")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv")
+    assert message.startswith("lsh: error: in.tsv, line 2: ")
+
+
+# A real corpus.
+
+def exact_removals(ids: list[bytes], pairs: Path, threshold: float) -> set[bytes]:
+    """The walk of keep-first deduplication over all pairs at or above the threshold."""
+    place = {doc_id: i for i, doc_id in enumerate(ids)}
+    earlier: dict[bytes, list[bytes]] = {}
+    for line in gzip.decompress(pairs.read_bytes()).splitlines():
+        a, b, similarity = line.split(b"\t")
+        if float(similarity) >= threshold:       # to 6 decimals; in this corpus none lies within 1e-6 below .8
+            first, second = sorted([a, b], key=place.__getitem__)
+            earlier.setdefault(second, []).append(first)
+    removed: set[bytes] = set()
+    for doc_id in ids:
+        if any(other not in removed for other in earlier.get(doc_id, ())):
+            removed.add(doc_id)
+    return removed
+
+
+def test_reuters(tmp_path, data_folder):
+    """At least 99.5 % of the exact answer's removals are made, and none without a kept story at J >= .8."""
+    corpus = data_folder / "reuters21578.tsv.gz"
+    done(tmp_path, "dedup", corpus, "-o", "unique.tsv.gz", "--ngram", "5", "--unit", "byte", "--threshold", "0.8",
+         "--removed", "removed.tsv")
+    rows = columns(gzip.decompress(corpus.read_bytes()))
+    ids = [doc_id for doc_id, _ in rows]
+    texts = dict(rows)
+    assert min(map(len, texts.values())) >= 5
+
+    removed = columns((tmp_path / "removed.tsv").read_bytes())
+    kept = [row[0] for row in columns(gzip.decompress((tmp_path / "unique.tsv.gz").read_bytes()))]
+    made = {doc_id for doc_id, _, _ in removed}
+    assert kept == [doc_id for doc_id in ids if doc_id not in made]
+    stays = set(kept)
+    for doc_id, witness, similarity in removed:
+        exact = reference.jaccard(texts[doc_id], texts[witness], 5, "byte")
+        assert witness in stays
+        assert exact >= 0.8
+        assert float(similarity) == exact
+
+    expected = exact_removals(ids, data_folder / "reuters_pairs.tsv.gz", 0.8)
+    assert len(made & expected) >= 0.995 * len(expected)

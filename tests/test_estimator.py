@@ -1,0 +1,240 @@
+"""The estimate is unbiased, with the variance J (1 - J) / k, and bands find pairs on the S-curve.
+
+Everything expected here comes from theory: k components with ideal hash functions agree in a binomial number of
+places with parameter J, the exact Jaccard similarity, and b bands of r components share a bucket with probability
+1 - (1 - J^r)^b. Texts and seeds are drawn by a fixed generator, so each test passes or fails for good; ALPHA is the
+probability that an ideal hash function would fail one. The sets are of words, one word a shingle.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy
+import pytest
+import reference
+
+import lsh
+
+ALPHA = 1e-4
+WORDS = lsh.Shingles(1, "word")
+
+# (shared, all) shingles of a pair: unions of 1, 2, 5, 10, 100 and 1,000.
+SIZES = [
+    (1, 2),
+    (1, 5),
+    (2, 5),
+    (4, 5),
+    (1, 10),
+    (5, 10),
+    (9, 10),
+    (10, 100),
+    (50, 100),
+    (80, 100),
+    (95, 100),
+    (300, 1000),
+    (800, 1000),
+    (990, 1000),
+]
+CERTAIN = [(0, 2), (0, 10), (0, 200), (0, 2000), (1, 1), (2, 2), (5, 5), (10, 10), (100, 100), (1000, 1000)]
+# The pieces and sizes of 100 hashes.
+BANDINGS = [(2, 50), (5, 20), (10, 10), (20, 5), (50, 2)]
+
+
+def make_hasher(k: int, hashbytes: int) -> lsh.MinHasher:
+    """A hasher with k distinct seeds out of all of uint32."""
+    return lsh.MinHasher(random.Random(k).sample(range(2**32), k), hashbytes=hashbytes, shingles=WORDS)
+
+
+def pairs_of_texts(shared: int, union: int, count: int) -> list[str]:
+    """2 `count` texts: texts 2i and 2i + 1 are `shared / union` similar, no others have a word in common."""
+    rng = random.Random(f"{shared} of {union}")
+    names = iter(rng.sample(range(36**6), count * union))
+    texts = []
+    for _ in range(count):
+        words = [f"w{next(names)}" for _ in range(union)]
+        both, rest = words[:shared], words[shared:]
+        half = len(rest) // 2
+        texts += [" ".join(both + rest[:half]), " ".join(both + rest[half:])]
+    return texts
+
+
+def matches(hasher: lsh.MinHasher, texts: list[str]) -> numpy.ndarray:
+    """Equal components of texts 2i and 2i + 1."""
+    rows = numpy.asarray(hasher.fingerprints(texts))
+    return (rows[::2] == rows[1::2]).sum(axis=1)
+
+
+def binomial_tail(found: int, trials: int, p: float) -> float:
+    """P(X >= found), summed term by term."""
+    if p in (0, 1):  # so near that it rounded
+        return float(found <= trials * p)
+
+    def term(x: int) -> float:
+        ways = math.lgamma(trials + 1) - math.lgamma(x + 1) - math.lgamma(trials - x + 1)
+        return math.exp(ways + x * math.log(p) + (trials - x) * math.log1p(-p))
+
+    return math.fsum(map(term, range(found, trials + 1)))
+
+
+def binomial_test(found: int, trials: int, p: float) -> float:
+    """Two-sided exact p-value."""
+    return min(1.0, 2 * min(binomial_tail(found, trials, p), binomial_tail(trials - found, trials, 1 - p)))
+
+
+def variance_test(found: numpy.ndarray, trials: int, p: float) -> float:
+    """Two-sided p-value of the spread of binomial counts about their known mean.
+
+    The sum of the squared standard scores has the mean n and the variance n (2 + excess kurtosis of the binomial);
+    it is a sum of n independent terms, so its cube root is close to normal (Wilson and Hilferty 1931) with the
+    variance put in place of that of chi-square.
+    """
+    n = len(found)
+    one = trials * p * (1 - p)
+    total = float(((found - trials * p) ** 2 / one).sum())
+    spread = (2 + (1 - 6 * p * (1 - p)) / one) / (9 * n)
+    z = ((total / n) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return 2 * NormalDist().cdf(-abs(z))
+
+
+def test_the_tests_themselves():
+    """The p-values are right where they can be had otherwise, and small where the hypothesis is false."""
+    assert binomial_tail(2, 3, 0.5) == pytest.approx(0.5)
+    assert binomial_tail(0, 50, 0.3) == pytest.approx(1)
+    assert binomial_test(10, 10, 0.5) == pytest.approx(2 / 1024)
+    rng = numpy.random.RandomState(5)
+    assert binomial_test(int(rng.binomial(20_000, 0.5)), 20_000, 0.52) < ALPHA
+    for p in (0.1, 0.5, 0.95):
+        p_values = numpy.array([variance_test(rng.binomial(200, p, size=200), 200, p) for _ in range(2000)])
+        for level in (0.01, 0.1, 0.5):
+            assert binomial_test(int((p_values < level).sum()), 2000, level) > ALPHA
+    assert variance_test(2 * rng.binomial(100, 0.5, size=300), 200, 0.5) < ALPHA
+    assert variance_test(numpy.full(300, 100), 200, 0.5) < ALPHA
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+@pytest.mark.parametrize(("shared", "union"), SIZES)
+def test_unbiased_and_binomial_variance(shared, union, hashbytes):
+    k, count = (200, 60) if union == 1000 else (200, 300)
+    found = matches(make_hasher(k, hashbytes), pairs_of_texts(shared, union, count))
+    assert binomial_test(int(found.sum()), k * count, shared / union) > ALPHA
+    assert variance_test(found, k, shared / union) > ALPHA
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+@pytest.mark.parametrize(("shared", "union"), CERTAIN)
+def test_disjoint_sets_never_match_and_equal_sets_always_do(shared, union, hashbytes):
+    """Disjoint sets of m hashes of 32 bits have one minimum with probability m / 2^33: never, in so few trials."""
+    found = matches(make_hasher(100, hashbytes), pairs_of_texts(shared, union, 20))
+    assert found.tolist() == [100 if shared else 0] * 20
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+def test_each_shingle_is_the_minimum_equally_often(hashbytes):
+    """Chi-square over the 20 shingles of a set: none of them is favoured by its place, length or spelling."""
+    words = [
+        "a",
+        "b",
+        "bb",
+        "abcd",
+        "abcde",
+        "abcdefgh",
+        "x" * 15,
+        "x" * 16,
+        "x" * 17,
+        "y" * 40,
+        "ä",
+        "漢字",
+        "1",
+        "2",
+        "12",
+        "zzzzzzz",
+        "_",
+        "the",
+        "of",
+        "and",
+    ]
+    k = 20_000
+    hasher = make_hasher(k, hashbytes)
+    whole = hasher.fingerprint(" ".join(words))
+    counts = [int((hasher.fingerprint(word) == whole).sum()) for word in words]
+    assert sum(counts) == k
+    freedom = len(words) - 1
+    chi_square = sum((count - k / 20) ** 2 / (k / 20) for count in counts)
+    z = ((chi_square / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+    assert 1 - NormalDist().cdf(z) > ALPHA
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+@pytest.mark.parametrize("shared", [6, 10, 14, 16, 18, 19])
+def test_bands_follow_the_s_curve(shared, hashbytes):
+    """For the five ways to cut 100 hashes into bands, over sets of 20 shingles."""
+    count = 400
+    rows = numpy.asarray(make_hasher(100, hashbytes).fingerprints(pairs_of_texts(shared, 20, count))).tolist()
+    for num_bands, width in BANDINGS:
+        probability = 1 - (1 - (shared / 20) ** width) ** num_bands
+        places = [set(reference.buckets(row, [width] * num_bands, hashbytes)) for row in rows]
+        found = sum(bool(a & b) for a, b in zip(places[::2], places[1::2]))
+        assert binomial_test(found, count, probability) > ALPHA
+        assert not any(a & b for a, b in zip(places[1::2], places[2::2]))  # strangers
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+@pytest.mark.parametrize("shared", [1, 5, 9])
+def test_interval_covers_as_often_as_it_should(shared, hashbytes):
+    """How often the interval holds J is a sum of binomial probabilities, near but not exactly its confidence."""
+    k, count, similarity = 64, 1000, shared / 10
+    inside = []
+    for m in range(k + 1):
+        low, high = reference.wilson(m, k, 0.95)
+        inside.append(low <= similarity <= high)
+    coverage = sum(math.comb(k, m) * similarity**m * (1 - similarity) ** (k - m) for m in range(k + 1) if inside[m])
+    assert 0.92 < coverage < 0.98
+    hasher = make_hasher(k, hashbytes)
+    rows = hasher.fingerprints(pairs_of_texts(shared, 10, count))
+    intervals = [hasher.interval(rows[2 * i], rows[2 * i + 1]) for i in range(count)]
+    covered = sum(low <= similarity <= high for low, high in intervals)
+    assert binomial_test(covered, count, coverage) > ALPHA
+
+
+@pytest.mark.parametrize("hashbytes", [4, 8])
+def test_more_seeds_come_closer(hashbytes):
+    """The two Lorem Ipsum texts at n=5: 100 and 1,000 seeds, drawn anew 100 times, err as the binomial says."""
+    a = "Lorem Ipsum dolor sit amet"
+    b = "Lorem Ipsum dolor sit amet is how dummy text starts"
+    similarity = lsh.jaccard(a, b, shingles=lsh.Shingles(5))
+    assert similarity == 22 / 47
+    draw = random.Random(8)
+    errors = {}
+    for k in (100, 1000):
+        hashers = [lsh.MinHasher(draw.sample(range(2**32), k), char_ngram=5, hashbytes=hashbytes) for _ in range(100)]
+        found = numpy.array([round(k * hasher.jaccard(a, b)) for hasher in hashers])
+        assert binomial_test(int(found.sum()), 100 * k, similarity) > ALPHA
+        assert variance_test(found, k, similarity) > ALPHA
+        errors[k] = abs(found / k - similarity).mean()
+    assert errors[1000] < errors[100] / 2
+
+
+def test_four_hundred_seeds_err_by_five_percent_at_most():
+    """The largest standard error of 400 components, at J = 1/2, is 2.5 %: within 5 % in 95 of 100 cases."""
+    k, count = 400, 500
+    found = matches(make_hasher(k, 8), pairs_of_texts(5, 10, count))
+    within = sum(math.comb(k, m) for m in range(180, 221)) / 2**k
+    assert 0.95 < within < 0.97
+    assert binomial_test(int((abs(found - 200) <= 20).sum()), count, within) > ALPHA
+
+
+def a_mean_of_estimates(estimate: Callable[[str, str], float], texts: list[str]) -> float:
+    return sum(estimate(a, b) for a, b in zip(texts[::2], texts[1::2])) / (len(texts) // 2)
+
+
+def test_jaccard_of_the_hasher_is_this_estimate():
+    """`jaccard` on texts reports exactly the counted matches."""
+    hasher = make_hasher(100, 8)
+    texts = pairs_of_texts(4, 10, 50)
+    expected = matches(hasher, texts).sum() / 100 / 50
+    assert a_mean_of_estimates(hasher.jaccard, texts) == pytest.approx(expected)
+    assert expected == pytest.approx(0.4, abs=4 * math.sqrt(0.4 * 0.6 / 5000))

@@ -152,74 +152,48 @@ def murmur3_fingerprints(Batch batch not None, int unit, size_t n, const uint32_
     """
     if n < 1 or seeds.shape[0] < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
         raise ValueError("n and the number of seeds must be 1 or more, and unit a value of UNIT_CODES")
+    if out.shape != (batch.count, seeds.shape[0]):
+        raise ValueError(f"out must have shape ({batch.count}, {seeds.shape[0]}), got {out.shape}")
     if unit == LSH_WORD:
         _need_word_table()
+    cdef int32_t[:, ::1] narrow
+    cdef uint64_t[:, ::1] wide
+    out[...] = np.iinfo(out.dtype).max
+    if batch.count == 0:
+        return
     if out.dtype == np.int32:
-        _fingerprints_32(batch, <lsh_unit> unit, n, seeds, out)
+        narrow = out
+        _minima(batch, <lsh_unit> unit, n, seeds, &narrow[0, 0], NULL)
     else:
-        _fingerprints_64(batch, <lsh_unit> unit, n, seeds, out)
+        wide = out
+        _minima(batch, <lsh_unit> unit, n, seeds, NULL, &wide[0, 0])
 
 
-cdef int _check_shape(Batch batch, Py_ssize_t k, Py_ssize_t rows, Py_ssize_t columns) except -1:
-    if rows != batch.count or columns != k:
-        raise ValueError(f"out must have shape ({batch.count}, {k}), got ({rows}, {columns})")
-    return 0
-
-
-cdef int _fingerprints_32(Batch batch, lsh_unit unit, size_t n, const uint32_t[::1] seeds,
-                          int32_t[:, ::1] out) except -1:
+cdef int _minima(Batch batch, lsh_unit unit, size_t n, const uint32_t[::1] seeds, int32_t *narrow,
+                 uint64_t *wide) except -1:
+    """Take the minima of every text into its row, of whichever of the two outputs is given."""
     cdef lsh_shingler walk
     cdef lsh_span spans[TILE]
     cdef size_t count, k = seeds.shape[0]
     cdef Words words = Words(NULL, 0)
     cdef const uint8_t *text
     cdef Py_ssize_t i
-    cdef uint32_t *state
-    _check_shape(batch, k, out.shape[0], out.shape[1])
-    state = <uint32_t *> malloc(k * sizeof(uint32_t))
+    cdef uint64_t *state = <uint64_t *> malloc(2 * k * sizeof(uint64_t))  # scratch for either kernel
     if state == NULL:
         raise MemoryError()
     try:
         with nogil:
             for i in range(batch.count):
-                out[i, :] = 0x7FFFFFFF
                 text = batch.texts[i]
                 _begin(&walk, &text, batch.lengths[i], unit, n, &words)
                 while True:
                     count = lsh_shingler_next(&walk, spans, TILE)
                     if count == 0:
                         break
-                    _kernels.min_murmur3_32(text, spans, count, &seeds[0], state, k, &out[i, 0])
-    finally:
-        free(state)
-        free(words.bytes)
-    return 0
-
-
-cdef int _fingerprints_64(Batch batch, lsh_unit unit, size_t n, const uint32_t[::1] seeds,
-                          uint64_t[:, ::1] out) except -1:
-    cdef lsh_shingler walk
-    cdef lsh_span spans[TILE]
-    cdef size_t count, k = seeds.shape[0]
-    cdef Words words = Words(NULL, 0)
-    cdef const uint8_t *text
-    cdef Py_ssize_t i
-    cdef uint64_t *state
-    _check_shape(batch, k, out.shape[0], out.shape[1])
-    state = <uint64_t *> malloc(2 * k * sizeof(uint64_t))
-    if state == NULL:
-        raise MemoryError()
-    try:
-        with nogil:
-            for i in range(batch.count):
-                out[i, :] = <uint64_t> -1
-                text = batch.texts[i]
-                _begin(&walk, &text, batch.lengths[i], unit, n, &words)
-                while True:
-                    count = lsh_shingler_next(&walk, spans, TILE)
-                    if count == 0:
-                        break
-                    _kernels.min_murmur3_64(text, spans, count, &seeds[0], state, k, &out[i, 0])
+                    if narrow != NULL:
+                        _kernels.min_murmur3_32(text, spans, count, &seeds[0], <uint32_t *> state, k, narrow + i * k)
+                    else:
+                        _kernels.min_murmur3_64(text, spans, count, &seeds[0], state, k, wide + i * k)
     finally:
         free(state)
         free(words.bytes)

@@ -22,7 +22,7 @@ from lsh._minhash import UNIT_CODES, ShingleSets
 from lsh._minhash import shingles as _shingles
 
 UNITS = ("byte", "char", "word")
-MOST_UNITS = 2**31 - 1  # of a shingle
+MOST_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
 NORMAL_FORMS = ("NFC", "NFKC")
 
 _WHITE_SPACE = re.compile(r"\s+")

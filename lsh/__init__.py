@@ -4,10 +4,18 @@ The core is compiled; this package needs numpy alone. Start with `deduplicate` f
 fingerprints, `Cache` for documents that come one at a time.
 """
 
+try:
+    import lsh._batch  # noqa: F401 - a first look
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "the compiled modules of lsh are missing: this is a source tree that is not built; "
+        "start Python in another folder to use the installed package, or run 'python setup.py build_ext --inplace' here"
+    ) from error
+
 from lsh import cache, minhash
 from lsh.bands import Bands
 from lsh.cache import Cache
-from lsh.dedup import deduplicate, find_pairs
+from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
@@ -16,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bands",
     "Cache",
+    "Deduplication",
     "MinHasher",
     "Shingles",
     "__version__",

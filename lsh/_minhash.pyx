@@ -143,7 +143,7 @@ def murmur3_fingerprints(Batch batch not None, int unit, size_t n, const uint32_
     unit : int
         A value of `UNIT_CODES`.
     n : int
-        Units a shingle, 1 or more.
+        Units per shingle, 1 or more.
     seeds : numpy.ndarray
         uint32, shape ``(k,)``, k >= 1.
     out : numpy.ndarray
@@ -259,7 +259,7 @@ cdef class ShingleSets:
     unit : int
         A value of `UNIT_CODES`.
     n : int
-        Units a shingle, 1 or more.
+        Units per shingle, 1 or more.
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n):

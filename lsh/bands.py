@@ -34,7 +34,7 @@ class Bands:
     num_bands : int, optional
         Bands of equal width; together with `width`.
     width : int, optional
-        Components a band.
+        Components per band.
     widths : sequence of int, optional
         The width of each band, instead of the other two.
 
@@ -236,9 +236,10 @@ def checked_bands(bands: Any, num_seeds: int) -> Bands:
     if not isinstance(bands, Bands):
         raise TypeError(f"bands must be a Bands, got {type(bands).__name__}; use lsh.Bands(num_bands, width)")
     if bands.num_components > num_seeds:
+        width = min(max(bands.widths), num_seeds)
         raise BandError(
-            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; "
-            "use fewer or narrower bands, or more seeds"
+            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
+            f"than {bands!r}, such as Bands({num_seeds // width}, {width}), or more seeds"
         )
     return bands
 
@@ -248,9 +249,8 @@ def equal_bands(num_bands: Any, num_seeds: int) -> Bands:
     number = checks.whole_number("num_bands", num_bands, 1)
     if num_seeds % number:
         divisors = [d for d in range(1, num_seeds + 1) if num_seeds % d == 0]
-        near = sorted(divisors, key=lambda d: abs(d - number))[:2]
+        near = [max(d for d in divisors if d < number), *[d for d in divisors if d > number][:1]]
         raise BandError(
-            f"num_bands must divide the number of seeds ({num_seeds}), got {number}; "
-            f"use {' or '.join(map(str, sorted(near)))}"
+            f"num_bands must divide the number of seeds ({num_seeds}), got {number}; use {' or '.join(map(str, near))}"
         )
     return Bands(number, num_seeds // number)

@@ -127,7 +127,14 @@ class Cache:
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids in order of addition."""
-        return iter(self._numbers)
+        version = self._version
+        for doc_id in self._numbers:
+            yield doc_id
+            self._check_version(version)
+
+    def _check_version(self, version: int) -> None:
+        if version != self._version:
+            raise RuntimeError("the cache was changed while it was iterated over")
 
     def __repr__(self) -> str:
         return f"<Cache of {len(self)} documents, {self._bands!r}, {self._hasher!r}>"
@@ -340,10 +347,12 @@ class Cache:
     def _pairs(self, least: float | None) -> Iterator[tuple[Any, Any]]:
         version = self._version
         for band in range(self.num_bands):
-            for key in self._tables.bins(band)[0].tolist():
+            with self._lock:
+                self._check_version(version)
+                keys = self._tables.bins(band)[0].tolist()
+            for key in keys:
                 with self._lock:
-                    if version != self._version:
-                        raise RuntimeError("the cache was changed while its duplicates were iterated over")
+                    self._check_version(version)
                     numbers = self._tables.members(band, key)
                     if len(numbers) < 2:
                         continue
@@ -356,8 +365,7 @@ class Cache:
                         fresh &= self._hasher.similarities(rows[i], rows[i + 1 :]) >= least
                     for j in np.flatnonzero(fresh).tolist():
                         yield ids[i], ids[i + 1 + j]
-                        if version != self._version:
-                            raise RuntimeError("the cache was changed while its duplicates were iterated over")
+                        self._check_version(version)
 
     def filter_candidates(self, pairs: Iterable[tuple[Any, Any]], min_jaccard: float) -> set[tuple[Any, Any]]:
         """Return those pairs of stored ids whose estimated similarity is at least `min_jaccard`.
@@ -416,7 +424,8 @@ class _Bins(Mapping[int, KeysView[Any]]):
             return iter(self._cache._tables.bins(self._band)[0].tolist())
 
     def __len__(self) -> int:
-        return self._cache._tables.num_bins(self._band)
+        with self._cache._lock:
+            return self._cache._tables.num_bins(self._band)
 
     def __repr__(self) -> str:
         return f"<{len(self)} bins of band {self._band}>"

@@ -74,6 +74,8 @@ def collection(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list")
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
+    if hasattr(value, "columns"):
+        raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; pass table['text']")
     if not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
         raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}")
     return value

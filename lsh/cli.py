@@ -20,6 +20,7 @@ from lsh.dedup import DEFAULT_SEEDS
 from lsh.shingling import UNITS
 
 EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE = 0, 2, 130, 141
+LOW_RECALL = 0.95  # below this probability at the threshold the bands deserve a word
 REDRAW = 0.1  # seconds between two states of the progress line
 
 EXAMPLE = """\
@@ -27,9 +28,9 @@ example:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
 
 formats (the ending of INPUT, or --format; each also with .gz):
-  .jsonl  a JSON object a line: the text in the field "text" (--field), the id in "id"
+  .jsonl  one JSON object per line: the text in the field "text" (--field), the id in "id"
   .tsv    no header; one column is the text; with more, the first is the id and the second the text
-  .txt    a document a line
+  .txt    one document per line
 Without an id the line number is the id. Kept lines are written byte for byte, in their order.
 
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted
@@ -38,7 +39,11 @@ exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or wri
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return EXIT_BAD
     try:
         return dedup(options)
     except BrokenPipeError:
@@ -70,7 +75,7 @@ def _message(error: Exception) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lsh", description="Find near-duplicate documents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"lsh-dedup {lsh.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     command = commands.add_parser(
         "dedup",
         allow_abbrev=False,
@@ -87,10 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--threshold", type=float, default=0.8, help="least similarity of near duplicates (default 0.8)"
     )
-    command.add_argument("--ngram", type=int, default=8, help="units a shingle (default 8)")
+    command.add_argument("--ngram", type=int, default=8, help="units per shingle (default 8)")
     command.add_argument("--unit", choices=UNITS, default="char", help="what is shingled (default char)")
     command.add_argument(
-        "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components a fingerprint (default {DEFAULT_SEEDS})"
+        "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components per fingerprint (default {DEFAULT_SEEDS})"
     )
     command.add_argument("--bands", default="20x6", help="bands x width, such as 20x6 or 2x7+14x8 (default 20x6)")
     command.add_argument("--field", help="the field of a JSON record that holds the text (default text)")
@@ -125,11 +130,16 @@ def dedup(options: argparse.Namespace) -> int:
                 removed.commit()
             output.commit()
     counts = result.summary()
-    _say(
-        f"{counts['documents']} documents, {counts['removed']} removed, {counts['clusters']} clusters, "
-        f"{time.perf_counter() - started:.1f} seconds"
-    )
+    if (found := bands.probability(threshold)) < LOW_RECALL:
+        _say(f"note: bands of {options.bands} find a pair at {threshold:g} with a probability of {found:.2f} only")
+    parts = [_counted(counts["documents"], "document"), f"{counts['removed']} removed"]
+    parts += [_counted(counts["clusters"], "cluster"), f"{time.perf_counter() - started:.1f} seconds"]
+    _say(", ".join(parts))
     return EXIT_OK
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _target(path: str) -> io.Target:

@@ -313,7 +313,9 @@ def _priority(keep: Any, total: int) -> Any:
     if isinstance(keep, str):
         return checks.choice("keep", keep, ("first", "last", "longest"))
     try:
-        priority = np.asarray(keep, np.float64)
+        priority = np.asarray(keep)
+        if priority.dtype.kind not in "iu":
+            priority = priority.astype(np.float64, casting="same_kind" if priority.dtype.kind == "c" else "unsafe")
     except (TypeError, ValueError):
         raise TypeError(
             f"keep must be 'first', 'last', 'longest' or an array of numbers, got {type(keep).__name__}"
@@ -332,7 +334,8 @@ def _by_priority(priority: Any, raw: Batch) -> Array:
     if isinstance(priority, str) and priority == "last":
         return np.arange(len(raw) - 1, -1, -1, dtype=np.int32)
     values: Array = raw.sizes() if isinstance(priority, str) else priority
-    order: Array = np.argsort(-values, kind="stable").astype(np.int32)
+    ascending = np.argsort(values[::-1], kind="stable")  # of the reversed array, so that ties end up by position
+    order: Array = (len(values) - 1 - ascending[::-1]).astype(np.int32)
     return order
 
 

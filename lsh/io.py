@@ -16,13 +16,14 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import IO, Any, NamedTuple, cast
 
 FORMATS = ("jsonl", "tsv", "txt")
 NAMED = 10  # fields of a record that a message lists
 STANDARD = "-"  # the name of standard input and output
+GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -121,10 +122,12 @@ class Source:
                     file = cast(IO[bytes], opened.enter_context(gzip.GzipFile(fileobj=file)))
                 for line in file:
                     number += 1
+                    if number == 1 and line.startswith(GZIP_MAGIC) and not self.format.gzipped:
+                        raise InputError(self.name, f"it is compressed; give --format {self.format.name}.gz")
                     yield line
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             after = f" after line {number}" if number else ""
-            raise InputError(self.name, f"damaged gzip{after} ({error}); make it anew") from error
+            raise InputError(self.name, f"damaged gzip{after} ({error}); create it anew") from error
 
     def records(self) -> Iterator[Record]:
         """Yield the documents.
@@ -148,7 +151,7 @@ class Source:
             self._has_ids = len(columns) > 1
         if self._has_ids != (len(columns) > 1):
             expected, got = ("an id, a tab and a text", "no tab") if self._has_ids else ("no tab", "one")
-            raise InputError(self.name, f"expected {expected}, as in line 1, got {got}; mend the line", number)
+            raise InputError(self.name, f"expected {expected}, as in line 1, got {got}; correct the line", number)
         return Record(columns[0], columns[1]) if self._has_ids else Record(b"%d" % number, line)
 
     def _jsonl(self, number: int, line: bytes) -> Record:
@@ -156,13 +159,13 @@ class Source:
             record = json.loads(line.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise InputError(
-                self.name, f"expected UTF-8, got byte 0x{line[error.start]:02x}; mend it", number
+                self.name, f"expected UTF-8, got byte 0x{line[error.start]:02x}; correct it", number
             ) from None
         except (ValueError, RecursionError) as error:
             got = f"({error})" if line.strip() else "an empty line"
-            raise InputError(self.name, f"expected a JSON object, got {got}; mend the line", number) from None
+            raise InputError(self.name, f"expected a JSON object, got {got}; correct the line", number) from None
         if not isinstance(record, dict):
-            raise InputError(self.name, f"expected a JSON object, got {_kind(record)}; mend the line", number)
+            raise InputError(self.name, f"expected a JSON object, got {_kind(record)}; correct the line", number)
         if self.field not in record:
             fields = ", ".join(map(repr, list(record)[:NAMED])) or "no field at all"
             fields += f" and {len(record) - NAMED} more" if len(record) > NAMED else ""
@@ -207,6 +210,7 @@ class Target:
     """
 
     def __init__(self, path: str, gzipped: bool) -> None:
+        self._name = "standard output" if path == STANDARD else path
         self._place = None if path == STANDARD else os.path.realpath(path)
         self._gzipped = gzipped
         self._beside: str | None = None
@@ -230,10 +234,25 @@ class Target:
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
-        self._writer.write(data)
+        with self._named_errors():
+            self._writer.write(data)
 
     def commit(self) -> None:
         """Put the file in its place."""
+        with self._named_errors():
+            self._commit()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Let an error of the system, such as a full disk, name the file."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = self._name
+            raise
+
+    def _commit(self) -> None:
         if self._gzipped:
             self._writer.close()
         self._file.flush()
@@ -286,7 +305,7 @@ def write_kept(source: Source, keep: Iterable[bool], target: Target) -> None:
 
 
 def write_removed(ids: list[bytes], removed: Any, target: Target) -> None:
-    """Write removed id, kept id and similarity, tab-separated, a removed document a line."""
+    """Write removed id, kept id and similarity, tab-separated, one removed document per line."""
     for document, kept, similarity, _ in removed.tolist():
         target.write(b"%s\t%s\t%s\n" % (_cell(ids[document]), _cell(ids[kept]), repr(similarity).encode()))
 

@@ -41,13 +41,13 @@ class MinHasher:
     seeds : int or sequence of int
         The number of components, or the uint32 seeds themselves.
     char_ngram : int, optional
-        Bytes a shingle: short for ``shingles=Shingles(char_ngram, unit="byte")``. Default 8, where `shingles` is not
+        Bytes per shingle: short for ``shingles=Shingles(char_ngram, unit="byte")``. Default 8, where `shingles` is not
         given.
     random_state : int or None, optional
         Draws the seeds where `seeds` is a number, as ``numpy.random.RandomState(random_state).randint(0, 1e6, seeds)``
         does. The default, 0, makes every process agree; ``None`` draws fresh ones.
     hashbytes : {8, 4}, optional
-        Bytes a component. Default 8.
+        Bytes per component. Default 8.
     scheme : {"murmur3"}
         How components are made; see Notes.
     shingles : Shingles, optional
@@ -147,7 +147,7 @@ class MinHasher:
 
     @property
     def hashbytes(self) -> int:
-        """Bytes a component: 4 or 8."""
+        """Bytes per component: 4 or 8."""
         return self._hashbytes
 
     @property
@@ -168,7 +168,7 @@ class MinHasher:
 
     @property
     def char_ngram(self) -> int:
-        """Units a shingle: ``shingles.n``."""
+        """Units per shingle: ``shingles.n``."""
         return self._shingles.n
 
     @property
@@ -436,7 +436,7 @@ class MinHasher:
         z^2 / 4k^2)) / (1 + z^2 / k)`` (Wilson 1927).
         """
         if checks.fraction("confidence", confidence, zero=False) == 1.0:
-            raise ValueError("confidence must be less than 1; only the interval (0, 1) is certain")
+            raise ValueError("confidence must be less than 1, got 1; only the interval (0, 1) is certain")
         first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0
@@ -446,7 +446,7 @@ class MinHasher:
         z = NormalDist().inv_cdf((1 + confidence) / 2)
         centre, half = p + z * z / (2 * k), z * sqrt(p * (1 - p) / k + z * z / (4 * k * k))
         low, high = (centre - half) / (1 + z * z / k), (centre + half) / (1 + z * z / k)
-        return max(low, 0.0), min(high, 1.0)
+        return 0.0 if p == 0.0 else low, 1.0 if p == 1.0 else high
 
     def merge(self, a: Any, b: Any) -> Array:
         """Return the fingerprint of the union of two documents' shingle sets.
@@ -496,9 +496,10 @@ class MinHasher:
         except (TypeError, ValueError):  # rows of different lengths, or no numbers at all
             array = np.asarray(None)
         if array.dtype.kind not in "iu":
-            raise TypeError(f"{name} must hold {self.dtype} components, got {array.dtype} ({type(value).__name__})")
+            got = f"{array.dtype} ({type(value).__name__})"
+            raise TypeError(f"{name} must hold {self.dtype} components, got {got}; compute them with fingerprints")
         if array.ndim not in (1, 2) or array.shape[-1] != self.num_seeds:
-            raise ValueError(f"{name} must have {self.num_seeds} components a fingerprint, got shape {array.shape}")
+            raise ValueError(f"{name} must have {self.num_seeds} components per fingerprint, got shape {array.shape}")
         if array.dtype != self.dtype:
             if isinstance(value, np.ndarray):
                 raise TypeError(f"{name} must hold {self.dtype} components, as this hasher makes, got {array.dtype}")

@@ -40,7 +40,7 @@ class Shingles:
     Parameters
     ----------
     n : int
-        Units a shingle, 1 or more.
+        Units per shingle, 1 or more.
     unit : {"char", "byte", "word"}
         ``"char"``: Unicode code points. ``"byte"``: bytes of the UTF-8 text. ``"word"``: words, joined by one space; a
         word is a maximal run of what ``\w`` matches.

@@ -3,6 +3,7 @@
 `lsh` runs `python -m lsh` and returns what came of it, bytes throughout; `refused` runs a command that must fail and
 returns its one line of error. Nothing here knows what the command should answer.
 """
+
 from __future__ import annotations
 
 import os
@@ -21,11 +22,21 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **more}
 
 
-def lsh(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None,
-        ) -> subprocess.CompletedProcess[bytes]:
+def lsh(
+    folder: Path,
+    *arguments: object,
+    stdin: bytes = b"",
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command in `folder`; `stdin` is what it can read."""
-    return subprocess.run([sys.executable, "-m", "lsh", *map(str, arguments)], cwd=folder, input=stdin,
-                          capture_output=True, timeout=TIMEOUT, env=environment(**(env or {})))
+    return subprocess.run(
+        [sys.executable, "-m", "lsh", *map(str, arguments)],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        timeout=TIMEOUT,
+        env=environment(**(env or {})),
+    )
 
 
 def done(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> bytes:
@@ -38,8 +49,10 @@ def done(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, st
 
 def contents(folder: Path) -> dict[str, bytes | None]:
     """Every name in the folder with what the file holds."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-            for path in sorted(folder.rglob("*"))}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 def refused(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py.
 """
+
 from __future__ import annotations
 
 import gzip
@@ -45,6 +46,7 @@ def columns(data: bytes) -> list[list[bytes]]:
 
 # The command itself.
 
+
 @pytest.mark.parametrize("arguments", [[], ["dedup"], ["nonsense"], ["dedup", "news.txt"], ["dedup", "--nonsense"]])
 def test_bad_usage(news, arguments):
     result = lsh(news, *arguments)
@@ -63,8 +65,18 @@ def test_version(tmp_path):
 def test_help_names_every_option_and_has_an_example(tmp_path):
     assert b"dedup" in done(tmp_path, "--help")
     text = done(tmp_path, "dedup", "--help").decode()
-    for option in ["INPUT", "-o", "--threshold", "--ngram", "--unit", "--num-seeds", "--bands", "--field",
-                   "--removed", "--format"]:
+    for option in [
+        "INPUT",
+        "-o",
+        "--threshold",
+        "--ngram",
+        "--unit",
+        "--num-seeds",
+        "--bands",
+        "--field",
+        "--removed",
+        "--format",
+    ]:
         assert option in text
     assert re.search(r"^ *(\$ )?lsh dedup \S+ -o \S+", text, re.MULTILINE)
 
@@ -80,6 +92,7 @@ def test_installed_commands(tmp_path, name):
 
 
 # The answer.
+
 
 def test_first_form(news):
     assert done(news, "dedup", "news.txt", "-o", "unique.txt", "--removed", "removed.tsv") == b""
@@ -114,19 +127,36 @@ def test_sample(tmp_path):
     expected = reference.deduplicate_exact([text for _, text in rows], 0.8, n=8, unit="char")
     kept = [b"\t".join(row) + b"\n" for row, stays in zip(rows, expected.kept, strict=True) if stays]
     assert (tmp_path / "unique.tsv").read_bytes() == b"".join(kept)
-    removed = [[rows[i][0], rows[j][0], repr(similarity).encode()]
-               for i, (j, similarity, _) in sorted(expected.removed.items())]
+    removed = [
+        [rows[i][0], rows[j][0], repr(similarity).encode()]
+        for i, (j, similarity, _) in sorted(expected.removed.items())
+    ]
     assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
 
 
-@pytest.mark.parametrize(("options", "n", "unit", "threshold", "num_seeds", "widths"), [
-    ([], 8, "char", 0.8, 128, [6] * 20),
-    (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
-    (["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
-     3, "byte", 0.6, 30, [4, 4, 7, 7, 7]),
-    (["--threshold", "0.4", "--num-seeds", "16", "--bands", "8x2", "--ngram", "2", "--unit", "word"],
-     2, "word", 0.4, 16, [2] * 8),
-])
+@pytest.mark.parametrize(
+    ("options", "n", "unit", "threshold", "num_seeds", "widths"),
+    [
+        ([], 8, "char", 0.8, 128, [6] * 20),
+        (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
+        (
+            ["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
+            3,
+            "byte",
+            0.6,
+            30,
+            [4, 4, 7, 7, 7],
+        ),
+        (
+            ["--threshold", "0.4", "--num-seeds", "16", "--bands", "8x2", "--ngram", "2", "--unit", "word"],
+            2,
+            "word",
+            0.4,
+            16,
+            [2] * 8,
+        ),
+    ],
+)
 def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
     """The bands are few on purpose: the pairs they miss must be the pairs that the reference misses."""
     count = 24 if num_seeds == 128 else 60
@@ -134,10 +164,13 @@ def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_s
     texts = [text[:160].rstrip() for _, text in rows]
     (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
     done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options)
-    expected = reference.deduplicate(texts, threshold, widths=widths, seeds=reference.seed_values(num_seeds, 0),
-                                     hashbytes=4, n=n, unit=unit)
-    removed = [[b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]
-               for i, (j, similarity, _) in sorted(expected.removed.items())]
+    expected = reference.deduplicate(
+        texts, threshold, widths=widths, seeds=reference.seed_values(num_seeds, 0), hashbytes=4, n=n, unit=unit
+    )
+    removed = [
+        [b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]
+        for i, (j, similarity, _) in sorted(expected.removed.items())
+    ]
     assert removed
     assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
 
@@ -175,6 +208,7 @@ def test_locale_changes_nothing(tmp_path):
 
 # Pipes.
 
+
 def test_stdin_to_stdout(tmp_path):
     assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt", stdin=DOCUMENTS) == KEPT
     assert contents(tmp_path) == {}
@@ -205,9 +239,14 @@ def test_input_that_can_be_read_once(tmp_path):
     os.write(writer, DOCUMENTS)
     os.close(writer)
     try:
-        result = subprocess.run([sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format",
-                                 "txt"], cwd=tmp_path, capture_output=True, pass_fds=[reader], env=environment(),
-                                timeout=TIMEOUT)
+        result = subprocess.run(
+            [sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format", "txt"],
+            cwd=tmp_path,
+            capture_output=True,
+            pass_fds=[reader],
+            env=environment(),
+            timeout=TIMEOUT,
+        )
     finally:
         os.close(reader)
     assert result.returncode == 0, result.stderr
@@ -217,8 +256,13 @@ def test_input_that_can_be_read_once(tmp_path):
 def test_closed_stdout_ends_quietly(tmp_path):
     lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
     (tmp_path / "in.txt").write_bytes(lines)
-    with subprocess.Popen([sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
-                          cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
         process.stdout.close()
         stderr = process.stderr.read().decode()
         process.wait(TIMEOUT)
@@ -233,11 +277,18 @@ def test_interrupt(news):
     (news / "out.txt").write_bytes(b"yesterday\n")
     before = contents(news)
     # A shell may have told its background jobs to ignore SIGINT, and children inherit that.
-    program = ("import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-               "runpy.run_module('lsh', run_name='__main__', alter_sys=True)")
-    with subprocess.Popen([sys.executable, "-c", program, "dedup", "-", "-o", "out.txt", "--format", "txt"], cwd=news,
-                          stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
-        process.stdin.write(DOCUMENTS * 5_000)       # more than a pipe holds: written means that it is reading
+    program = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "dedup", "-", "-o", "out.txt", "--format", "txt"],
+        cwd=news,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        process.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds: written means that it is reading
         process.stdin.flush()
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
@@ -249,21 +300,35 @@ def test_interrupt(news):
     assert contents(news) == before
 
 
-@pytest.mark.parametrize(("arguments", "closed"), [
-    (["-", "-o", "out.txt", "--format", "txt"], "<&-"), (["news.txt", "-o", "-"], ">&-"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "closed"),
+    [
+        (["-", "-o", "out.txt", "--format", "txt"], "<&-"),
+        (["news.txt", "-o", "-"], ">&-"),
+    ],
+)
 def test_missing_standard_stream_is_an_error(news, arguments, closed):
     """A daemon may start the command without the stream that it is told to use."""
-    result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "lsh", "dedup", *arguments],
-                            cwd=news, capture_output=True, env=environment(), timeout=TIMEOUT)
+    result = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "lsh", "dedup", *arguments],
+        cwd=news,
+        capture_output=True,
+        env=environment(),
+        timeout=TIMEOUT,
+    )
     assert result.returncode == 2
     assert result.stderr.startswith(b"lsh: error: ")
     assert set(contents(news)) == {"news.txt"}
 
 
 def test_missing_stderr_is_none(news):
-    result = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "lsh", "dedup", "news.txt", "-o",
-                             "out.txt"], cwd=news, capture_output=True, env=environment(), timeout=TIMEOUT)
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "lsh", "dedup", "news.txt", "-o", "out.txt"],
+        cwd=news,
+        capture_output=True,
+        env=environment(),
+        timeout=TIMEOUT,
+    )
     assert result.returncode == 0
     assert (news / "out.txt").read_bytes() == KEPT
 
@@ -274,26 +339,76 @@ def test_no_file_is_left_open(tmp_path, form):
     data = DOCUMENTS if form == "txt" else gzip.compress(DOCUMENTS)
     (tmp_path / f"in.{form}").write_bytes(data)
     for source in [f"in.{form}", "-"]:
-        result = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-m", "lsh", "dedup", source, "-o",
-                                 f"out.{form}", "--removed", "removed.tsv", "--format", form], cwd=tmp_path, input=data,
-                                capture_output=True, env=environment(), timeout=TIMEOUT)
+        result = subprocess.run(
+            [
+                sys.executable,
+                "-X",
+                "dev",
+                "-W",
+                "error",
+                "-m",
+                "lsh",
+                "dedup",
+                source,
+                "-o",
+                f"out.{form}",
+                "--removed",
+                "removed.tsv",
+                "--format",
+                form,
+            ],
+            cwd=tmp_path,
+            input=data,
+            capture_output=True,
+            env=environment(),
+            timeout=TIMEOUT,
+        )
         assert result.returncode == 0
         assert result.stderr.count(b"\n") == 1, result.stderr.decode()
 
 
 # Bad options.
 
-@pytest.mark.parametrize(("option", "value"), [
-    ("--threshold", "0"), ("--threshold", "-0.5"), ("--threshold", "1.01"), ("--threshold", "nan"),
-    ("--threshold", "inf"), ("--threshold", "high"), ("--threshold", ""),
-    ("--ngram", "0"), ("--ngram", "-3"), ("--ngram", "2.5"), ("--ngram", "five"),
-    ("--num-seeds", "0"), ("--num-seeds", "-1"), ("--num-seeds", "many"),
-    ("--num-seeds", "1000000000000"), ("--num-seeds", "99999999999999999999"),
-    ("--bands", "20"), ("--bands", "x"), ("--bands", "20x"), ("--bands", "x6"), ("--bands", "0x6"), ("--bands", "20x0"),
-    ("--bands", "-2x6"), ("--bands", "2x3x4"), ("--bands", "2x7+"), ("--bands", "2x7,3x8"), ("--bands", ""),
-    ("--bands", "wide"), ("--bands", "9999999999999x9999999999999"),
-    ("--unit", "line"), ("--format", "csv"), ("--format", "gz"), ("--format", "a/b.tsv"), ("--format", ""),
-])
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--threshold", "0"),
+        ("--threshold", "-0.5"),
+        ("--threshold", "1.01"),
+        ("--threshold", "nan"),
+        ("--threshold", "inf"),
+        ("--threshold", "high"),
+        ("--threshold", ""),
+        ("--ngram", "0"),
+        ("--ngram", "-3"),
+        ("--ngram", "2.5"),
+        ("--ngram", "five"),
+        ("--num-seeds", "0"),
+        ("--num-seeds", "-1"),
+        ("--num-seeds", "many"),
+        ("--num-seeds", "1000000000000"),
+        ("--num-seeds", "99999999999999999999"),
+        ("--bands", "20"),
+        ("--bands", "x"),
+        ("--bands", "20x"),
+        ("--bands", "x6"),
+        ("--bands", "0x6"),
+        ("--bands", "20x0"),
+        ("--bands", "-2x6"),
+        ("--bands", "2x3x4"),
+        ("--bands", "2x7+"),
+        ("--bands", "2x7,3x8"),
+        ("--bands", ""),
+        ("--bands", "wide"),
+        ("--bands", "9999999999999x9999999999999"),
+        ("--unit", "line"),
+        ("--format", "csv"),
+        ("--format", "gz"),
+        ("--format", "a/b.tsv"),
+        ("--format", ""),
+    ],
+)
 def test_bad_options(news, option, value):
     before = contents(news)
     result = lsh(news, "dedup", "news.txt", "-o", "out.txt", f"{option}={value}")
@@ -307,9 +422,15 @@ def test_bad_options(news, option, value):
     assert option.rpartition("-")[2] in last, message
 
 
-@pytest.mark.parametrize("options", [
-    ["--bands", "20x7"], ["--num-seeds", "100"], ["--bands", "10x8+7x7"], ["--num-seeds", "64", "--bands", "65x1"],
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--bands", "20x7"],
+        ["--num-seeds", "100"],
+        ["--bands", "10x8+7x7"],
+        ["--num-seeds", "64", "--bands", "65x1"],
+    ],
+)
 def test_bands_need_as_many_seeds(news, options):
     message = refused(news, "dedup", "news.txt", "-o", "out.txt", *options)
     assert "seeds" in message
@@ -321,6 +442,7 @@ def test_bands_may_leave_seeds_unused(news):
 
 
 # Bad files.
+
 
 def test_missing_input(tmp_path):
     assert "absent.txt" in refused(tmp_path, "dedup", "absent.txt", "-o", "out.txt")
@@ -354,8 +476,9 @@ def test_output_must_not_be_input(news, output):
     refused(news, "dedup", news / "news.txt", "-o", output)
 
 
-@pytest.mark.parametrize("removed", ["news.txt", "./news.txt", "out.txt", "folder/../out.txt", "symbolic.txt",
-                                     "hard.txt"])
+@pytest.mark.parametrize(
+    "removed", ["news.txt", "./news.txt", "out.txt", "folder/../out.txt", "symbolic.txt", "hard.txt"]
+)
 @pytest.mark.parametrize("exists", [False, True])
 def test_removed_must_be_a_third_file(news, removed, exists):
     (news / "folder").mkdir()
@@ -367,9 +490,16 @@ def test_removed_must_be_a_third_file(news, removed, exists):
     assert "--removed" in message
 
 
-@pytest.mark.parametrize("arguments", [["-o", "absent/out.txt"], ["-o", "folder.txt"], ["-o", ""],
-                                       ["-o", "out.txt", "--removed", "absent/removed.tsv"],
-                                       ["-o", "out.txt", "--removed", "folder.txt"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "absent/out.txt"],
+        ["-o", "folder.txt"],
+        ["-o", ""],
+        ["-o", "out.txt", "--removed", "absent/removed.tsv"],
+        ["-o", "out.txt", "--removed", "folder.txt"],
+    ],
+)
 def test_output_that_cannot_be_written(news, arguments):
     (news / "folder.txt").mkdir()
     refused(news, "dedup", "news.txt", *arguments)
@@ -385,13 +515,14 @@ def test_error_leaves_both_outputs_as_they_were(tmp_path):
 
 # A real corpus.
 
+
 def exact_removals(ids: list[bytes], pairs: Path, threshold: float) -> set[bytes]:
     """The walk of keep-first deduplication over all pairs at or above the threshold."""
     place = {doc_id: i for i, doc_id in enumerate(ids)}
     earlier: dict[bytes, list[bytes]] = {}
     for line in gzip.decompress(pairs.read_bytes()).splitlines():
         a, b, similarity = line.split(b"\t")
-        if float(similarity) >= threshold:       # to 6 decimals; in this corpus none lies within 1e-6 below .8
+        if float(similarity) >= threshold:  # to 6 decimals; in this corpus none lies within 1e-6 below .8
             first, second = sorted([a, b], key=place.__getitem__)
             earlier.setdefault(second, []).append(first)
     removed: set[bytes] = set()
@@ -404,8 +535,21 @@ def exact_removals(ids: list[bytes], pairs: Path, threshold: float) -> set[bytes
 def test_reuters(tmp_path, data_folder):
     """At least 99.5 % of the exact answer's removals are made, and none without a kept story at J >= .8."""
     corpus = data_folder / "reuters21578.tsv.gz"
-    done(tmp_path, "dedup", corpus, "-o", "unique.tsv.gz", "--ngram", "5", "--unit", "byte", "--threshold", "0.8",
-         "--removed", "removed.tsv")
+    done(
+        tmp_path,
+        "dedup",
+        corpus,
+        "-o",
+        "unique.tsv.gz",
+        "--ngram",
+        "5",
+        "--unit",
+        "byte",
+        "--threshold",
+        "0.8",
+        "--removed",
+        "removed.tsv",
+    )
     rows = columns(gzip.decompress(corpus.read_bytes()))
     ids = [doc_id for doc_id, _ in rows]
     texts = dict(rows)

@@ -2,6 +2,7 @@
 
 The script is run as a user runs it. What is counted is counted by reference.py, not by the library.
 """
+
 from __future__ import annotations
 
 import re

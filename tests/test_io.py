@@ -3,6 +3,7 @@
 Lines end at \\n only, kept lines are written as they came, a bad line is named by its number, and an output is there
 complete or not at all. The texts that the command saw show in which lines it calls equal.
 """
+
 from __future__ import annotations
 
 import gzip
@@ -46,10 +47,11 @@ def bad_line(folder: Path, data: bytes, form: str, line: int, *options: object) 
     message = refused(folder, "dedup", f"in.{form}", "-o", f"out.{form}", *options)
     start = f"lsh: error: in.{form}, line {line}: "
     assert message.startswith(start), message
-    return message[len(start):]
+    return message[len(start) :]
 
 
 # Formats.
+
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_copies_are_removed(tmp_path, form):
@@ -61,9 +63,18 @@ def test_copies_are_removed(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(("source", "target"), [("in.{}", "out.{}"), ("in.{}.gz", "out.{}"), ("in.{}", "out.{}.gz"),
-                                            ("in.{}.gz", "out.{}.gz"), ("in.{}", "out"), ("in.{}.gz", "out.gz"),
-                                            ("in.{}", "out.part")])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("in.{}", "out.{}"),
+        ("in.{}.gz", "out.{}"),
+        ("in.{}", "out.{}.gz"),
+        ("in.{}.gz", "out.{}.gz"),
+        ("in.{}", "out"),
+        ("in.{}.gz", "out.gz"),
+        ("in.{}", "out.part"),
+    ],
+)
 def test_names_decide_about_compression(tmp_path, form, source, target):
     source, target = source.format(form), target.format(form)
     lines = [line_of(form, i, text) + b"\n" for i, text in enumerate([A, B, A])]
@@ -115,7 +126,7 @@ def test_damaged_gzip(tmp_path, damage):
     elif damage == "garbage":
         data[500:520] = bytes(20)
     elif damage == "changed":
-        data[-6] ^= 1                                             # the checksum
+        data[-6] ^= 1  # the checksum
     elif damage == "plain":
         data = bytearray(b"a text that nobody compressed\n")
     else:
@@ -128,6 +139,7 @@ def test_damaged_gzip(tmp_path, damage):
 
 
 # Lines, byte for byte.
+
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_carriage_return_is_no_part_of_the_text(tmp_path, form):
@@ -204,6 +216,7 @@ def test_long_lines(tmp_path):
 
 # Columns.
 
+
 def test_one_column(tmp_path):
     kept, removed = dedup(tmp_path, A + b"\n" + B + b"\n\n" + A + b"\n", "tsv")
     assert kept == A + b"\n" + B + b"\n\n"
@@ -240,6 +253,7 @@ def test_line_with_a_tab_in_a_file_of_one_column(tmp_path):
 
 # JSON lines.
 
+
 def test_field(tmp_path):
     lines = [b'{"body": "%s", "text": 5}\n' % A, b'{"body": "%s"}\n' % B, b'{"id": "x", "body": "%s"}\n' % A]
     kept, removed = dedup(tmp_path, b"".join(lines), "jsonl", "--field", "body")
@@ -247,10 +261,19 @@ def test_field(tmp_path):
     assert removed == [[b"x", b"1", b"1.0"]]
 
 
-@pytest.mark.parametrize(("doc_id", "written"), [(b'"a-7"', b"a-7"), (b"7", b"7"), (b"-7", b"-7"), (b'""', b""),
-                                             ('"été"'.encode(), "été".encode()), (b'"\\u00e9"', "é".encode()),
-                                             (b"12345678901234567890123", b"12345678901234567890123"),
-                                             (b"0.5", b"0.5")])
+@pytest.mark.parametrize(
+    ("doc_id", "written"),
+    [
+        (b'"a-7"', b"a-7"),
+        (b"7", b"7"),
+        (b"-7", b"-7"),
+        (b'""', b""),
+        ('"été"'.encode(), "été".encode()),
+        (b'"\\u00e9"', "é".encode()),
+        (b"12345678901234567890123", b"12345678901234567890123"),
+        (b"0.5", b"0.5"),
+    ],
+)
 def test_json_ids(tmp_path, doc_id, written):
     lines = [b'{"text": "%s"}\n' % A, b'{"id": %s, "text": "%s"}\n' % (doc_id, A)]
     assert dedup(tmp_path, b"".join(lines), "jsonl") == (lines[0], [[written, b"1", b"1.0"]])
@@ -258,8 +281,10 @@ def test_json_ids(tmp_path, doc_id, written):
 
 def test_json_text_is_what_the_string_means(tmp_path):
     """Escapes are undone; layout, order of keys and white space do not count."""
-    lines = [b'{"id": 1, "text": "caf\\u00e9 \\ud83d\\ude00 ' + A + b'"}\n',
-             '  { "more": [1, {"text": null}], "text" : "café 😀 '.encode() + A + b'", "id" : 2 }  \r\n']
+    lines = [
+        b'{"id": 1, "text": "caf\\u00e9 \\ud83d\\ude00 ' + A + b'"}\n',
+        '  { "more": [1, {"text": null}], "text" : "café 😀 '.encode() + A + b'", "id" : 2 }  \r\n',
+    ]
     assert dedup(tmp_path, b"".join(lines), "jsonl") == (lines[0], [[b"2", b"1", b"1.0"]])
 
 
@@ -272,21 +297,44 @@ def test_json_text_with_newlines_nul_and_lone_surrogates(tmp_path):
 GOOD = b'{"id": 1, "text": "good"}\n'
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    (b"", []), (b"   ", []), (b"plain words", []), (b"{", []), (b'{"text": "a"} {"text": "b"}', []),
-    (b'{"text": "a",}', []), (b"{'text': 'a'}", []), (b'{"text": "a\tb"}', []),
-    (b'["text"]', ["object"]), (b'"text"', ["object"]), (b"null", ["object"]), (b"5", ["object"]),
-    (b"{}", ["text"]), (b'{"Text": "a"}', ["text"]), (b'{"body": "a"}', ["text"]),
-    (b'{"text": null}', ["text", "string"]), (b'{"text": 5}', ["text", "string"]),
-    (b'{"text": ["a"]}', ["text", "string"]), (b'{"text": true}', ["text", "string"]),
-    (b'{"id": [1], "text": "a"}', ["id"]), (b'{"id": {}, "text": "a"}', ["id"]), (b'{"id": true, "text": "a"}', ["id"]),
-    (b'{"text": "caf\xe9"}', ["UTF-8"]), (b'{"text": "\xed\xa0\x80"}', ["UTF-8"]), (b"\xff", ["UTF-8"]),
-    (b'\xff\xfe{\0"\0', ["UTF-8"]),
-    (b'{"text": "a", "deep": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", []),
-    (b'{"text": "a", "deep": ' + b'{"a":' * 200_000 + b"1" + b"}" * 200_000 + b"}", []),
-    (b'{"text": "a", "id": ' + b"9" * 10_000 + b"}", []),
-    (b'{"text": "a', []), (b"\0", []), (BOM + b'{"text": "a"}', []),
-], ids=lambda value: repr(value[:30]))
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"", []),
+        (b"   ", []),
+        (b"plain words", []),
+        (b"{", []),
+        (b'{"text": "a"} {"text": "b"}', []),
+        (b'{"text": "a",}', []),
+        (b"{'text': 'a'}", []),
+        (b'{"text": "a\tb"}', []),
+        (b'["text"]', ["object"]),
+        (b'"text"', ["object"]),
+        (b"null", ["object"]),
+        (b"5", ["object"]),
+        (b"{}", ["text"]),
+        (b'{"Text": "a"}', ["text"]),
+        (b'{"body": "a"}', ["text"]),
+        (b'{"text": null}', ["text", "string"]),
+        (b'{"text": 5}', ["text", "string"]),
+        (b'{"text": ["a"]}', ["text", "string"]),
+        (b'{"text": true}', ["text", "string"]),
+        (b'{"id": [1], "text": "a"}', ["id"]),
+        (b'{"id": {}, "text": "a"}', ["id"]),
+        (b'{"id": true, "text": "a"}', ["id"]),
+        (b'{"text": "caf\xe9"}', ["UTF-8"]),
+        (b'{"text": "\xed\xa0\x80"}', ["UTF-8"]),
+        (b"\xff", ["UTF-8"]),
+        (b'\xff\xfe{\0"\0', ["UTF-8"]),
+        (b'{"text": "a", "deep": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", []),
+        (b'{"text": "a", "deep": ' + b'{"a":' * 200_000 + b"1" + b"}" * 200_000 + b"}", []),
+        (b'{"text": "a", "id": ' + b"9" * 10_000 + b"}", []),
+        (b'{"text": "a', []),
+        (b"\0", []),
+        (BOM + b'{"text": "a"}', []),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
 def test_bad_json(tmp_path, line, words):
     message = bad_line(tmp_path, GOOD + GOOD + line + b"\n" + GOOD, "jsonl", 3)
     for word in words:
@@ -318,6 +366,7 @@ def test_message_is_one_printable_line(tmp_path):
 
 
 # Safe writing.
+
 
 def test_existing_output_is_replaced(tmp_path):
     (tmp_path / "out.txt").write_bytes(b"yesterday, and longer than today\n" * 100)

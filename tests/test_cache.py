@@ -1,0 +1,1297 @@
+"""The banded cache: what mattilyra/LSH's own tests expect of it, what is put right, and a plain model beside it.
+
+The model is a dict of fingerprints and sets of (band, key), both made by reference.py. Every test about a fault of
+mattilyra/LSH is named by what holds here instead.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import gc
+import itertools
+import math
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Hashable, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache as memoise
+
+import command
+import numpy
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import lsh
+import lsh.cache
+import lsh.lsh
+from lsh import Bands, Cache, MinHasher, Shingles
+
+both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
+
+FERRY = (
+    "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
+    "and the harbour master would not have it woken. Passengers were served soup."
+)
+FERRY_LESS = FERRY.replace("outer ", "")  # one word removed
+MARKET = (
+    "ONIONS DEAR THIS WEEK STOP GROWERS BLAME WET FIELDS STOP TRADERS AT QUILL STREET BLAME GROWERS STOP SACK "
+    "NOW NINE CROWNS STOP WAS SIX IN MAY STOP"
+)
+BRIDGE = (
+    "Hopan silta suljettiin keskipäivällä, koska sen kolmas pultti osoittautui maalatuksi puuksi; pyöräilijät "
+    "saavat taluttaa pyöränsä yli yksitellen."
+)  # little in common even with n = 2
+
+
+def make(hashbytes: int = 8, n: int = 4, num_bands: int = 20, seeds: int = 200) -> Cache:
+    return Cache(MinHasher(seeds, char_ngram=n, hashbytes=hashbytes), num_bands=num_bands)
+
+
+def filled(hashbytes: int = 8, n: int = 4, num_bands: int = 20) -> Cache:
+    """A cache of three stories, of which 1 and 3 are one word apart."""
+    cache = make(hashbytes, n, num_bands)
+    for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
+        cache.add_doc(text, doc_id)
+    return cache
+
+
+def contents(cache: Cache) -> tuple:
+    """Everything a cache holds, as plain values."""
+    return (
+        list(cache),
+        {doc_id: row.tolist() for doc_id, row in cache.fingerprints.items()},
+        [{key: list(ids) for key, ids in band.items()} for band in cache.bins],
+        cache.get_all_duplicates(),
+    )
+
+
+# What the tests of mattilyra/LSH expect: 200 seeds; 20, 40 and 50 bands; 2 to 6 bytes; both widths.
+
+everywhere = [
+    pytest.mark.parametrize("hashbytes", [4, 8]),
+    pytest.mark.parametrize("n", [2, 3, 4, 5, 6]),
+    pytest.mark.parametrize("num_bands", [20, 40, 50]),
+]
+
+
+def for_all_settings(test: Callable) -> Callable:
+    for mark in everywhere:
+        test = mark(test)
+    return test
+
+
+@for_all_settings
+def test_stored_document_is_found_by_text_and_by_id(hashbytes, n, num_bands):
+    cache = filled(hashbytes, n, num_bands)
+    for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
+        assert cache.is_duplicate(text)
+        assert cache.is_duplicate(text, doc_id)
+        assert doc_id in cache.get_duplicates_of(text)
+        assert doc_id in cache.get_duplicates_of(doc_id=doc_id)
+
+
+@for_all_settings
+def test_document_with_one_word_removed_is_found(hashbytes, n, num_bands):
+    cache = make(hashbytes, n, num_bands)
+    cache.add_doc(MARKET, 0)
+    cache.add_doc(FERRY, 1)
+    assert cache.is_duplicate(FERRY_LESS)
+    assert cache.get_duplicates_of(FERRY_LESS) == {1}
+
+
+@for_all_settings
+def test_all_duplicates_grow_as_copies_are_added(hashbytes, n, num_bands):
+    cache = filled(hashbytes, n, num_bands)
+    assert cache.get_all_duplicates() == {(1, 3)}
+    cache.add_doc(FERRY, 4)
+    assert cache.get_all_duplicates() == {(1, 3), (1, 4), (3, 4)}
+
+
+@for_all_settings
+def test_removed_documents_are_gone(hashbytes, n, num_bands):
+    cache = filled(hashbytes, n, num_bands)
+    cache.add_doc(FERRY, 4)
+    cache.remove_id(3)
+    assert cache.get_all_duplicates() == {(1, 4)}
+    assert list(cache) == [0, 1, 2, 4]
+    cache.remove_doc(FERRY)  # both copies
+    assert cache.get_all_duplicates() == set()
+    assert not cache.is_duplicate(FERRY)
+    assert list(cache) == [0, 2]
+    assert cache.is_duplicate(MARKET)
+    assert cache.is_duplicate(BRIDGE)
+
+
+@for_all_settings
+def test_clear_empties(hashbytes, n, num_bands):
+    cache = filled(hashbytes, n, num_bands)
+    cache.clear()
+    assert len(cache) == 0
+    assert not cache.is_duplicate(FERRY)
+    assert cache.get_all_duplicates() == set()
+    assert all(len(band) == 0 for band in cache.bins)
+    cache.add_doc(FERRY, 1)
+    assert cache.get_duplicates_of(FERRY_LESS) == {1}
+
+
+@both_sizes
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_more_bands_never_find_fewer(hashbytes, n):
+    """Where the bands of one count are pieces of those of the other, and so for 20 and 40."""
+    texts = [
+        FERRY,
+        FERRY_LESS,
+        FERRY[:90] + MARKET[:40],
+        MARKET,
+        MARKET[30:] + BRIDGE[:60],
+        BRIDGE,
+        BRIDGE[:70] + FERRY,
+    ]
+    found = []
+    for num_bands in (5, 10, 20, 40, 200):
+        cache = make(hashbytes, n, num_bands)
+        cache.add_docs(texts, range(len(texts)))
+        found.append(cache.get_all_duplicates())
+    for fewer, more in itertools.pairwise(found):
+        assert fewer <= more
+    assert len(found[0]) < len(found[-1])
+
+
+@for_all_settings
+def test_min_jaccard_keeps_the_identical_pair(hashbytes, n, num_bands):
+    cache = make(hashbytes, n, num_bands)
+    cache.add_docs(["0123456789" * 3, FERRY, "ABCDEFGHIJKLM" * 2, FERRY, "+-*/%#@&" * 4], range(5))
+    for least in numpy.linspace(0.1, 0.9, 9):
+        assert cache.get_all_duplicates(min_jaccard=least) == {(1, 3)}
+        assert cache.get_duplicates_of(doc_id=1, min_jaccard=least) == {1, 3}
+        assert cache.filter_candidates([(0, 1), (1, 3), (2, 4)], least) == {(1, 3)}
+
+
+@pytest.mark.parametrize("num_bands", [3, 7, 199, 201, 400])
+def test_band_count_that_does_not_divide_the_seeds(num_bands):
+    hasher = MinHasher(200)
+    for error in (AssertionError, ValueError):
+        with pytest.raises(error, match=rf"num_bands must divide the number of seeds \(200\), got {num_bands}; use "):
+            Cache(hasher, num_bands=num_bands)
+
+
+# What is put right.
+
+
+def pair_of_known_similarity() -> tuple[Cache, float]:
+    """A cache of ids "a" and "b" that share a bin, and their estimated similarity, by the reference."""
+    cache = make(4, 5, 50)
+    cache.add_doc(FERRY, "a")
+    cache.add_doc(FERRY[:110], "b")
+    rows = [row.tolist() for row in cache.fingerprints.values()]
+    return cache, reference.similarity(*rows, 4)
+
+
+def test_min_jaccard_filters():
+    cache, estimate = pair_of_known_similarity()
+    assert 0.3 < estimate < 0.9
+    assert cache.get_all_duplicates() == {("a", "b")}
+    assert cache.get_all_duplicates(min_jaccard=0.95) == set()
+    assert cache.get_duplicates_of(doc_id="a", min_jaccard=0.95) == {"a"}
+    assert cache.get_duplicates_of(FERRY, min_jaccard=0.95) == {"a"}
+    assert list(cache.iter_duplicates(min_jaccard=0.95)) == []
+    assert cache.filter_candidates({("a", "b"), ("a", "a")}, 0.95) == {("a", "a")}
+
+
+def test_min_jaccard_is_of_the_positional_estimate_and_includes_it():
+    """At the estimate itself the pair is in, at the next float it is out; the overlap of value sets is less."""
+    cache, estimate = pair_of_known_similarity()
+    a, b = (set(row.tolist()) for row in cache.fingerprints.values())
+    assert len(a & b) / len(a | b) < estimate
+    above = math.nextafter(estimate, 1)
+    assert cache.get_all_duplicates(estimate) == {("a", "b")}
+    assert cache.get_all_duplicates(above) == set()
+    assert cache.get_duplicates_of(doc_id="b", min_jaccard=estimate) == {"a", "b"}
+    assert cache.get_duplicates_of(doc_id="b", min_jaccard=above) == {"b"}
+    assert cache.filter_candidates([("b", "a")], estimate) == {("b", "a")}
+    assert cache.filter_candidates([("b", "a")], above) == set()
+
+
+def test_min_jaccard_of_one_finds_exact_copies():
+    cache = filled()
+    cache.add_doc(FERRY, "copy")
+    assert cache.get_all_duplicates(min_jaccard=1) == {(1, "copy")}
+    assert cache.get_all_duplicates(min_jaccard=0) == cache.get_all_duplicates()
+
+
+@both_sizes
+def test_short_documents_are_their_own_shingle(hashbytes):
+    """Texts shorter than the shingle are not one another's duplicates, and are removed one by one."""
+    cache = make(hashbytes, 8)
+    cache.add_docs(["abc", "xyz", "q", "abc"], range(4))
+    assert cache.get_all_duplicates() == {(0, 3)}
+    assert cache.get_duplicates_of("xyz") == {1}
+    assert not cache.is_duplicate("qq")
+    cache.remove_doc("q")
+    assert list(cache) == [0, 1, 3]
+
+
+@both_sizes
+def test_unlike_short_documents_share_nothing(hashbytes):
+    """One shingle each: no component shows a cap, so none is equal."""
+    cache = Cache(MinHasher(64, char_ngram=1, hashbytes=hashbytes), num_bands=64)
+    cache.add_docs(list("abcdefghij"), range(10))
+    assert cache.get_all_duplicates() == set()
+
+
+@both_sizes
+def test_texts_without_shingles_are_in_no_bin(hashbytes):
+    cache = make(hashbytes)
+    cache.add_docs(["", FERRY, b""], ["e", "f", "g"])
+    assert list(cache) == ["e", "f", "g"]
+    assert all(set(itertools.chain.from_iterable(band.values())) == {"f"} for band in cache.bins)
+    assert cache.get_all_duplicates() == set()
+    assert not cache.is_duplicate("")
+    assert cache.get_duplicates_of(doc_id="e") == set()
+    assert cache.get_duplicates_of("", min_jaccard=0) == set()
+    assert cache.filter_candidates([("e", "g"), ("e", "e"), ("f", "f")], 0.1) == {("f", "f")}
+    assert cache.fingerprints["e"].tolist() == cache.hasher.empty.tolist()
+    cache.remove_id("e")
+    assert list(cache) == ["f", "g"]
+    cache.add_doc("", "e")
+    cache.add_doc(MARKET, "g")  # an empty text replaced by another, and the other way round
+    cache.add_doc("", "f")
+    assert cache.get_duplicates_of(MARKET) == {"g"}
+    assert not cache.is_duplicate(FERRY)
+    cache.remove_doc("")
+    assert list(cache) == ["g"]
+
+
+@both_sizes
+def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
+    """A fingerprint handed in may agree with the empty one in some bands; it still is no duplicate of nothing."""
+    cache = Cache(MinHasher(20, 4, hashbytes=hashbytes))
+    row = cache.hasher.empty.copy()
+    row[0] -= row.dtype.type(1)
+    cache.add_fingerprint(row, "nearly")
+    cache.add_doc("", "empty")
+    assert cache.get_duplicates_of(doc_id="nearly") == {"nearly"}
+    assert cache.get_duplicates_of(doc_id="empty") == cache.get_duplicates_of("") == set()
+    assert cache.get_all_duplicates() == set()
+    cache.remove_doc("")
+    assert list(cache) == ["nearly"]
+
+
+def test_words_make_empty_texts_too():
+    cache = Cache(MinHasher(20, shingles=Shingles(2, "word")))
+    cache.add_docs(["-- !", "...", "a word"], range(3))
+    assert cache.get_all_duplicates() == set()
+    assert cache.get_duplicates_of("a word") == {2}
+
+
+def test_caches_of_one_hasher_are_apart():
+    hasher = MinHasher(100, 4)
+    first, second = Cache(hasher), Cache(hasher)
+    first.add_doc(FERRY, 1)
+    second.add_doc(FERRY, 2)
+    first.clear()
+    assert second.get_duplicates_of(FERRY_LESS) == {2}
+    assert not first.is_duplicate(FERRY)
+
+
+def test_nothing_is_held_on_to():
+    """A text is gone when its caller lets go of it: the cache keeps fingerprints alone."""
+
+    class Text(bytes):
+        alive = 0
+
+        def __init__(self, *_):
+            Text.alive += 1
+
+        def __del__(self):
+            Text.alive -= 1
+
+    cache = make()
+    cache.add_doc(Text(FERRY.encode()), 1)
+    cache.add_docs([Text(b"one"), Text(b"two")], [2, 3])
+    assert cache.is_duplicate(Text(FERRY.encode()))
+    gc.collect()
+    assert Text.alive == 0
+
+
+def test_fingerprints_are_copied_in_and_read_only_out():
+    cache = make()
+    row = cache.hasher.fingerprint(FERRY).copy()
+    kept = row.tolist()
+    cache.add_fingerprint(row, "f")
+    row[:] = 0
+    assert cache.fingerprints["f"].tolist() == kept
+    out = cache.fingerprints["f"]
+    assert not out.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        out[0] = 1
+    rows = numpy.array([kept, kept], numpy.uint64)
+    cache.add_fingerprints(rows, ["g", "h"])
+    rows[:] = 0
+    assert cache.get_all_duplicates(1.0) == {("f", "g"), ("f", "h"), ("g", "h")}
+
+
+def test_adding_an_id_again_replaces_its_document():
+    cache = filled()
+    cache.add_doc(MARKET, 1)
+    assert list(cache) == [0, 2, 3, 1]  # it counts as added last
+    assert cache.get_duplicates_of(FERRY) == {3}
+    assert cache.get_duplicates_of(FERRY, min_jaccard=0.1) == {3}
+    assert cache.get_all_duplicates() == {(0, 1)}
+    cache.remove_id(1)
+    assert cache.get_all_duplicates() == set()
+    assert 1 not in cache
+
+
+def test_of_a_repeated_id_the_last_document_stays():
+    cache = make()
+    cache.add_docs([FERRY, MARKET, BRIDGE, MARKET], ["x", "y", "x", "z"])
+    assert list(cache) == ["y", "x", "z"]
+    assert cache.get_duplicates_of(BRIDGE) == {"x"}
+    assert not cache.is_duplicate(FERRY)
+    assert cache.get_all_duplicates() == {("y", "z")}
+
+
+def test_clear_forgets_fingerprints_and_ids():
+    cache = filled()
+    cache.clear()
+    assert dict(cache.fingerprints) == {}
+    assert 1 not in cache
+    with pytest.raises(ValueError, match="unknown id 1"):
+        cache.get_duplicates_of(doc_id=1)
+    with pytest.raises(KeyError):
+        cache.remove_id(1)
+
+
+def test_emptied_bins_go():
+    cache = filled()
+    assert all(len(band) for band in cache.bins)
+    for doc_id in range(4):
+        cache.remove_id(doc_id)
+    assert [len(band) for band in cache.bins] == [0] * 20
+    assert [list(band) for band in cache.bins] == [[]] * 20
+
+
+def test_unknown_ids():
+    cache = filled()
+    before = contents(cache)
+    with pytest.raises(KeyError) as caught:
+        cache.remove_id("who")
+    assert caught.value.args == ("who",)
+    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+        cache.get_duplicates_of(doc_id="who")
+    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+        cache.get_duplicates_of()
+    with pytest.raises(KeyError):
+        cache.filter_candidates([(1, "who")], 0.5)
+    with pytest.raises(KeyError):
+        cache.fingerprints["who"]
+    assert cache.get_duplicates_of(FERRY, "who") == {1, 3}  # with a document, it is the one asked about
+    assert cache.is_duplicate(FERRY, "who")
+    assert not cache.is_duplicate("none of these", "who")
+    assert cache.get_duplicates_of("none of these", 1) == {1, 3}  # a known id goes before the document
+    assert contents(cache) == before
+
+
+def test_remove_doc_compares_whole_fingerprints():
+    """A document with the same first band, and even one that differs in one component only, stays."""
+    cache = Cache(MinHasher(20, 4), bands=Bands(4, 4))
+    row = cache.hasher.fingerprint(FERRY)
+    last, unused = row.copy(), row.copy()
+    last[15] += numpy.uint64(1)
+    unused[19] += numpy.uint64(1)
+    cache.add_fingerprints(numpy.array([row, last, unused, row]), range(4))
+    cache.remove_doc(FERRY)
+    assert list(cache) == [1, 2]
+    cache.remove_doc(FERRY)  # none is no error
+    assert list(cache) == [1, 2]
+
+
+def test_every_pair_comes_once_the_earlier_first():
+    cache = make()
+    ids = ["z", 5, ("t", 1), "a", -3]
+    cache.add_docs([FERRY] * 5, ids)
+    pairs = list(cache.iter_duplicates())
+    assert len(pairs) == 10
+    assert set(pairs) == set(itertools.combinations(ids, 2)) == cache.get_all_duplicates()
+
+
+def test_a_stored_document_finds_itself():
+    cache = filled()
+    assert cache.get_duplicates_of(doc_id=0) == {0}
+    assert cache.get_duplicates_of(MARKET) == {0}
+    assert cache.is_duplicate(MARKET, doc_id=0)
+
+
+def test_two_processes_agree(tmp_path):
+    """Keys and all: default seeds are fixed, and no key depends on Python's hash."""
+    script = (
+        "import lsh, sys; c = lsh.Cache(lsh.MinHasher(100, 5), 20); c.add_doc(sys.argv[1], 'x');"
+        "print([list(band) for band in c.bins])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script, FERRY],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=command.environment(PYTHONHASHSEED=seed),
+        ).stdout
+        for seed in ("1", "2")
+    }
+    cache = Cache(MinHasher(100, 5), 20)
+    cache.add_doc(FERRY, "x")
+    assert printed == {f"{[list(band) for band in cache.bins]}\n"}
+
+
+@both_sizes
+def test_keys_are_those_of_the_reference(hashbytes):
+    for bands in (Bands(20, 5), Bands(widths=(1, 30, 2, 60))):
+        cache = Cache(MinHasher(100, 5, hashbytes=hashbytes), bands=bands)
+        cache.add_doc(FERRY, "x")
+        row = reference.fingerprint(FERRY, reference.seed_values(100, 0), hashbytes=hashbytes, n=5, unit="byte")
+        assert [list(band) for band in cache.bins] == [[key] for key in reference.band_keys(row, bands.widths)]
+
+
+@both_sizes
+def test_any_text_can_be_stored(hashbytes):
+    """Surrogates, zeros, damaged UTF-8, and characters as units."""
+    texts = ["\ud800 lone", "a\0b\0c", b"\xff\xfe\x00", "漢字と仮名" * 3, bytearray(b"bytes"), memoryview(b"view")]
+    for shingles in (Shingles(4), Shingles(4, "byte"), Shingles(1, "word")):
+        cache = Cache(MinHasher(40, hashbytes=hashbytes, shingles=shingles))
+        cache.add_docs(texts, range(6))
+        for doc_id, text in enumerate(texts):
+            held = {doc_id} if cache.fingerprints[doc_id].tolist() != cache.hasher.empty.tolist() else set()
+            assert cache.get_duplicates_of(text) == held
+
+
+# What it says of itself.
+
+
+def test_face():
+    hasher = MinHasher(100, 5)
+    cache = Cache(hasher)
+    assert (cache.num_bands, cache.band_width, cache.bands) == (10, 10, Bands(10, 10))
+    assert cache.hasher is hasher
+    assert Cache(hasher, 20).band_width == Cache(hasher=hasher, num_bands=20).band_width == 5
+    mixed = Cache(hasher, bands=Bands(widths=(40, 7, 8)))
+    assert (mixed.num_bands, mixed.band_width) == (3, (40, 7, 8))
+    cache.add_doc(FERRY, 1)
+    assert repr(cache) == f"<Cache of 1 documents, Bands(10, 10), {hasher!r}>"
+    assert (len(cache), 1 in cache, 2 in cache) == (1, True, False)
+
+
+def test_import_forms():
+    from lsh import cache, minhash
+
+    assert cache.Cache is Cache
+    assert minhash.MinHasher is MinHasher
+
+
+def test_bins_are_shaped_as_upstreams():
+    """A sequence, one element a band, of mappings from a key to a set of ids."""
+    cache = filled()
+    assert len(cache.bins) == 20
+    for band, bins in enumerate(cache.bins):
+        assert isinstance(bins, Mapping)
+        assert cache.bins[band] == bins
+        assert len(bins) == len(list(bins)) == len(set(bins))
+        for key in bins:
+            assert isinstance(key, int)
+            assert 0 <= key < 2**64
+            assert key in bins
+            assert isinstance(bins[key], Set)
+            assert bins[key] == set(bins[key])
+            assert len(bins[key]) == len(list(bins[key]))
+        assert sorted(itertools.chain.from_iterable(bins.values())) == [0, 1, 2, 3]
+        for absent in (0, -1, 2**64, "key", None, 1.5):
+            assert absent not in bins
+            assert bins.get(absent) is None
+    assert {1, 3} in [set(ids) for band in cache.bins for ids in band.values()]
+
+
+def test_bins_are_read_only_and_up_to_date():
+    cache = filled()
+    bins = cache.bins
+    key = next(iter(bins[0]))
+    with pytest.raises(TypeError):
+        bins[0] = {}
+    with pytest.raises(TypeError):
+        bins[0][key] = {9}
+    with pytest.raises(TypeError):
+        del bins[0][key]
+    assert not hasattr(bins[0], "clear")
+    assert not hasattr(bins[0][key], "add")
+    with pytest.raises(KeyError) as caught:
+        bins[0][12345]
+    assert caught.value.args == (12345,)
+    held = bins[0][key]
+    cache.clear()
+    assert len(bins[0]) == 0  # the view follows, a set taken from it does not
+    assert key not in bins[0]
+    assert len(held) >= 1
+
+
+def test_fingerprints_are_a_read_only_mapping():
+    cache = filled()
+    view = cache.fingerprints
+    assert isinstance(view, Mapping)
+    assert list(view) == [0, 1, 2, 3]
+    assert len(view) == 4
+    assert numpy.array_equal(view[1], cache.hasher.fingerprint(FERRY))
+    with pytest.raises(TypeError):
+        view[1] = view[2]
+    cache.remove_id(1)
+    assert 1 not in view
+
+
+@both_sizes
+def test_bins_of_a_fingerprint(hashbytes):
+    cache = Cache(MinHasher(20, 4, hashbytes=hashbytes), bands=Bands(widths=(3, 1, 5)))
+    row = cache.hasher.fingerprint(FERRY)
+    pieces = list(cache.bins_(row))
+    assert [band for band, _ in pieces] == [0, 1, 2]
+    assert [piece.tolist() for _, piece in pieces] == [row[:3].tolist(), row[3:4].tolist(), row[4:9].tolist()]
+
+
+def test_many_at_once_is_one_by_one():
+    texts = [FERRY, MARKET, "", FERRY_LESS, "short", BRIDGE, MARKET]
+    for hashbytes in (4, 8):
+        single, batch, rows, one_row = (make(hashbytes) for _ in range(4))
+        for doc_id, text in enumerate(texts):
+            single.add_doc(text, doc_id)
+            one_row.add_fingerprint(one_row.hasher.fingerprint(text), doc_id)
+        batch.add_docs(iter(texts), iter(range(7)))
+        rows.add_fingerprints(rows.hasher.fingerprints(texts), range(7))
+        assert contents(single) == contents(batch) == contents(rows) == contents(one_row)
+        assert single.get_all_duplicates() == {(0, 3), (1, 6)}
+
+
+def test_adding_none():
+    cache = filled()
+    before = contents(cache)
+    cache.add_docs([], [])
+    cache.add_fingerprints([], [])
+    cache.add_fingerprints(cache.hasher.fingerprints([]), [])
+    assert contents(cache) == before
+
+
+def test_ids_of_any_hashable():
+    ids = [1, "1", (1, "1"), None, frozenset({1}), 2.5, b"1", (), int, numpy.int64(77)]
+    cache = make()
+    cache.add_docs([FERRY] * len(ids), ids)
+    assert list(cache) == ids
+    assert all(doc_id in cache for doc_id in ids)
+    assert cache.get_duplicates_of(FERRY_LESS) == set(ids)
+    assert cache.get_all_duplicates() == set(itertools.combinations(ids, 2))
+    for doc_id in ids[1:]:
+        cache.remove_id(doc_id)
+    assert list(cache) == [1]
+
+
+def test_equal_ids_are_one():
+    cache = make()
+    cache.add_doc(FERRY, 1)
+    cache.add_doc(MARKET, 1.0)
+    cache.add_doc(BRIDGE, True)
+    assert len(cache) == 1
+    assert cache.get_duplicates_of(doc_id=numpy.int64(1)) == {1}
+    assert cache.is_duplicate(BRIDGE)
+    assert not cache.is_duplicate(FERRY)
+
+
+# The model.
+
+SEEDS = 12
+WIDTHS = (1, 2, 3, 2)
+TEXTS = [
+    "",
+    "a",
+    "aa",
+    "ab",
+    "abc",
+    "abcd",
+    "abcde",
+    "abcdef",
+    "bcdef",
+    "abcdefg",
+    "xyz",
+    "xy",
+    "abab",
+    "ababab",
+    "abcabc",
+    b"abc",
+    b"\xff\xfe",
+    "漢字",
+]
+IDS: list[Hashable] = [0, 1, 2, 3, "0", "x", None, (0, "x"), (), frozenset({1}), 1.5, b"x"]
+
+
+@memoise
+def row_of(text: str | bytes, hashbytes: int) -> tuple[int, ...]:
+    seeds = reference.seed_values(SEEDS, 3)
+    return tuple(reference.fingerprint(text, seeds, hashbytes=hashbytes, n=2, unit="byte"))
+
+
+class CacheMachine(RuleBasedStateMachine):
+    """A cache beside a dict of fingerprints, from which everything else is computed anew each time."""
+
+    texts = st.sampled_from(TEXTS)
+    ids = st.sampled_from(IDS)
+    batches = st.lists(st.tuples(texts, ids), max_size=8)
+
+    @initialize(hashbytes=st.sampled_from([4, 8]), spare=st.sampled_from([0, 2, 1000]))
+    def start(self, hashbytes, spare):
+        self.hashbytes = hashbytes
+        self.spare, lsh.cache.SPARE = lsh.cache.SPARE, spare
+        self.cache = Cache(MinHasher(SEEDS, 2, random_state=3, hashbytes=hashbytes), bands=Bands(widths=WIDTHS))
+        self.rows: dict[Hashable, tuple[int, ...]] = {}
+
+    def teardown(self):
+        if hasattr(self, "spare"):
+            lsh.cache.SPARE = self.spare
+
+    # The model.
+
+    def put(self, doc_id, row):
+        self.rows.pop(doc_id, None)
+        self.rows[doc_id] = row
+
+    def places(self, row) -> set:
+        return set(reference.buckets(row, WIDTHS, self.hashbytes))
+
+    def similar(self, a, b) -> float:
+        return reference.similarity(a, b, self.hashbytes)
+
+    def found(self, row, least=None) -> set:
+        return {
+            doc_id
+            for doc_id, other in self.rows.items()
+            if self.places(row) & self.places(other) and (least is None or self.similar(row, other) >= least)
+        }
+
+    # What is done.
+
+    @rule(text=texts, doc_id=ids)
+    def add_doc(self, text, doc_id):
+        self.cache.add_doc(text, doc_id)
+        self.put(doc_id, row_of(text, self.hashbytes))
+
+    @rule(text=texts, doc_id=ids)
+    def add_fingerprint(self, text, doc_id):
+        row = row_of(text, self.hashbytes)
+        self.cache.add_fingerprint(numpy.array(row, self.cache.hasher.dtype), doc_id)
+        self.put(doc_id, row)
+
+    @rule(batch=batches, as_rows=st.booleans())
+    def add_many(self, batch, as_rows):
+        texts, ids = [text for text, _ in batch], [doc_id for _, doc_id in batch]
+        if as_rows:
+            self.cache.add_fingerprints(self.cache.hasher.fingerprints(texts), ids)
+        else:
+            self.cache.add_docs(texts, ids)
+        last = {doc_id: at for at, doc_id in enumerate(ids)}
+        for at in sorted(last.values()):
+            self.put(ids[at], row_of(texts[at], self.hashbytes))
+
+    @rule(batch=batches, bad=st.sampled_from([5, None, ["text"]]), at=st.integers(0, 8))
+    def add_many_with_a_bad_text(self, batch, bad, at):
+        texts, ids = [text for text, _ in batch], [doc_id for _, doc_id in batch]
+        texts.insert(at, bad)
+        with pytest.raises((TypeError, ValueError), match=rf"texts\[{min(at, len(batch))}\]"):
+            self.cache.add_docs(texts, [*ids, "more"])
+
+    @rule(doc_id=ids)
+    def remove_id(self, doc_id):
+        if doc_id in self.rows:
+            self.cache.remove_id(doc_id)
+            del self.rows[doc_id]
+        else:
+            with pytest.raises(KeyError):
+                self.cache.remove_id(doc_id)
+
+    @rule(text=texts)
+    def remove_doc(self, text):
+        self.cache.remove_doc(text)
+        row = row_of(text, self.hashbytes)
+        self.rows = {doc_id: other for doc_id, other in self.rows.items() if other != row}
+
+    @precondition(lambda self: len(self.rows) > 6)
+    @rule()
+    def clear(self):
+        self.cache.clear()
+        self.rows.clear()
+
+    @rule(twice=st.booleans())
+    def pickle(self, twice):
+        self.cache = pickle.loads(pickle.dumps(self.cache)) if twice else copy.copy(self.cache)
+
+    # What is asked.
+
+    @rule(text=texts, doc_id=ids, least=st.sampled_from([None, 0, 0.25, 0.5, 1]))
+    def query(self, text, doc_id, least):
+        row = row_of(text, self.hashbytes)
+        assert self.cache.get_duplicates_of(text, min_jaccard=least) == self.found(row, least)
+        assert self.cache.is_duplicate(text) == bool(self.found(row))
+        known = doc_id is not None and doc_id in self.rows  # None says that no id is given
+        found = self.found(self.rows[doc_id] if known else row, least)
+        assert self.cache.get_duplicates_of(text, doc_id, least) == found
+        if known:
+            assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
+        else:
+            with pytest.raises(ValueError, match="give a document"):
+                self.cache.get_duplicates_of(doc_id=doc_id)
+
+    @rule(least=st.sampled_from([0, 0.25, 0.5, 1]))
+    def filtered_pairs(self, least):
+        rows = self.rows
+        pairs = {(a, b) for a, b in itertools.combinations(rows, 2) if self.similar(rows[a], rows[b]) >= least}
+        candidates = {(a, b) for a, b in pairs if self.places(rows[a]) & self.places(rows[b])}
+        assert self.cache.get_all_duplicates(least) == candidates
+        assert self.cache.filter_candidates(itertools.combinations(rows, 2), least) == pairs
+
+    # What holds always.
+
+    @invariant()
+    def same_documents(self):
+        if not hasattr(self, "rows"):
+            return
+        assert len(self.cache) == len(self.rows)
+        assert list(self.cache) == list(self.rows)
+        assert [doc_id in self.cache for doc_id in IDS] == [doc_id in self.rows for doc_id in IDS]
+        assert {doc_id: tuple(row.tolist()) for doc_id, row in self.cache.fingerprints.items()} == self.rows
+
+    @invariant()
+    def same_bins(self):
+        if not hasattr(self, "rows"):
+            return
+        bins: list[dict[int, list]] = [{} for _ in WIDTHS]
+        for doc_id, row in self.rows.items():
+            for band, key in reference.buckets(row, WIDTHS, self.hashbytes):
+                bins[band].setdefault(key, []).append(doc_id)
+        assert [{key: list(ids) for key, ids in band.items()} for band in self.cache.bins] == bins
+        assert [list(band) for band in self.cache.bins] == [list(band) for band in bins]  # by their first document
+        assert [len(band) for band in self.cache.bins] == [len(band) for band in bins]
+
+    @invariant()
+    def same_pairs(self):
+        if not hasattr(self, "rows"):
+            return
+        ids = list(self.rows)
+        expected = reference.candidate_pairs(list(self.rows.values()), WIDTHS, self.hashbytes)
+        pairs = list(self.cache.iter_duplicates())
+        assert sorted((ids.index(a), ids.index(b)) for a, b in pairs) == sorted(expected)
+        assert self.cache.get_all_duplicates() == set(pairs)
+
+
+CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+test_cache_against_a_model = CacheMachine.TestCase
+
+
+@given(
+    texts=st.lists(st.text("ab", max_size=6), max_size=12),
+    hashbytes=st.sampled_from([4, 8]),
+    widths=st.lists(st.integers(1, 3), min_size=1, max_size=5),
+)
+def test_all_duplicates_are_the_candidate_pairs(texts, hashbytes, widths):
+    seeds = reference.seed_values(sum(widths) + 1, 5)
+    rows = [reference.fingerprint(text, seeds, hashbytes=hashbytes, n=2, unit="byte") for text in texts]
+    cache = Cache(MinHasher(len(seeds), 2, random_state=5, hashbytes=hashbytes), bands=Bands(widths=widths))
+    cache.add_docs(texts, range(len(texts)))
+    expected = reference.candidate_pairs(rows, widths, hashbytes)
+    assert cache.get_all_duplicates() == expected
+    assert sorted(cache.iter_duplicates()) == sorted(expected)
+
+
+def test_packing_changes_nothing(monkeypatch):
+    """A stream: each document is removed some time after it came, over many times what a cache may carry."""
+    monkeypatch.setattr(lsh.cache, "SPARE", 20)
+    cache = Cache(MinHasher(20, 3, hashbytes=4))
+    draw = random.Random(4)
+    held = collections.deque()
+    for step in range(1500):
+        text = f"story {draw.randrange(60)} of the day"
+        cache.add_doc(text, step)
+        held.append((step, text))
+        if len(held) > draw.randrange(5, 40):
+            cache.remove_id(held.popleft()[0])
+    assert list(cache) == [step for step, _ in held]
+    assert cache.get_all_duplicates(1.0) == {(a, b) for (a, x), (b, y) in itertools.combinations(held, 2) if x == y}
+    fresh = Cache(cache.hasher)
+    fresh.add_docs([text for _, text in held], [step for step, _ in held])
+    assert contents(fresh) == contents(cache)
+
+
+def test_a_stream_of_removals_needs_no_more_room():
+    """30,000 documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
+    cache = Cache(MinHasher(10, 3, hashbytes=4))
+    rows = cache.hasher.fingerprints([f"{i:05}" for i in range(1000)])
+    tracemalloc.start()
+    try:
+        for first in range(0, 30_000, 1000):
+            ids = range(first, first + 1000)
+            cache.add_fingerprints(rows, ids)
+            for doc_id in ids:
+                cache.remove_id(doc_id)
+            if first == 5_000:
+                early, _ = tracemalloc.get_traced_memory()
+        late, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cache) == 0
+    assert late < 1.5 * early + 100_000
+
+
+# All or nothing.
+
+
+def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
+    def failing():
+        yield FERRY
+        raise ZeroDivisionError("the source broke")
+
+    def failing_ids():
+        yield 1
+        raise ZeroDivisionError("the source broke")
+
+    def row(cache):
+        return numpy.array(cache.hasher.fingerprint(FERRY))
+
+    return {
+        "doc None": (
+            TypeError,
+            "doc must be str, bytes, bytearray or memoryview, got NoneType",
+            lambda c: c.add_doc(None, 1),
+        ),
+        "doc int": (TypeError, "doc must be str, .* got int", lambda c: c.add_doc(7, 1)),
+        "doc a list": (TypeError, "doc must be str, .* got list", lambda c: c.add_doc([FERRY], 1)),
+        "doc a fingerprint": (TypeError, "doc must be str, .* got ndarray", lambda c: c.add_doc(row(c), 1)),
+        "id unhashable": (TypeError, "unhashable", lambda c: c.add_doc(FERRY, [1])),
+        "id unhashable inside": (TypeError, "unhashable", lambda c: c.add_doc(FERRY, (1, [2]))),
+        "ids unhashable": (TypeError, "unhashable", lambda c: c.add_docs([FERRY, MARKET], [1, {}])),
+        "fingerprint id unhashable": (TypeError, "unhashable", lambda c: c.add_fingerprint(row(c), set())),
+        "text 2 is None": (ValueError, r"texts\[2\] is None", lambda c: c.add_docs([FERRY, MARKET, None], [1, 2, 3])),
+        "text 1 is int": (TypeError, r"texts\[1\] must be str, .* got int", lambda c: c.add_docs([FERRY, 5], [1, 2])),
+        "text 700 is int": (TypeError, r"texts\[700\] must be", lambda c: c.add_docs(["x"] * 700 + [5], range(701))),
+        "one text": (TypeError, "texts must be a collection of texts, got one str", lambda c: c.add_docs(FERRY, [1])),
+        "texts a set": (TypeError, "texts must be in a definite order, got set", lambda c: c.add_docs({FERRY}, [1])),
+        "texts a number": (TypeError, "texts must be a collection of texts, got int", lambda c: c.add_docs(5, [1])),
+        "source breaks": (ZeroDivisionError, "source", lambda c: c.add_docs(failing(), [1, 2])),
+        "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
+        "fewer ids": (
+            ValueError,
+            "must be as many, got 2 documents and 1 ids",
+            lambda c: c.add_docs([FERRY, FERRY], [1]),
+        ),
+        "more ids": (ValueError, "must be as many, got 1 documents and 2 ids", lambda c: c.add_docs([FERRY], [1, 2])),
+        "ids no iterable": (TypeError, "int", lambda c: c.add_docs([FERRY], 1)),
+        "fingerprint a text": (
+            TypeError,
+            "fingerprint must be a fingerprint, got str; use add_doc for a text",
+            lambda c: c.add_fingerprint(FERRY, 1),
+        ),
+        "fingerprint bytes": (
+            TypeError,
+            "fingerprint must be a fingerprint, got bytes; use add_doc",
+            lambda c: c.add_fingerprint(b"text", 1),
+        ),
+        "fingerprint short": (
+            ValueError,
+            r"fingerprint must have 200 components per fingerprint, got shape \(199,\)",
+            lambda c: c.add_fingerprint(row(c)[1:], 1),
+        ),
+        "fingerprint float": (
+            TypeError,
+            "fingerprint must hold uint64 components, got float64",
+            lambda c: c.add_fingerprint(row(c).astype(float), 1),
+        ),
+        "fingerprint of other width": (
+            TypeError,
+            "fingerprint must hold uint64 components, .* got uint32",
+            lambda c: c.add_fingerprint(row(c).astype(numpy.uint32), 1),
+        ),
+        "fingerprint None": (
+            TypeError,
+            "fingerprint must hold uint64 components",
+            lambda c: c.add_fingerprint(None, 1),
+        ),
+        "fingerprint of two": (
+            ValueError,
+            r"fingerprint must be one .*, got an array of shape \(2, 200\)",
+            lambda c: c.add_fingerprint(numpy.array([row(c), row(c)]), 1),
+        ),
+        "fingerprints of one": (
+            ValueError,
+            "fingerprints must be a matrix of fingerprints",
+            lambda c: c.add_fingerprints(row(c), range(200)),
+        ),
+        "fingerprints narrow": (
+            ValueError,
+            r"fingerprints must have 200 components per fingerprint, got shape \(2, 3\)",
+            lambda c: c.add_fingerprints(numpy.zeros((2, 3), numpy.uint64), [1, 2]),
+        ),
+        "fingerprints fewer": (
+            ValueError,
+            "must be as many, got 1 documents and 2 ids",
+            lambda c: c.add_fingerprints(row(c)[None], [1, 2]),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(bad_additions()))
+def test_after_a_bad_addition_nothing_has_changed(name):
+    error, message, add = bad_additions()[name]
+    cache = filled()
+    before = contents(cache)
+    with pytest.raises(error, match=message):
+        add(cache)
+    assert contents(cache) == before
+    cache.add_doc(FERRY, 1)  # and it goes on working
+    assert cache.get_duplicates_of(FERRY) == {1, 3}
+
+
+# Other bad input.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_bands": 7}, ValueError, r"num_bands must divide the number of seeds \(100\), got 7; use 5 or 10"),
+        ({"num_bands": 101}, ValueError, r"num_bands must divide the number of seeds \(100\), got 101; use .*100"),
+        ({"num_bands": 0}, ValueError, "num_bands must be 1 or more, got 0"),
+        ({"num_bands": -5}, ValueError, "num_bands must be 1 or more, got -5"),
+        ({"num_bands": "10"}, TypeError, "num_bands must be a whole number, got str"),
+        ({"num_bands": 10.0}, TypeError, "num_bands must be a whole number, got float"),
+        ({"num_bands": True}, TypeError, "num_bands must be a whole number, got bool"),
+        ({"num_bands": Bands(10, 10)}, TypeError, "num_bands must be a whole number, got Bands"),
+        ({"bands": 10}, TypeError, r"bands must be a Bands, got int; use lsh.Bands\(num_bands, width\)"),
+        (
+            {"bands": Bands(11, 10)},
+            ValueError,
+            "bands take 110 components, a fingerprint has 100; use fewer or narrower",
+        ),
+        ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands both say how to band"),
+    ],
+)
+def test_bad_cache(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Cache(MinHasher(100), **arguments)
+
+
+@pytest.mark.parametrize("hasher", [None, 100, MinHasher])
+def test_cache_needs_a_hasher(hasher):
+    with pytest.raises(TypeError, match=f"hasher must be a MinHasher, got {type(hasher).__name__}"):
+        Cache(hasher)
+
+
+def test_too_wide_bands_are_an_assertion_error_too():
+    with pytest.raises(AssertionError):
+        Cache(MinHasher(100), bands=Bands(1, 101))
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (-0.1, ValueError),
+        (1.01, ValueError),
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        ("0.5", TypeError),
+        (True, TypeError),
+        ([0.5, 0.6], TypeError),
+    ],
+)
+def test_bad_min_jaccard(bad, error):
+    cache = filled()
+    for ask in (
+        lambda: cache.get_duplicates_of(FERRY, min_jaccard=bad),
+        lambda: cache.get_all_duplicates(bad),
+        lambda: cache.iter_duplicates(bad),  # at the call, not at the first pair
+        lambda: cache.filter_candidates([(1, 3)], bad),
+    ):
+        with pytest.raises(error, match=r"min_jaccard must be .*0 to 1"):
+            ask()
+
+
+def test_bad_questions():
+    cache = filled()
+    for bad in (5, [FERRY], cache.fingerprints[1]):
+        for ask in (cache.get_duplicates_of, cache.is_duplicate, cache.remove_doc):
+            with pytest.raises(TypeError, match="doc must be str, bytes, bytearray or memoryview, got "):
+                ask(bad)
+    with pytest.raises(TypeError, match="doc must be str"):
+        cache.remove_doc(None)
+    for ask in (lambda: cache.get_duplicates_of(doc_id=[1]), lambda: [1] in cache, lambda: cache.remove_id([1])):
+        with pytest.raises(TypeError, match="unhashable"):
+            ask()
+    with pytest.raises(ValueError, match="fingerprint must have 200 components"):
+        list(cache.bins_(numpy.zeros(3, numpy.uint64)))
+    assert contents(cache) == contents(filled())
+
+
+# Changes while it is looked through.
+
+CHANGES = {
+    "add": lambda cache: cache.add_doc("something else", "new"),
+    "add many": lambda cache: cache.add_docs(["something else"], ["new"]),
+    "add again": lambda cache: cache.add_doc(FERRY, 0),
+    "remove by id": lambda cache: cache.remove_id(2),
+    "remove by text": lambda cache: cache.remove_doc(BRIDGE),
+    "clear": lambda cache: cache.clear(),
+}
+
+
+def copies() -> Cache:
+    cache = filled()
+    cache.add_docs([FERRY, MARKET, FERRY], [4, 5, 6])
+    return cache
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(
+    "look",
+    [lambda c: c.iter_duplicates(), lambda c: c.iter_duplicates(0.5), iter, lambda c: iter(c.fingerprints)],
+    ids=["iter_duplicates", "iter_duplicates at .5", "ids", "fingerprints"],
+)
+def test_a_change_ends_an_iteration(look, change):
+    cache = copies()
+    running = look(cache)
+    next(running)
+    change(cache)
+    with pytest.raises(RuntimeError, match="change"):
+        next(running)
+
+
+def test_a_change_never_passes_for_the_last_pair():
+    cache = copies()
+    complete = list(cache.iter_duplicates())
+    assert len(complete) == 7
+    for stop in range(1, 7):
+        running = cache.iter_duplicates()
+        assert list(itertools.islice(running, stop)) == complete[:stop]
+        cache.add_doc("x", "new")
+        with pytest.raises(RuntimeError, match="changed while it was iterated over"):
+            list(running)
+        cache.remove_id("new")
+        assert list(cache.iter_duplicates()) == complete
+
+
+def test_questions_do_not_disturb_an_iteration():
+    cache = copies()
+    seen = []
+    for pair in cache.iter_duplicates():
+        seen.append(pair)
+        assert set(pair) <= cache.get_duplicates_of(doc_id=pair[0])
+        assert cache.filter_candidates([pair], 0.5) == {pair}
+    assert set(seen) == cache.get_all_duplicates()
+    assert cache.filter_candidates(cache.iter_duplicates(), 0) == set(seen)
+
+
+# Copies.
+
+COPIES = [
+    copy.copy,
+    copy.deepcopy,
+    *(
+        lambda cache, protocol=protocol: pickle.loads(pickle.dumps(cache, protocol))
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)
+    ),
+]
+
+
+@pytest.mark.parametrize("duplicate", COPIES)
+@both_sizes
+def test_copies_are_equal_and_apart(hashbytes, duplicate):
+    cache = filled(hashbytes)
+    cache.add_doc("", "empty")
+    cache.add_doc(BRIDGE, 0)
+    cache.remove_id(2)
+    other = duplicate(cache)
+    assert type(other) is Cache
+    assert other.hasher == cache.hasher
+    assert other.bands == cache.bands
+    assert contents(other) == contents(cache)
+    before = contents(cache)
+    other.add_doc(FERRY, "more")
+    other.remove_id(1)
+    assert contents(cache) == before
+    assert other.get_duplicates_of(FERRY) == {3, "more"}
+    cache.clear()
+    assert len(other) == 4
+
+
+def test_a_pickle_holds_what_is_stored_and_no_more():
+    cache = make()
+    cache.add_docs([f"text {i}" for i in range(500)], range(500))
+    for doc_id in range(499):
+        cache.remove_id(doc_id)
+    single = make()
+    single.add_doc("text 499", 499)
+    assert len(pickle.dumps(cache)) == len(pickle.dumps(single))
+
+
+def test_older_form():
+    hasher = MinHasher(100, 5, hashbytes=4)
+    cache = lsh.lsh.Cache(bands=20, hasher=hasher)
+    row = hasher.fingerprint(FERRY)
+    cache.update(row)
+    cache.update(row, meta=(7, "x"))
+    cache.update(hasher.fingerprint(MARKET), (8, "y"))
+    cache.update(row)  # the same again is the same
+    values = tuple(row.tolist())
+    assert list(cache) == [(values, (7, "x")), (tuple(hasher.fingerprint(MARKET).tolist()), (8, "y")), (values, None)]
+    assert cache.get_all_duplicates() == {((values, (7, "x")), (values, None))}
+    for band in cache.bins:
+        assert {(values, (7, "x")), (values, None)} in [set(ids) for ids in band.values()]
+    other = pickle.loads(pickle.dumps(cache))
+    assert type(other) is lsh.lsh.Cache
+    assert contents(other) == contents(cache)
+    with pytest.raises(TypeError, match="unhashable"):
+        cache.update(row, meta=[1])
+    with pytest.raises(AssertionError, match="num_bands must divide"):
+        lsh.lsh.Cache(bands=7, hasher=hasher)
+
+
+# Threads.
+
+
+def run_together(*jobs: Callable[[], object]) -> list:
+    """Run the jobs in a thread each, started at the same moment; the first error is raised."""
+    gate = threading.Barrier(len(jobs))
+
+    def run(job):
+        gate.wait()
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result() for future in [pool.submit(run, job) for job in jobs]]
+
+
+def test_threads_add_query_and_remove_at_once():
+    """Whatever the order, all is there at the end; a question sees whole documents only."""
+    cache = Cache(MinHasher(40, 4, hashbytes=4))
+    texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel", "plover", "stoat")]
+    rounds = 150
+
+    def writer(which):
+        for turn in range(rounds):
+            cache.add_doc(texts[which], (which, turn))
+            if turn % 3 == 2:
+                cache.remove_id((which, turn))
+            if turn % 10 == 5:
+                cache.add_docs([texts[which]] * 3, [(which, turn, i) for i in range(3)])
+
+    def reader(which):
+        sizes = []
+        for _ in range(rounds):
+            found = cache.get_duplicates_of(texts[which], min_jaccard=1.0)
+            assert {first for first, *_ in found} <= {which}
+            sizes.append(len(found))
+            cache.is_duplicate(texts[which])
+            assert sum(len(ids) for ids in cache.bins[0].values()) <= 6 * rounds * 2
+        return sizes[-1]
+
+    jobs = [lambda which=which: writer(which) for which in range(4)]
+    jobs += [lambda which=which: reader(which) for which in range(4)]
+    run_together(*jobs)
+    expected = {(w, t) for w in range(4) for t in range(rounds) if t % 3 != 2}
+    expected |= {(w, t, i) for w in range(4) for t in range(5, rounds, 10) for i in range(3)}
+    assert set(cache) == expected
+    fresh = Cache(cache.hasher)
+    fresh.add_docs([texts[doc_id[0]] for doc_id in cache], cache)
+    assert contents(fresh) == contents(cache)
+
+
+LOOK_AND_ADD = """
+import itertools, threading, numpy
+from lsh import Bands, Cache, MinHasher
+
+hasher = MinHasher(4, 4, hashbytes=4)
+rows = numpy.random.RandomState(8).randint(0, 2**32, (300_000, 4), numpy.uint32)
+cache = Cache(hasher, bands=Bands(1, 4))
+done = threading.Event()
+problems = []
+
+def look():
+    while not done.is_set():
+        try:
+            for a, b in itertools.islice(cache.iter_duplicates(), 20):
+                if b != a + 1_000_000:
+                    problems.append((a, b))
+        except RuntimeError as error:
+            if "changed" not in str(error):
+                problems.append(error)
+
+readers = [threading.Thread(target=look) for _ in range(2)]
+for reader in readers:
+    reader.start()
+for _ in range(8):
+    cache.clear()
+    cache.add_fingerprints(rows, range(len(rows)))
+    cache.add_fingerprints(rows[:50], range(1_000_000, 1_000_050))
+done.set()
+for reader in readers:
+    reader.join()
+assert not problems, problems[:5]
+assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
+"""
+
+
+def test_threads_look_through_pairs_while_another_adds(tmp_path):
+    """Whole pairs or a RuntimeError; in a process of its own, for what can go wrong here is memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK_AND_ADD],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=command.environment(),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+# Many copies.
+
+COPIES_IN_A_BIN = 20_000
+
+
+def test_twenty_thousand_copies():
+    """One bin a band holds them all: adding, asking and removing cost the same as elsewhere.
+
+    The limits are some ten times what it takes; any step that walks the bin for each document takes minutes.
+    """
+    cache = Cache(MinHasher(100, 5, hashbytes=4), num_bands=20)
+    rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), COPIES_IN_A_BIN, axis=0)
+    tracemalloc.start()
+    try:
+        started = time.process_time()
+        cache.add_fingerprints(rows, range(COPIES_IN_A_BIN))
+        assert cache.is_duplicate(FERRY_LESS)
+        assert cache.get_duplicates_of(FERRY_LESS) == set(range(COPIES_IN_A_BIN))
+        assert [len(band) for band in cache.bins] == [1] * 20
+        first = list(itertools.islice(cache.iter_duplicates(), COPIES_IN_A_BIN))
+        assert first == [(0, i) for i in range(1, COPIES_IN_A_BIN)] + [(1, 2)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+        cache.remove_id(doc_id)
+    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+        cache.add_fingerprint(rows[0], doc_id)
+    assert cache.get_duplicates_of(FERRY) == set(range(COPIES_IN_A_BIN))
+    cache.remove_doc(FERRY)
+    assert time.process_time() - started < 15
+    assert peak < 100_000_000  # the set of their 199,990,000 pairs would take gigabytes
+    assert len(cache) == 0
+    assert not cache.is_duplicate(FERRY)
+    assert [len(band) for band in cache.bins] == [0] * 20

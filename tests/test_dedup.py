@@ -1,0 +1,871 @@
+"""deduplicate and find_pairs: equal to the twin on small corpora of near duplicates, and sound on large ones.
+
+The twin is reference.py: over the same buckets for any bands, and by brute force where the bands miss no pair. What the
+result promises, the cap, priorities, copies, edges and bad input each have tests of their own below.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import math
+import random
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from types import SimpleNamespace
+
+import numpy
+import pytest
+import reference
+import strategies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lsh
+import lsh.dedup
+from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
+
+EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
+WORDS = Shingles(1, "word")  # texts as sets of words, for similarities that can be counted by eye
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered_hashes():
+    """The twin computes each hash once in this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("murmur3_x86_32", "murmur3_x64_128"):
+            patch.setattr(reference, name, lru_cache(maxsize=300_000)(getattr(reference, name)))
+        yield
+
+
+def removed_of(result) -> dict[int, tuple[int, float, bool]]:
+    return {int(d): (int(k), float(s), bool(i)) for d, k, s, i in result.removed}
+
+
+def check_whole(result, total: int) -> None:
+    """The parts of a result agree with each other."""
+    removed = removed_of(result)
+    assert result.keep.dtype == bool
+    assert result.keep.shape == result.labels.shape == (total,)
+    assert result.labels.dtype == result.removed["document"].dtype == result.removed["kept"].dtype == numpy.int64
+    assert result.removed["document"].tolist() == sorted(removed)
+    assert len(removed) == len(result.removed)
+    assert numpy.flatnonzero(~result.keep).tolist() == sorted(removed)
+    assert all(result.keep[kept] for kept, _, _ in removed.values())
+    assert result.labels.tolist() == [removed[i][0] if i in removed else i for i in range(total)]
+    members: dict[int, list[int]] = {}
+    for document in sorted(removed):
+        members.setdefault(removed[document][0], []).append(document)
+    clusters = result.clusters()
+    assert [cluster.tolist() for cluster in clusters] == [[kept, *members[kept]] for kept in sorted(members)]
+    assert all(cluster.dtype == numpy.int64 for cluster in clusters)
+    counts = result.summary()
+    assert set(counts) == {
+        "documents",
+        "kept",
+        "removed",
+        "identical",
+        "clusters",
+        "without_shingles",
+        "missing",
+        "compared",
+        "capped",
+        "seconds",
+    }
+    assert (counts["documents"], counts["kept"], counts["removed"]) == (total, total - len(removed), len(removed))
+    assert counts["identical"] == sum(identical for _, _, identical in removed.values())
+    assert counts["clusters"] == len(clusters)
+
+
+def same_as(result, expected: reference.Deduplicated) -> None:
+    assert removed_of(result) == expected.removed
+    assert result.keep.tolist() == expected.kept
+    assert result.summary()["capped"] == expected.capped
+    check_whole(result, len(expected.kept))
+
+
+# Small corpora in which most texts have a near duplicate.
+
+
+@st.composite
+def corpora(draw) -> list[str | bytes]:
+    """Each text is new, a copy of an earlier one, or an earlier one with a piece put in, taken out or moved."""
+    texts: list[str | bytes] = []
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.integers(0, 7)) if texts else 7
+        if kind == 7:
+            texts.append(draw(st.one_of(st.text("ab", max_size=14), st.text("ab c", max_size=24), strategies.texts)))
+            continue
+        old = draw(st.sampled_from(texts))
+        at, end = sorted((draw(st.integers(0, len(old))), draw(st.integers(0, len(old)))))
+        piece = draw(st.sampled_from(["a", "b", " ", "ab"]))
+        new = piece if isinstance(old, str) else piece.encode()
+        texts.append(
+            {
+                0: old,
+                1: old + old,  # for most texts nearly the same set
+                2: old[:at] + new + old[at:],
+                3: old[:at] + old[end:],
+                4: old + new,
+                5: old[end:] + old[:end],
+                6: reference.as_bytes(old) if isinstance(old, str) else old,
+            }[kind]
+        )
+    return texts
+
+
+thresholds = st.one_of(st.sampled_from([0.3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]), st.floats(0.3, 1.0))
+few_shingles = st.one_of(st.integers(1, 4), st.just(8))
+
+
+@st.composite
+def priorities(draw, total: int):
+    return draw(
+        st.one_of(
+            st.sampled_from(["first", "last", "longest"]),
+            st.lists(st.integers(-2, 2), min_size=total, max_size=total),
+            st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=total, max_size=total),
+        )
+    )
+
+
+@settings(max_examples=350)
+@given(
+    data=st.data(),
+    texts=corpora(),
+    threshold=thresholds,
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+)
+def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, options):
+    """With bands that miss no pair the result is what comparing all pairs gives."""
+    keep = data.draw(priorities(len(texts)))
+    result = deduplicate(texts, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), keep=keep)
+    same_as(result, reference.deduplicate_exact(texts, threshold, n=n, unit=unit, keep=keep, **options))
+
+
+@settings(max_examples=350)
+@given(
+    data=st.data(),
+    texts=corpora(),
+    threshold=st.floats(0.001, 1.0),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    seeds=st.lists(st.integers(0, 2**32 - 1), min_size=6, max_size=8),
+    widths=st.sampled_from([(1, 1), (1,) * 6, (2, 2, 2), (3, 3), (1, 2, 3), (6,)]),
+    hashbytes=st.sampled_from([4, 8]),
+    cap=st.sampled_from([1, 2, 3, 1000]),
+)
+def test_deduplicate_against_twin(data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap):
+    """Few bands, which miss pairs, and a cap that is reached: the twin walks over the same buckets."""
+    keep = data.draw(priorities(len(texts)))
+    hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.dedup, "CAP", cap)
+        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, keep=keep)
+    same_as(
+        result,
+        reference.deduplicate(
+            texts,
+            threshold,
+            widths=widths,
+            seeds=seeds,
+            hashbytes=hashbytes,
+            n=n,
+            unit=unit,
+            keep=keep,
+            cap=cap,
+            **options,
+        ),
+    )
+
+
+@given(
+    texts=corpora(),
+    threshold=st.floats(0.001, 1.0),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    widths=st.sampled_from([(1,) * 6, (2, 2, 2), (1, 5)]),
+)
+def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options, widths):
+    """Promise 1, by the definition of similarity alone."""
+    hasher = MinHasher(6, shingles=Shingles(n, unit, **options))
+    result = deduplicate(texts, threshold, hasher=hasher, bands=Bands(widths=widths))
+    for document, kept, similarity, identical in result.removed:
+        assert result.keep[kept]
+        assert kept != document
+        assert similarity == reference.jaccard(texts[document], texts[kept], n, unit, **options)
+        assert similarity >= threshold
+        assert identical == (reference.as_bytes(texts[document]) == reference.as_bytes(texts[kept]))
+    assert result.keep.sum() + len(set(result.removed["document"].tolist())) == len(texts)
+
+
+@settings(max_examples=250)
+@given(
+    texts=corpora(),
+    threshold=st.one_of(thresholds, st.floats(0.001, 1)),
+    n=few_shingles,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    seeds=st.lists(st.integers(0, 2**32 - 1), min_size=6, max_size=8),
+    widths=st.sampled_from([(1,) * 6, (2, 2, 2), (1, 2, 3)]),
+    hashbytes=st.sampled_from([4, 8]),
+    cut=st.one_of(st.none(), st.integers(0, 12)),
+)
+def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widths, hashbytes, cut):
+    """One collection, or two: the texts before and after the cut."""
+    hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
+    a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
+    found = list(find_pairs(a, b, threshold=threshold, bands=Bands(widths=widths), hasher=hasher))
+    assert found == reference.find_pairs(
+        a, b, threshold=threshold, widths=widths, seeds=seeds, hashbytes=hashbytes, n=n, unit=unit, **options
+    )
+    assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)
+
+
+def test_defaults():
+    """Shingles(8), threshold .8, 128 seeds of random_state 0 in 4 bytes, Bands(20, 6)."""
+    draw = random.Random(6)
+    texts = []
+    for _ in range(7):
+        base = "".join(draw.choices("abcdefgh ", k=180))
+        for _ in range(3):
+            at = draw.randrange(180)
+            texts.append(base[:at] + draw.choice(["", "x", "é", base[:20]]) + base[at:])
+    draw.shuffle(texts)
+    settled = {"n": 8, "unit": "char", "seeds": reference.seed_values(128, 0), "hashbytes": 4, "widths": (6,) * 20}
+    result = deduplicate(texts)
+    same_as(result, reference.deduplicate(texts, 0.8, **settled))
+    assert 6 <= len(result.removed) <= 14
+    assert list(find_pairs(texts)) == reference.find_pairs(texts, threshold=0.8, **settled)
+    hasher = MinHasher(128, random_state=0, hashbytes=4, shingles=Shingles(8))
+    for same in (
+        deduplicate(texts, 0.8, bands=Bands(20, 6), shingles=Shingles(8), num_seeds=128, random_state=0, keep="first"),
+        deduplicate(texts, hasher=hasher),
+        deduplicate(texts, hasher=hasher, shingles=Shingles(8, unit="char")),
+    ):
+        assert removed_of(same) == removed_of(result)
+    fewer = reference.deduplicate(texts, 0.8, **{**settled, "widths": (9,) * 3, "seeds": reference.seed_values(30, 7)})
+    other = deduplicate(texts, bands=Bands(3, 9), num_seeds=30, random_state=7)
+    same_as(other, fewer)
+    assert removed_of(other) != removed_of(result)
+
+
+# What the walk decides, case by case.
+
+
+def by_words(texts: list, threshold: float, **options):
+    return deduplicate(texts, threshold, bands=EVERY_PAIR, shingles=WORDS, **options)
+
+
+def test_chain():
+    """B is like A, and C like B alone: B goes, C stays, for its only likeness is not kept."""
+    texts = ["a b c d", "b c d e", "c d e f", "d e f g"]  # neighbours 3/5, next ones 2/6
+    assert removed_of(by_words(texts, 0.6)) == {1: (0, 0.6, False), 3: (2, 0.6, False)}
+    assert removed_of(by_words(texts, 0.6, keep="last")) == {2: (3, 0.6, False), 0: (1, 0.6, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[0, 1, 0, 0])) == {0: (1, 0.6, False), 2: (1, 0.6, False)}
+    assert by_words(texts, 1 / 3).labels.tolist() == [0, 0, 0, 3]
+    assert by_words(texts, 0.61).removed.tolist() == []
+
+
+def test_witness_is_the_most_similar():
+    """Whether it comes first or last."""
+    texts = ["p q r s t u", "p q r s x", "p q r s t"]  # 5/6 and 4/6 like the last, 4/7 like one another
+    assert removed_of(by_words(texts, 0.6)) == {2: (0, 5 / 6, False)}
+    assert removed_of(by_words([texts[1], texts[0], texts[2]], 0.6)) == {2: (1, 5 / 6, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[1, 2, 0])) == {2: (0, 5 / 6, False)}
+
+
+def test_of_equally_similar_ones_the_witness_is_the_earliest_of_the_walk():
+    texts = ["p q a", "p q b", "p q c", "p q"]  # 2/3 like the last, 1/2 like one another
+    assert removed_of(by_words(texts, 0.6)) == {3: (0, 2 / 3, False)}
+    assert removed_of(by_words(texts, 0.6, keep=[2, 3, 1, 0])) == {3: (1, 2 / 3, False)}
+    assert removed_of(by_words(texts, 0.6, keep="longest")) == {3: (0, 2 / 3, False)}
+    assert removed_of(by_words(texts[::-1], 0.6, keep="last")) == {0: (3, 2 / 3, False)}
+
+
+def test_copies_of_a_removed_text_take_its_witness():
+    texts = ["a b c d", "a b c", "a b c", "x", "a b c", "a b c d"]
+    assert removed_of(by_words(texts, 0.75)) == {
+        1: (0, 0.75, False),
+        2: (0, 0.75, False),
+        4: (0, 0.75, False),
+        5: (0, 1.0, True),
+    }
+
+
+def test_copy_of_the_best_priority_stands_for_all():
+    texts = ["a b", "a b", "a b", "a b"]
+    assert removed_of(by_words(texts, 1, keep=[1, 0, 7, 3])) == dict.fromkeys((0, 1, 3), (2, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep=[7, 9, 9, 3])) == dict.fromkeys((0, 2, 3), (1, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep="last")) == dict.fromkeys((0, 1, 2), (3, 1.0, True))
+    assert removed_of(by_words(texts, 1, keep="longest")) == dict.fromkeys((1, 2, 3), (0, 1.0, True))
+
+
+def test_equal_sets_of_different_bytes_are_not_identical():
+    texts = ["one two", "two one", "one two", "two, one", "two one"]
+    assert removed_of(by_words(texts, 1)) == {
+        1: (0, 1.0, False),
+        2: (0, 1.0, True),
+        3: (0, 1.0, False),
+        4: (0, 1.0, False),
+    }
+    assert by_words(texts, 1).summary()["identical"] == 1
+
+
+def test_equal_after_normalisation_is_not_identical():
+    """Copies are found by the bytes as given, similarity by the text as normalised."""
+    shingles = Shingles(3, lowercase=True, collapse_whitespace=True, strip_punctuation=True, normalize="NFC")
+    texts = ["Caf\xe9  Vert", "cafe\u0301 vert", "CAF\xc9 VERT!", "Caf\xe9  Vert", b"Caf\xc3\xa9  Vert", "Caf\xe8 Vert"]
+    result = deduplicate(texts, 1, bands=EVERY_PAIR, shingles=shingles)
+    assert removed_of(result) == {1: (0, 1.0, False), 2: (0, 1.0, False), 3: (0, 1.0, True), 4: (0, 1.0, True)}
+    plain = deduplicate(texts, 1, bands=EVERY_PAIR, shingles=Shingles(3))
+    assert removed_of(plain) == {3: (0, 1.0, True), 4: (0, 1.0, True)}
+
+
+def test_text_bytes_and_views_of_the_same_text_are_identical():
+    texts = [
+        "漢字と仮名です",
+        "漢字と仮名です".encode(),
+        bytearray("漢字と仮名です".encode()),
+        memoryview("x漢字と仮名です".encode())[1:],
+    ]
+    assert removed_of(deduplicate(texts, 1)) == dict.fromkeys((1, 2, 3), (0, 1.0, True))
+    assert list(find_pairs(texts, threshold=1)) == [(i, j, 1.0) for i, j in itertools.combinations(range(4), 2)]
+
+
+def test_damaged_utf8():
+    base = b"\xff\xfe caf\xe9 au lait \xc3\xa9 \xed\xa0\x80 and more of it"
+    texts = [base, base + b"!", base[:-1], b"\xff\xfe" * 9, base, base.replace(b"\xc3\xa9", b"\xc3")]
+    result = deduplicate(texts, 0.7, bands=EVERY_PAIR, shingles=Shingles(3))
+    same_as(result, reference.deduplicate_exact(texts, 0.7, n=3, unit="char"))
+    assert sorted(removed_of(result)) == [1, 2, 4, 5]
+
+
+def test_texts_without_shingles_are_kept():
+    texts = ["", "a b", "", " - ", "a b", "..."]
+    result = by_words(texts, 0.1)
+    assert removed_of(result) == {4: (1, 1.0, True)}
+    assert result.summary()["without_shingles"] == 4
+    assert result.summary()["missing"] == 0
+    assert result.labels.tolist() == [0, 1, 2, 3, 1, 5]
+    assert list(find_pairs(texts, threshold=0.1, shingles=WORDS)) == [(1, 4, 1.0)]
+    assert list(find_pairs(["", "..."], texts, threshold=0.1, shingles=WORDS)) == []
+    bytes_alone = deduplicate(["", "", "a"], 0.1)
+    assert bytes_alone.keep.all()
+    assert bytes_alone.summary()["without_shingles"] == 2
+
+
+def test_short_texts_are_one_shingle():
+    assert removed_of(deduplicate(["abc", "abd", "abc", "ab"], 0.1)) == {2: (0, 1.0, True)}
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+def test_nothing_and_little(missing):
+    result = deduplicate([None] * missing, missing="empty")
+    check_whole(result, missing)
+    assert result.keep.all()
+    assert result.summary()["missing"] == missing
+    check_whole(deduplicate(["alone"]), 1)
+    for nothing in ([[]], [["x"]], [[], []], [["x"], []], [[], ["x"]]):
+        assert list(find_pairs(*nothing)) == []
+    assert list(find_pairs(["x"], ["x"])) == [(0, 0, 1.0)]
+
+
+def test_missing_texts():
+    texts = ["one text of some length", None, "one text of some length", None, ""]
+    result = deduplicate(texts, missing="empty")
+    assert result.keep.tolist() == [True, True, False, True, True]
+    assert (result.summary()["missing"], result.summary()["without_shingles"]) == (2, 3)
+    assert list(find_pairs(texts, missing="empty")) == [(0, 2, 1.0)]
+    assert list(find_pairs(texts[:2], texts, missing="empty")) == [(0, 0, 1.0), (0, 2, 1.0)]
+    for shingles in (Shingles(8), Shingles(8, lowercase=True)):
+        with pytest.raises(ValueError, match=r"texts\[1\] is None; drop it, or .* missing='empty'"):
+            deduplicate(texts, shingles=shingles)
+        with pytest.raises(ValueError, match=r"\[1\] is None; .*missing='empty'"):
+            list(find_pairs(texts, shingles=shingles))
+        with pytest.raises(ValueError, match=r"\[3\] is None; .*missing='empty'"):
+            list(find_pairs(["a"], ["b", "c", "d", None], shingles=shingles))
+
+
+@given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
+def test_threshold_is_one_division(shared, only, unit):
+    """A pair of x shared shingles of y is in at x / y, and out at the next float."""
+    parts = [chr(0x4E00 + i) for i in range(shared + only)]
+    whole, part = " ".join(parts), " ".join(parts[:shared])
+    if unit == "char":
+        whole, part = whole.replace(" ", ""), part.replace(" ", "")
+    share = shared / (shared + only)
+    options = {"bands": Bands(1200, 1), "num_seeds": 1200, "shingles": Shingles(1, unit)}  # 1/31 is not missed
+    assert removed_of(deduplicate([whole, part], share, **options)) == {1: (0, share, only == 0)}
+    assert list(find_pairs([whole, part], threshold=share, **options)) == [(0, 1, share)]
+    if only:
+        above = math.nextafter(share, 1)
+        assert deduplicate([whole, part], above, **options).keep.all()
+        assert list(find_pairs([whole, part], threshold=above, **options)) == []
+
+
+# Priorities.
+
+
+def test_longest_is_in_bytes_of_utf8():
+    texts = ["aaaa aaab", "漢漢漢 漢", "aaaa aaab aaab"]
+    result = deduplicate([t + " p q r s t u v" for t in texts], 0.3, bands=EVERY_PAIR, shingles=WORDS, keep="longest")
+    assert removed_of(result).keys() == {0, 1}
+    two = ["漢漢 b c d", "aaaaaa b c d"]  # 12 bytes each: a tie, though 8 and 12 characters
+    assert removed_of(deduplicate(two, 0.5, bands=EVERY_PAIR, shingles=WORDS, keep="longest")) == {1: (0, 0.6, False)}
+    two[0] += " "
+    two.reverse()
+    assert removed_of(deduplicate(two, 0.5, bands=EVERY_PAIR, shingles=WORDS, keep="longest")) == {0: (1, 0.6, False)}
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        [1, 3, 2],
+        (1.0, 3.0, 2.0),
+        numpy.array([1, 3, 2], numpy.int8),
+        numpy.array([1, 3, 2], numpy.uint64),
+        numpy.array([-3, -1, -2], numpy.float32),
+        [False, True, False],
+        [-1e308, 1e308, 0],
+        range(1, 4),
+    ],
+)
+def test_keep_by_numbers(keep):
+    kept = int(numpy.argmax(numpy.asarray(keep, float)))
+    assert removed_of(by_words(["a b"] * 3, 1, keep=keep)) == dict.fromkeys({0, 1, 2} - {kept}, (kept, 1.0, True))
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        numpy.array([2**60, 2**60 + 1]),
+        [2**60, 2**60 + 1],
+        numpy.array([2**63, 2**63 + 1], numpy.uint64),
+    ],
+)
+def test_large_whole_numbers_are_not_rounded(keep):
+    """Times in nanoseconds differ beyond the digits of a float."""
+    assert removed_of(by_words(["a b", "a b"], 1, keep=keep)) == {0: (1, 1.0, True)}
+
+
+# The cap.
+
+
+def crowd() -> tuple[list[str], list[int]]:
+    """1,600 texts of one word in common, which has the least hash: all in the one bucket of the one seed."""
+    seeds = [77]
+    common = min(
+        (f"c{i}" for i in range(20_000)),
+        key=lambda word: reference.signed32(reference.murmur3_x86_32(word.encode(), 77)),
+    )
+    texts = [f"{common} a{i} b{i} c{i} d{i}" for i in range(1500)]
+    texts[1400] = texts[300].replace("d300", "e300")  # 4/6 like one more than 1,000 before: not compared
+    texts[1401] = texts[1200].replace("d1200", "e1200")  # 4/6 like a recent one
+    texts += [texts[5], texts[5] + " more"]  # a copy is a copy at any distance
+    return texts, seeds
+
+
+def test_cap_of_a_thousand():
+    """In a bucket the latest 1,000 kept are compared with, and what is passed over is counted."""
+    texts, seeds = crowd()
+    expected = reference.deduplicate(texts, 0.6, widths=(1,), seeds=seeds, hashbytes=4, n=1, unit="word")
+    assert expected.removed == {1401: (1200, 4 / 6, False), 1500: (5, 1.0, True)}
+    assert expected.capped > 100_000
+    hasher = MinHasher(seeds, hashbytes=4, shingles=WORDS)
+    result = deduplicate(texts, 0.6, hasher=hasher, bands=Bands(1, 1))
+    same_as(result, expected)
+    assert lsh.dedup.CAP == 1000
+    pairs = list(find_pairs(texts, threshold=0.6, hasher=hasher, bands=Bands(1, 1)))  # without a cap
+    assert [pair[:2] for pair in pairs] == [(5, 1500), (5, 1501), (300, 1400), (1200, 1401), (1500, 1501)]
+
+
+def test_cap_counts_what_it_passes_over(monkeypatch):
+    """Six unlike texts in three buckets, all three shared, two compared in each: (1 + 2 + 3) three times."""
+    monkeypatch.setattr(lsh.dedup, "CAP", 2)
+    hasher = MinHasher(1, shingles=WORDS)
+    least = min((f"w{i}" for i in range(3000)), key=lambda word: int(hasher.fingerprint(word)[0]))
+    texts = [f"{least} {i}" for i in range(6)]
+    same = MinHasher(hasher.seed_values.tolist() * 3, shingles=WORDS)
+    result = deduplicate(texts, 0.9, hasher=same, bands=Bands(3, 1))
+    assert result.keep.all()
+    assert result.summary()["capped"] == 18
+    assert result.summary()["compared"] == 1 + 2 + 2 + 2 + 2
+
+
+# Large buckets.
+
+MANY = 20_000
+LIMIT = 20.0  # seconds of processor time; each takes well under one, and minutes if all pairs are looked at
+
+
+def test_twenty_thousand_copies():
+    text = "The same text again, word for word, as often as one likes. "
+    started = time.process_time()
+    result = deduplicate([text] * MANY)
+    assert time.process_time() - started < LIMIT
+    assert result.keep.tolist() == [True] + [False] * (MANY - 1)
+    assert (result.labels == 0).all()
+    assert result.removed["identical"].all()
+    assert result.summary()["compared"] == result.summary()["capped"] == 0
+    assert [len(cluster) for cluster in result.clusters()] == [MANY]
+    last = deduplicate([text] * MANY, keep="last")
+    assert (last.labels == MANY - 1).all()
+
+
+def test_twenty_thousand_texts_of_one_set():
+    """The same nine words in different orders: no two identical, all equal as sets."""
+    orders = itertools.islice(itertools.permutations([f"word{i}" for i in range(9)]), MANY)
+    texts = [" ".join(order) for order in orders]
+    started = time.process_time()
+    result = deduplicate(texts, 1, shingles=WORDS)
+    assert time.process_time() - started < LIMIT
+    assert result.keep.tolist() == [True] + [False] * (MANY - 1)
+    assert (result.removed["similarity"] == 1).all()
+    assert not result.removed["identical"].any()
+    assert result.summary()["compared"] == MANY - 1  # each with the kept one, once for all 20 bands
+
+
+def test_twenty_thousand_near_copies_of_a_removed_text():
+    """The chain of a bucket passes over what is removed."""
+    words = [f"word{i}" for i in range(18)]
+    texts = [" ".join(words)] + [" ".join([*words, f"tail{i}"]) for i in range(MANY // 2)]
+    texts += [" ".join(words[::-1]) for _ in range(MANY // 2)]
+    started = time.process_time()
+    result = deduplicate(texts, 0.9, shingles=WORDS)
+    assert time.process_time() - started < LIMIT
+    removed = removed_of(result)
+    share = 18 / 19
+    assert all(removed[i][1:] == ((share if i <= MANY // 2 else 1.0), False) for i in removed)
+    assert len(removed) > 0.99 * MANY
+
+
+def test_find_pairs_has_no_cap():
+    count = 1200
+    found = find_pairs(["the same text"] * count)
+    assert next(found) == (0, 1, 1.0)
+    assert sum(1 for _ in found) == count * (count - 1) // 2 - 1
+    found = list(find_pairs(["the same text"] * 3, ["the same text"] * 1500))
+    assert found == [(i, j, 1.0) for i in range(3) for j in range(1500)]
+
+
+# The result.
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[str]:
+    """3,000 texts, two thirds of them near duplicates of another: more than a batch, and more than a report."""
+    draw = random.Random(12)
+    texts = []
+    for _ in range(1000):
+        words = [f"w{draw.randrange(500)}" for _ in range(30)]
+        texts.append(" ".join(words))
+        texts.append(" ".join(words))
+        words[draw.randrange(30)] = "changed"
+        texts.append(" ".join(words))
+    draw.shuffle(texts)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def settled(corpus) -> SimpleNamespace:
+    return SimpleNamespace(result=deduplicate(corpus, 0.7), pairs=list(find_pairs(corpus, threshold=0.7)))
+
+
+def test_result_is_whole(corpus, settled):
+    check_whole(settled.result, 3000)
+    assert 1000 <= settled.result.keep.sum() < 1500
+
+
+def test_result_is_read_only(settled):
+    result = settled.result
+    for array in (result.keep, result.labels, result.removed, result.removed["kept"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[0]
+    result.summary().clear()
+    result.summary()["seconds"].clear()
+    result.clusters()[0][:] = -1
+    check_whole(result, 3000)
+    assert result.removed.dtype.names == ("document", "kept", "similarity", "identical")
+
+
+def test_seconds_of_the_stages(settled):
+    seconds = settled.result.summary()["seconds"]
+    assert set(seconds) == {"fingerprints", "grouping", "comparing"}
+    assert all(0 <= value < 60 for value in seconds.values())
+
+
+def test_repr(settled):
+    result = settled.result
+    kept = int(result.keep.sum())
+    assert repr(result) == f"<Deduplication: 3000 documents, {kept} kept, {3000 - kept} removed>"
+
+
+def test_pairs_are_in_order_and_once(settled):
+    keys = [(i, j) for i, j, _ in settled.pairs]
+    assert keys == sorted(set(keys))
+    assert all(i < j for i, j in keys)
+    assert len(keys) >= 1000
+    kept = {(int(r["kept"]), int(r["document"])) for r in settled.result.removed}
+    assert {tuple(sorted(pair)) for pair in kept} <= set(keys)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3, 8, 100])
+def test_threads_change_nothing(corpus, settled, num_threads):
+    result = deduplicate(corpus, 0.7, num_threads=num_threads)
+    assert removed_of(result) == removed_of(settled.result)
+    assert result.summary()["compared"] == settled.result.summary()["compared"]
+    assert list(find_pairs(corpus, threshold=0.7, num_threads=num_threads)) == settled.pairs
+
+
+def test_any_collection(corpus, settled):
+    wanted = removed_of(settled.result)
+    for same in (
+        tuple(corpus),
+        iter(corpus),
+        (text for text in corpus),
+        numpy.array(corpus),
+        numpy.array(corpus, object),
+        [text.encode() for text in corpus],
+        dict(enumerate(corpus)).values(),
+    ):
+        assert removed_of(deduplicate(same, 0.7)) == wanted
+    assert list(find_pairs(iter(corpus), threshold=0.7)) == settled.pairs
+    halves = list(find_pairs((t for t in corpus[:1500]), (t for t in corpus[1500:]), threshold=0.7))
+    assert halves == [(i, j - 1500, s) for i, j, s in settled.pairs if i < 1500 <= j]
+    assert len(halves) > 300
+
+
+def test_arguments_stay_as_they_are(corpus):
+    texts, priority = list(corpus[:100]), numpy.arange(100.0)
+    deduplicate(texts, keep=priority)
+    list(find_pairs(texts, texts))
+    assert texts == corpus[:100]
+    assert priority.tolist() == list(range(100))
+    assert priority.flags.writeable
+
+
+def test_find_pairs_is_an_iterator(corpus, settled):
+    found = find_pairs(corpus, threshold=0.7)
+    assert isinstance(found, Iterator)
+    assert [next(found), next(found)] == settled.pairs[:2]
+    one, other = find_pairs(corpus, threshold=0.7), find_pairs(corpus, threshold=0.7)
+    assert all(a == b for a, b in zip(one, other, strict=True))
+    texts = list(corpus)
+    late = find_pairs(texts, threshold=0.7)
+    texts.clear()  # it reads the texts that were there when it was called
+    assert list(late) == settled.pairs
+
+
+def test_progress(corpus):
+    for run in (lambda p: deduplicate(corpus, progress=p), lambda p: list(find_pairs(corpus, progress=p))):
+        calls: list[tuple[str, int, int]] = []
+        run(lambda *call, calls=calls: calls.append(call))
+        stages = [stage for stage, _ in itertools.groupby(call[0] for call in calls)]
+        assert stages == ["fingerprints", "comparing"]
+        for stage in stages:
+            done = [call[1] for call in calls if call[0] == stage]
+            totals = {call[2] for call in calls if call[0] == stage}
+            assert len(done) > 1
+            assert done == sorted(done)
+            assert totals == {done[-1]}
+        assert calls[0][2] == 3000
+
+
+def test_progress_can_stop_it(corpus):
+    def stop(stage, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        deduplicate(corpus, progress=stop)
+
+
+# Bad input.
+
+TEN = ["text number one", "text number two"] * 5
+EXAMPLE = MinHasher(100, 5)
+PARAMETERS = [
+    ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+    ({"threshold": -1}, ValueError, "threshold must be more than 0 and at most 1, got -1"),
+    ({"threshold": 2}, ValueError, "threshold must be more than 0 and at most 1, got 2"),
+    ({"threshold": 80}, ValueError, "threshold must be more than 0 and at most 1, got 80"),
+    ({"threshold": math.nan}, ValueError, "threshold must be more than 0 and at most 1, got nan"),
+    ({"threshold": math.inf}, ValueError, "threshold must be more than 0 and at most 1, got inf"),
+    ({"threshold": "x"}, TypeError, r"threshold must be a number \(more than 0 and at most 1\), got str"),
+    ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
+    ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
+    ({"threshold": True}, TypeError, "threshold must be a number .* got bool"),
+    ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
+    ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128; use fewer"),
+    ({"bands": Bands(1, 101), "hasher": EXAMPLE}, ValueError, "bands take 101 components, a fingerprint has 100"),
+    ({"num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
+    ({"hasher": EXAMPLE}, ValueError, "bands take 120 components, a fingerprint has 100"),
+    ({"bands": "20x6"}, TypeError, r"bands must be a Bands, got str; use lsh.Bands\(num_bands, width\)"),
+    ({"bands": (20, 6)}, TypeError, "bands must be a Bands, got tuple"),
+    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher both say how many seeds"),
+    ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
+    (
+        {"hasher": EXAMPLE, "shingles": Shingles(5)},
+        ValueError,
+        r"shingles must be the hasher's \(Shingles\(5, unit='byte'\)\) or left out, got Shingles\(5, unit='char'\)",
+    ),
+    ({"shingles": 5}, TypeError, "shingles must be .*Shingles.*got int"),
+    ({"hasher": EXAMPLE, "shingles": 5}, TypeError, "shingles must be .*Shingles.*got int"),
+    ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
+    ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
+    ({"random_state": -1}, ValueError, "random_state must be 0 or more, got -1"),
+    ({"random_state": "0"}, TypeError, "random_state must be a whole number, got str"),
+    ({"missing": "keep"}, ValueError, "missing must be one of 'error', 'empty', got 'keep'"),
+    ({"missing": None}, ValueError, "missing must be one of 'error', 'empty', got None"),
+    ({"num_threads": 0}, ValueError, "num_threads must be 1 or more, got 0"),
+    ({"num_threads": 1.5}, TypeError, "num_threads must be a whole number, got float"),
+    ({"progress": "bar"}, TypeError, r"progress must be callable as progress\(stage, done, total\), got str"),
+]
+KEEPS = [
+    ([1] * 9, ValueError, r"keep must hold one number a text \(10\), got shape \(9,\)"),
+    ([], ValueError, r"keep must hold one number a text \(10\), got shape \(0,\)"),
+    ([[1] * 10], ValueError, r"keep must hold one number a text \(10\), got shape \(1, 10\)"),
+    ([1] * 9 + [math.nan], ValueError, "keep must hold finite numbers, got nan"),
+    ([1] * 9 + [-math.inf], ValueError, "keep must hold finite numbers, got -inf"),
+    ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
+    ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
+    (["high"] * 10, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers, got list"),
+    ([1j] * 10, TypeError, "keep must be .* an array of numbers, got list"),
+    ({1, 2}, TypeError, "keep must be .* an array of numbers, got set"),
+    (len, TypeError, "keep must be .* an array of numbers, got builtin_function_or_method"),
+]
+COLLECTIONS = [
+    ("one text", TypeError, "must be a collection of texts, got one str; put it in a list"),
+    (b"one text", TypeError, "must be a collection of texts, got one bytes; put it in a list"),
+    (bytearray(b"one"), TypeError, "must be a collection of texts, got one bytearray"),
+    ({"one": 1}, TypeError, "must be in a definite order, got dict"),
+    ({"one"}, TypeError, "must be in a definite order, got set"),
+    (frozenset({"one"}), TypeError, "must be in a definite order, got frozenset"),
+    (5, TypeError, "must be a collection of texts, got int"),
+    (["a", "b", 3], TypeError, r"\[2\] must be str, bytes, bytearray or memoryview, got int"),
+    (["a"] * 600 + [["b"]], TypeError, r"\[600\] must be str, bytes, bytearray or memoryview, got list"),
+    (("a", 1.5), TypeError, r"\[1\] must be str, .* got float"),
+    (["a", None], ValueError, r"\[1\] is None; drop it, or count it as an empty text with missing='empty'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), PARAMETERS)
+def test_bad_parameters(arguments, error, message):
+    with pytest.raises(error, match=message):
+        deduplicate(TEN, **arguments)
+    with pytest.raises(error, match=message):
+        find_pairs(TEN, **arguments)  # at the call, before the first pair is asked for
+
+
+@pytest.mark.parametrize(("keep", "error", "message"), KEEPS)
+def test_bad_keep(keep, error, message):
+    with pytest.raises(error, match=message):
+        deduplicate(TEN, keep=keep)
+
+
+@pytest.mark.parametrize("shingles", [Shingles(8), Shingles(8, lowercase=True)])
+@pytest.mark.parametrize(("texts", "error", "message"), COLLECTIONS)
+def test_bad_texts(texts, error, message, shingles):
+    with pytest.raises(error, match=message):
+        deduplicate(texts, shingles=shingles)
+    with pytest.raises(error, match=message):
+        list(find_pairs(texts, shingles=shingles))
+    with pytest.raises(error, match=message):
+        list(find_pairs(TEN, texts, shingles=shingles))
+    if isinstance(texts, (list, tuple)):
+        with pytest.raises(error, match=message):
+            deduplicate(iter(texts), shingles=shingles)
+
+
+def test_unknown_parameters():
+    """Parameters that do not exist are refused by name, not swallowed."""
+    with pytest.raises(TypeError, match="treshold"):
+        deduplicate(TEN, treshold=0.8)
+    with pytest.raises(TypeError):
+        deduplicate(TEN, 0.8, Bands(20, 6))  # what comes after the threshold is by name
+
+
+def test_a_broken_source_is_passed_on():
+    def source():
+        yield "one"
+        raise ZeroDivisionError("broken")
+
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        deduplicate(source())
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        list(find_pairs(source()))
+
+
+# A real corpus.
+
+
+def read_rows(path) -> list[list[str]]:
+    with gzip.open(path, "rb") as file:
+        lines = file.read().decode("utf-8").split("\n")
+    assert lines.pop() == ""
+    return [line.split("\t") for line in lines]
+
+
+def exact_pairs(data_folder, ids: dict[str, int], texts: list[str], threshold: float) -> dict[tuple[int, int], float]:
+    """The pairs of the corpus at the threshold; what six decimals leave open is computed."""
+    pairs = {}
+    for first, second, value in read_rows(data_folder / "reuters_pairs.tsv.gz"):
+        i, j, similarity = ids[first], ids[second], float(value)
+        if abs(similarity - threshold) < 1e-5:
+            similarity = reference.jaccard(texts[i], texts[j], 5, "byte")
+        if similarity >= threshold:
+            pairs[i, j] = similarity
+    return pairs
+
+
+def exact_removals(total: int, pairs: dict[tuple[int, int], float]) -> set[int]:
+    """The walk over all pairs: a story is removed if an earlier kept one is similar."""
+    similar: dict[int, list[int]] = {}
+    for i, j in pairs:
+        similar.setdefault(max(i, j), []).append(min(i, j))
+    removed: set[int] = set()
+    for j in range(total):
+        if any(i not in removed for i in similar.get(j, ())):
+            removed.add(j)
+    return removed
+
+
+def test_reuters(data_folder):
+    """At least 99.5 % of the exact answer's removals, and none without a kept story at .8."""
+    rows = read_rows(data_folder / "reuters21578.tsv.gz")
+    ids, texts = {doc_id: i for i, (doc_id, _) in enumerate(rows)}, [text for _, text in rows]
+    assert len(texts) == 21_577
+    pairs = exact_pairs(data_folder, ids, texts, 0.8)
+    expected = exact_removals(len(texts), pairs)
+    result = deduplicate(texts, 0.8, shingles=Shingles(5, "byte"))
+    check_whole(result, len(texts))
+    made = removed_of(result)
+    assert len(made.keys() & expected) >= 0.995 * len(expected)
+    without_witness = [
+        document
+        for document, (kept, _, _) in made.items()
+        if not result.keep[kept] or tuple(sorted((kept, document))) not in pairs
+    ]
+    assert without_witness == []
+    for document, (kept, similarity, identical) in made.items():
+        assert similarity == reference.jaccard(texts[document], texts[kept], 5, "byte") >= 0.8
+        assert identical == (texts[document] == texts[kept])
+    assert result.summary()["capped"] == 0
+
+
+def test_reuters_pairs(data_folder):
+    """find_pairs finds nothing but true pairs, with their similarity, and 99 % of those at .8."""
+    rows = read_rows(data_folder / "reuters21578.tsv.gz")
+    ids, texts = {doc_id: i for i, (doc_id, _) in enumerate(rows)}, [text for _, text in rows]
+    pairs = exact_pairs(data_folder, ids, texts, 0.8)
+    found = {(i, j): similarity for i, j, similarity in find_pairs(texts, threshold=0.8, shingles=Shingles(5, "byte"))}
+    assert found.keys() <= pairs.keys()
+    assert all(abs(found[pair] - pairs[pair]) < 1e-6 for pair in found)
+    missed = [similarity for pair, similarity in pairs.items() if pair not in found]
+    assert all(similarity < 1 for similarity in missed)
+    assert len(missed) <= 0.01 * len(pairs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from itertools import pairwise
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -413,8 +414,9 @@ class _Bins(Mapping[int, KeysView[Any]]):
 
     def __getitem__(self, key: int) -> KeysView[Any]:
         with self._cache._lock:
-            known = isinstance(key, int) and 0 <= key < 2**64
-            numbers = self._cache._tables.members(self._band, key) if known else ()
+            number = index(key) if hasattr(key, "__index__") else -1
+            known = 0 <= number < 2**64
+            numbers = self._cache._tables.members(self._band, number) if known else ()
             if not len(numbers):
                 raise KeyError(key)
             return dict.fromkeys(self._cache._ids[number] for number in numbers).keys()

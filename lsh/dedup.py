@@ -314,8 +314,10 @@ def _priority(keep: Any, total: int) -> Any:
         return checks.choice("keep", keep, ("first", "last", "longest"))
     try:
         priority = np.asarray(keep)
+        if keep is None or priority.dtype.kind in "cSU":
+            raise TypeError
         if priority.dtype.kind not in "iu":
-            priority = priority.astype(np.float64, casting="same_kind" if priority.dtype.kind == "c" else "unsafe")
+            priority = priority.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"keep must be 'first', 'last', 'longest' or an array of numbers, got {type(keep).__name__}"

@@ -1,0 +1,61 @@
+"""Check what the sdist and the wheel hold: `python check_archives.py DIST_FOLDER FILES`.
+
+FILES lists the files of the repository, one a line. The sdist has all of them but those whose path begins with a dot,
+and nothing generated; the wheel has the Python modules, the stubs, the mark of types and the compiled modules, and no
+source of theirs.
+"""
+
+import re
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+SOURCES = {".c", ".h", ".cpp", ".pyx", ".pxd"}
+METADATA = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
+
+
+def only(folder: Path, pattern: str) -> Path:
+    found = list(folder.glob(pattern))
+    if len(found) != 1:
+        raise SystemExit(f"expected one {pattern} in {folder}, got {len(found)}")
+    return found[0]
+
+
+def faults_of_sdist(archive: Path, files: set[str]) -> list[str]:
+    with tarfile.open(archive) as sdist:
+        held = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
+    needed = {name for name in files if not name.startswith(".")}
+    added = {name for name in held - files if not METADATA.fullmatch(name)}
+    return [f"the sdist lacks {name}" for name in needed - held] + [f"the sdist holds {name}" for name in added]
+
+
+def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
+    with zipfile.ZipFile(archive) as wheel:
+        held = set(wheel.namelist())
+        metadata = wheel.read(next(name for name in held if name.endswith(".dist-info/METADATA"))).decode()
+        scripts = wheel.read(next(name for name in held if name.endswith(".dist-info/entry_points.txt"))).decode()
+    package = {name for name in files if re.fullmatch(r"lsh/\w+\.(py|pyi)|lsh/py\.typed", name)}
+    compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/\w+\.pyx", name)}
+    built = {Path(name).name.partition(".")[0] for name in held if name.endswith((".so", ".pyd"))}
+    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
+    faults = [f"the wheel lacks {name}" for name in package - held]
+    faults += [f"the wheel holds {name}" for name in held if Path(name).suffix in SOURCES]
+    faults += [f"the wheel holds {name}" for name in held if not re.match(r"lsh/|lsh_dedup-[^/]*\.dist-info/", name)]
+    if built != compiled:
+        faults.append(f"the wheel has the compiled modules {sorted(built)}, expected {sorted(compiled)}")
+    if not any(name.endswith("LICENSE") for name in held):
+        faults.append("the wheel lacks the licence")
+    if [re.match(r"Requires-Dist: (\w+)", line)[1] for line in required] != ["numpy"]:
+        faults.append(f"the wheel must require numpy alone, got {required}")
+    faults += [f"the wheel lacks the command {name}" for name in ("lsh", "lsh-dedup") if f"{name} =" not in scripts]
+    return faults
+
+
+if __name__ == "__main__":
+    folder, listing = map(Path, sys.argv[1:])
+    names = set(listing.read_text(encoding="utf-8").splitlines())
+    sdist, wheel = only(folder, "*.tar.gz"), only(folder, "*.whl")
+    faults = faults_of_sdist(sdist, names) + faults_of_wheel(wheel, names)
+    print(*(faults or [f"{sdist.name} and {wheel.name} hold what they must"]), sep="\n")
+    raise SystemExit(bool(faults))

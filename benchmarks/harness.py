@@ -1,0 +1,154 @@
+"""What the benchmarks share: the corpora, the clock, and the form of a result.
+
+A benchmark checks its answer before it measures, and stops if it is wrong. Times are CPU seconds of this process
+(`time.process_time`); what is compared is run in turns, so that a busy machine slows all alike, and on other documents
+in each run, so that neither caches nor branch predictors learn them. A result is one JSON file with every run in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import lsh
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS = REPOSITORY / "benchmarks" / "results"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents in order, with what tells one corpus from another."""
+
+    name: str
+    ids: list[str]
+    texts: list[bytes]
+    pairs: list[tuple[int, int, float]] | None  # positions i < j and the exact Jaccard of 5-byte shingles, from .5 on
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name, "documents": len(self.texts), "bytes": sum(map(len, self.texts))}
+
+
+def data_folder() -> Path | None:
+    """The folder of corpora: LSH_DATA, else shared/data beside the repository; None where there is none."""
+    folder = Path(os.environ.get("LSH_DATA", REPOSITORY.parent / "shared" / "data"))
+    return folder if folder.is_dir() else None
+
+
+def rows(path: Path) -> list[list[bytes]]:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return [line.rstrip(b"\n").split(b"\t") for line in file]
+
+
+def news() -> Corpus:
+    """Reuters-21578 with its near-duplicate pairs, or the sample of the repository where that is not at hand."""
+    folder = data_folder()
+    name = "reuters21578.tsv.gz" if folder else "examples/sample.tsv (Reuters-21578 was not at hand)"
+    table = rows(folder / "reuters21578.tsv.gz" if folder else REPOSITORY / "examples" / "sample.tsv")
+    ids = [row[0].decode() for row in table]
+    pairs = None
+    if folder:
+        place = {doc_id: i for i, doc_id in enumerate(ids)}
+        found = [(place[a.decode()], place[b.decode()], float(j)) for a, b, j in rows(folder / "reuters_pairs.tsv.gz")]
+        pairs = sorted((min(a, b), max(a, b), j) for a, b, j in found)
+    return Corpus(name, ids, [row[1] for row in table], pairs)
+
+
+def rotating(texts: Sequence[bytes], count: int, run: int) -> list[bytes]:
+    """The `count` documents of a run: the next ones of the corpus, over again from its start at its end."""
+    return [texts[(run * count + i) % len(texts)] for i in range(count)]
+
+
+def in_turns(candidates: dict[str, Callable[[int], int]], runs: int) -> dict[str, dict[str, Any]]:
+    """Measure candidates in turns.
+
+    Each is called with the number of the run and returns the bytes that it worked through. A first call of each is
+    not counted.
+    """
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in candidates}
+    for run in range(runs + 1):
+        for name, work in candidates.items():
+            started = time.process_time()
+            size = work(run)
+            seconds = time.process_time() - started
+            if run:
+                measured[name].append({"bytes": size, "seconds": seconds, "mb_per_second": size / seconds / 1e6})
+    return {
+        name: {"median_mb_per_second": statistics.median(one["mb_per_second"] for one in found), "runs": found}
+        for name, found in measured.items()
+    }
+
+
+def timed(work: Callable[[], Any], runs: int) -> tuple[Any, dict[str, Any]]:
+    """What `work` returns, and its times: CPU seconds, and those of the clock on the wall."""
+    cpu, wall = [], []
+    for _ in range(runs):
+        started = time.process_time(), time.perf_counter()
+        result = work()
+        cpu.append(time.process_time() - started[0])
+        wall.append(time.perf_counter() - started[1])
+    times = {"median_cpu_seconds": statistics.median(cpu), "median_wall_seconds": statistics.median(wall)}
+    return result, {**times, "cpu_seconds": cpu, "wall_seconds": wall}
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what a result was measured."""
+    model = platform.processor() or platform.machine()
+    try:
+        info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        model = next(line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):  # not Linux, or a processor that gives no name
+        pass
+    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    try:
+        banner = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        banner = "unknown"
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "lsh": lsh.__version__,
+        "compiler": banner.splitlines()[0],
+        "simd": os.environ.get("LSH_SIMD", "as chosen for the CPU"),
+    }
+
+
+def rounded(value: Any) -> Any:
+    """The value with its floats to six significant digits."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def must(holds: bool, what: str) -> None:
+    """Stop a benchmark whose answer is wrong."""
+    if not holds:
+        raise SystemExit(f"wrong answer, nothing measured: {what}")
+
+
+def write(name: str, content: dict[str, Any]) -> None:
+    """Write a result to the folder given on the command line, else to results/, and say where."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(rounded({"machine": machine(), **content}), indent=1) + "\n", encoding="utf-8")
+    print(f"written to {path}")

@@ -1,0 +1,117 @@
+"""How many times faster the library is than the same definitions in plain Python, and what it finds in which time.
+
+The plain version is tests/reference.py, which the tests hold the library against: it is written to be read, not to
+be fast, and it drops repeated shingles before it hashes, which the library does not. Both make fingerprints of 128
+seeds over 5-byte shingles, in one thread.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+import harness
+
+import lsh
+
+SEEDS = 128
+N = 5
+THRESHOLD = 0.8
+BANDS = lsh.Bands(20, 6)
+RUNS = 5
+DOCUMENTS = {"pure": 3, "lsh": 3000}  # a run; seconds for the one, a second for the other
+
+
+def reference() -> ModuleType:
+    """The plain version, from the folder of the tests."""
+    sys.path.append(str(harness.REPOSITORY / "tests"))
+    return importlib.import_module("reference")
+
+
+def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int) -> dict[str, Any]:
+    """MB of text a second, of both in turns; the rows are compared first."""
+    hasher = lsh.MinHasher(SEEDS, char_ngram=N, hashbytes=hashbytes)
+    seeds = hasher.seed_values.tolist()
+
+    def pure(run: int) -> int:
+        texts = harness.rotating(corpus.texts, DOCUMENTS["pure"], run)
+        for text in texts:
+            plain.fingerprint(text, seeds, hashbytes=hashbytes, n=N, unit="byte")
+        return sum(map(len, texts))
+
+    def compiled(run: int) -> int:
+        texts = harness.rotating(corpus.texts, DOCUMENTS["lsh"], run)
+        hasher.fingerprints(texts, num_threads=1)
+        return sum(map(len, texts))
+
+    sample = harness.rotating(corpus.texts, DOCUMENTS["pure"], 0)
+    expected = [plain.fingerprint(text, seeds, hashbytes=hashbytes, n=N, unit="byte") for text in sample]
+    harness.must(hasher.fingerprints(sample).tolist() == expected, f"fingerprints of {hashbytes} bytes differ")
+
+    measured = harness.in_turns({"pure_python": pure, "lsh": compiled}, RUNS)
+    ratio = measured["lsh"]["median_mb_per_second"] / measured["pure_python"]["median_mb_per_second"]
+    parameters = {"hashbytes": hashbytes, "seeds": SEEDS, "shingles": f"{N} bytes", "threads": 1}
+    print(f"fingerprints of {hashbytes} bytes a component: {ratio:,.0f} times faster")
+    return {"parameters": parameters, "documents_a_run": DOCUMENTS, "ratio": ratio, **measured}
+
+
+def exact_removals(corpus: harness.Corpus, plain: ModuleType) -> set[int]:
+    """The documents that have an earlier kept one at or above the threshold, by the exact similarity of all pairs."""
+    if corpus.pairs is None:
+        return set(plain.deduplicate_exact(corpus.texts, THRESHOLD, n=N, unit="byte").removed)
+    earlier: dict[int, list[int]] = {}
+    for i, j, similarity in corpus.pairs:
+        if similarity >= THRESHOLD:
+            earlier.setdefault(j, []).append(i)
+    removed: set[int] = set()
+    for j in sorted(earlier):
+        if not removed.issuperset(earlier[j]):
+            removed.add(j)
+    return removed
+
+
+def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
+    """The time of the main job, and how much of the exact answer it finds."""
+    shingles = lsh.Shingles(N, "byte")
+
+    def run() -> Any:
+        return lsh.deduplicate(corpus.texts, THRESHOLD, bands=BANDS, shingles=shingles, num_seeds=SEEDS)
+
+    result = run()
+    for document, kept in zip(result.removed["document"].tolist(), result.removed["kept"].tolist()):
+        similarity = plain.jaccard(corpus.texts[document], corpus.texts[kept], N, "byte")
+        harness.must(similarity >= THRESHOLD and result.keep[kept], f"{document} was removed for {kept}")
+    expected, removed = exact_removals(corpus, plain), set(result.removed["document"].tolist())
+    recall = len(expected & removed) / len(expected)
+    _, times = harness.timed(run, RUNS)
+    parameters = {
+        "threshold": THRESHOLD,
+        "bands": str(BANDS).partition("\n")[0],
+        "seeds": SEEDS,
+        "shingles": f"{N} bytes",
+    }
+    print(f"deduplicate: recall {recall:.4f} of {len(expected)} removals, {times['median_wall_seconds']:.2f} seconds")
+    return {
+        "parameters": {**parameters, "threads": lsh.threads.available_cores()},
+        "removals": {"exact": len(expected), "made": len(removed), "recall": recall, "others": len(removed - expected)},
+        "without_witness": 0,  # checked above, for every one
+        "mb_per_cpu_second": sum(map(len, corpus.texts)) / times["median_cpu_seconds"] / 1e6,
+        **times,
+    }
+
+
+def main() -> None:
+    corpus, plain = harness.news(), reference()
+    content = {
+        "about": "fingerprints against tests/reference.py, and deduplicate against the exact answer",
+        "data": corpus.describe(),
+        "fingerprints": [fingerprints(corpus, plain, hashbytes) for hashbytes in (4, 8)],
+        "deduplicate": deduplication(corpus, plain),
+    }
+    harness.write("pure_python", content)
+
+
+if __name__ == "__main__":
+    main()

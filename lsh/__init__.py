@@ -5,12 +5,12 @@ fingerprints, `Cache` for documents that come one at a time.
 """
 
 try:
-    import lsh._batch  # noqa: F401 - a first look
-except ModuleNotFoundError as error:
+    from lsh import _batch  # noqa: F401 - a first look
+except ImportError as _error:
     raise ImportError(
         "the compiled modules of lsh are missing: this is a source tree that is not built; "
         "start Python in another folder to use the installed package, or run 'python setup.py build_ext --inplace' here"
-    ) from error
+    ) from _error
 
 from lsh import cache, minhash
 from lsh.bands import Bands

@@ -7,7 +7,7 @@ are not copied; other ``str`` are encoded as UTF-8 with ``surrogatepass``; a ``b
 change, is copied.
 """
 
-from cpython.bytes cimport PyBytes_AsString
+from cpython.bytes cimport PyBytes_AsStringAndSize
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
@@ -68,22 +68,22 @@ cdef class Batch:
             self.num_missing += 1
             text = b""
         elif isinstance(text, (bytearray, memoryview)):
-            text = bytes(text)
+            text = memoryview(text).tobytes()
         elif not isinstance(text, (str, bytes)):
             raise TypeError(
                 f"{name}[{first + i}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
             )
         if transform is not None:
             text = transform(text)
-        if isinstance(text, str):
-            if text.isascii():
-                self.texts[i] = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &self.lengths[i])
-                self.owners[i] = text
-                return 0
-            text = text.encode("utf-8", "surrogatepass")
-        self.texts[i] = <const uint8_t *> PyBytes_AsString(text)
-        self.lengths[i] = len(text)
         self.owners[i] = text
+        if isinstance(text, str):
+            if str.isascii(text):  # methods of the type, as a subclass may have its own
+                self.texts[i] = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &self.lengths[i])
+                return 0
+            text = self.owners[i] = str.encode(text, "utf-8", "surrogatepass")
+        cdef char *start = NULL
+        PyBytes_AsStringAndSize(text, &start, &self.lengths[i])
+        self.texts[i] = <const uint8_t *> start
         return 0
 
     def sizes(self):

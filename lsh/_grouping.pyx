@@ -51,20 +51,25 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
     out : numpy.ndarray
         Receives the keys: uint64, shape ``(bands, n)``.
     """
-    cdef Py_ssize_t i, bands = bounds.shape[0] - 1, k = rows.shape[1]
-    if bands < 1 or <Py_ssize_t> bounds[bands] > k or out.shape[0] != bands or out.shape[1] != rows.shape[0]:
-        raise ValueError("bounds must lie within the rows, and out have shape (bands, rows)")
-    for i in range(bands):
-        if bounds[i] > bounds[i + 1]:
-            raise ValueError("bounds must ascend")
     if rows.dtype == np.uint32:
         _band_keys_32(rows, bounds, out)
     else:
         _band_keys_64(rows, bounds, out)
 
 
+cdef int _check_bounds(const size_t[::1] bounds, uint64_t[:, ::1] out, Py_ssize_t rows, size_t k) except -1:
+    cdef Py_ssize_t i
+    if bounds.shape[0] < 2 or out.shape[0] != bounds.shape[0] - 1 or out.shape[1] != rows:
+        raise ValueError("out must have shape (bands, rows)")
+    for i in range(bounds.shape[0]):
+        if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
+            raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+    return 0
+
+
 cdef int _band_keys_32(const uint32_t[:, ::1] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
     cdef size_t count = rows.shape[0], k = rows.shape[1], bands = bounds.shape[0] - 1
+    _check_bounds(bounds, out, count, k)
     if count:
         with nogil:
             lsh_band_keys_32(&rows[0, 0], count, k, &bounds[0], bands, &out[0, 0], count)
@@ -73,6 +78,7 @@ cdef int _band_keys_32(const uint32_t[:, ::1] rows, const size_t[::1] bounds, ui
 
 cdef int _band_keys_64(const uint64_t[:, ::1] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
     cdef size_t count = rows.shape[0], k = rows.shape[1], bands = bounds.shape[0] - 1
+    _check_bounds(bounds, out, count, k)
     if count:
         with nogil:
             lsh_band_keys_64(&rows[0, 0], count, k, &bounds[0], bands, &out[0, 0], count)
@@ -81,22 +87,22 @@ cdef int _band_keys_64(const uint64_t[:, ::1] rows, const size_t[::1] bounds, ui
 
 # ---- links ----
 
-cdef int _check_order(const int32_t[::1] order, Py_ssize_t count) except -1:
-    cdef Py_ssize_t i
-    for i in range(order.shape[0]):
-        if not 0 <= order[i] < count:
-            raise ValueError(f"order names document {order[i]} of {count}")
-    return 0
+cdef object _checked_order(order, Py_ssize_t count):
+    """Return a copy of our own of documents of `count`, after checking that each comes once at most."""
+    own = np.array(order, np.int32).reshape(-1)
+    if len(own) and (own.min() < 0 or own.max() >= count or np.bincount(own).max() > 1):
+        raise ValueError(f"order must name documents from 0 to {count - 1}, each once at most")
+    return own
 
 
-def link_documents(const uint64_t[:, ::1] keys not None, const int32_t[::1] order not None, Py_ssize_t entered):
+def link_documents(const uint64_t[:, ::1] keys not None, documents not None, Py_ssize_t entered):
     """Link each document to its latest predecessor with the same key, band by band.
 
     Parameters
     ----------
     keys : numpy.ndarray
         uint64, shape ``(bands, n)``.
-    order : numpy.ndarray
+    documents : numpy.ndarray
         int32: the documents that take part, in the order in which they are seen.
     entered : int
         Only the first `entered` of them can be predecessors; the rest only look for one.
@@ -107,11 +113,12 @@ def link_documents(const uint64_t[:, ::1] keys not None, const int32_t[::1] orde
         int32, shape ``(bands, n)``; -1 where there is none.
     """
     cdef Py_ssize_t band, bands = keys.shape[0], count = keys.shape[1]
-    cdef size_t i, size = _table_size(entered)
+    cdef const int32_t[::1] order = _checked_order(documents, count)
+    cdef size_t i, size
     cdef lsh_link_slot *slots
-    _check_order(order, count)
     if not 0 <= entered <= order.shape[0]:
-        raise ValueError("entered must be at most the length of order")
+        raise ValueError("entered must be at most the number of documents")
+    size = _table_size(entered)
     links = np.full((bands, count), -1, np.int32)
     cdef int32_t[:, ::1] view = links
     if order.shape[0] == 0:
@@ -128,20 +135,20 @@ def link_documents(const uint64_t[:, ::1] keys not None, const int32_t[::1] orde
     return links
 
 
-def first_copies(Batch batch not None, const int32_t[::1] order not None):
-    """Find the byte-identical texts: for each document of `order` the first one there with the same bytes.
+def first_copies(Batch batch not None, documents not None):
+    """Find the byte-identical texts: for each document of `documents` the first one there with the same bytes.
 
     Returns
     -------
     numpy.ndarray
-        int32, shape ``(batch.count,)``; a document that is the first of its bytes, or not in `order`, has itself.
+        int32, shape ``(batch.count,)``; a document that is the first of its bytes, or not in `documents`, has itself.
     """
     cdef Py_ssize_t i, at, document, other
+    cdef const int32_t[::1] order = _checked_order(documents, batch.count)
     cdef size_t size = _table_size(order.shape[0])
     cdef uint64_t hashed[2]
     cdef int32_t *table           # document a slot, -1 where free
     cdef uint64_t *hashes         # of the documents in order, two words each
-    _check_order(order, batch.count)
     firsts = np.arange(batch.count, dtype=np.int32)
     cdef int32_t[::1] view = firsts
     table = <int32_t *> malloc(size * sizeof(int32_t))
@@ -186,8 +193,8 @@ cdef class Walk:
     ----------
     sets : ShingleSets
         The exact sets of the documents.
-    links : numpy.ndarray
-        int32, shape ``(bands, n)``, of `link_documents` in the same order; used up by the walk.
+    keys : numpy.ndarray
+        Their band keys: uint64, shape ``(bands, n)``.
     order : numpy.ndarray
         int32: the documents that take part, by priority.
     threshold : float
@@ -198,9 +205,9 @@ cdef class Walk:
 
     cdef readonly int64_t capped       # kept bucket members that the cap passed over, over all documents and bands
     cdef readonly int64_t compared     # pairs compared
-    cdef readonly object kept          # uint8 (n,): 1 for documents of the order that are kept
-    cdef readonly object witness       # int32 (n,): -1 for none
-    cdef readonly object similarity    # float64 (n,): to the witness
+    cdef uint8_t[::1] _kept
+    cdef int32_t[::1] _witness
+    cdef double[::1] _similarity
     cdef ShingleSets sets
     cdef int32_t[:, ::1] links
     cdef int32_t[:, ::1] depth         # kept documents of the chain that ends here
@@ -211,43 +218,44 @@ cdef class Walk:
     cdef double threshold
     cdef Py_ssize_t cap
 
-    def __cinit__(self, ShingleSets sets not None, int32_t[:, ::1] links not None, const int32_t[::1] order not None,
+    def __cinit__(self, ShingleSets sets not None, const uint64_t[:, ::1] keys not None, order not None,
                   double threshold, Py_ssize_t cap):
-        cdef Py_ssize_t i, count = links.shape[1]
+        cdef Py_ssize_t i, count = keys.shape[1]
         if sets.batch.count != count:
-            raise ValueError(f"links are of {count} documents, sets of {sets.batch.count}")
-        _check_order(order, count)
-        self.sets, self.links, self.order = sets, links, order
-        self.threshold, self.cap = threshold, cap
-        self.kept = np.zeros(count, np.uint8)
-        self.witness = np.full(count, -1, np.int32)
-        self.similarity = np.zeros(count)
-        self.depth = np.zeros((links.shape[0], count), np.int32)
+            raise ValueError(f"keys are of {count} documents, sets of {sets.batch.count}")
+        self.sets, self.threshold, self.cap = sets, threshold, cap
+        self.order = _checked_order(order, count)
+        self.links = link_documents(keys, self.order, len(self.order))
+        self._kept = np.zeros(count, np.uint8)
+        self._witness = np.full(count, -1, np.int32)
+        self._similarity = np.zeros(count)
+        self.depth = np.zeros((keys.shape[0], count), np.int32)
         self.stamp = np.zeros(count, np.int32)
         self.candidates = np.empty(count, np.int32)
         self.rank = np.zeros(count, np.int32)
-        for i in range(order.shape[0]):
-            self.rank[order[i]] = i
+        for i in range(self.order.shape[0]):
+            self.rank[self.order[i]] = i
+
+    def outcome(self):
+        """Return by document: kept (bool), the witness (int32, -1 for none), the similarity to it (float64)."""
+        return np.array(self._kept, np.bool_), np.array(self._witness), np.array(self._similarity)
 
     def run(self, Py_ssize_t start, Py_ssize_t stop):
         """Decide the documents order[start .. stop); to be called over the whole order in turn."""
         cdef Py_ssize_t i
-        cdef uint8_t[::1] kept = self.kept
-        cdef int32_t[::1] witness = self.witness
-        cdef double[::1] similarity = self.similarity
         if not 0 <= start <= stop <= self.order.shape[0]:
             raise ValueError("start and stop must lie within the order")
         with nogil:
             for i in range(start, stop):
-                self._decide(self.order[i], <int32_t> i + 1, kept, witness, similarity)
+                self._decide(self.order[i], <int32_t> i + 1)
 
-    cdef Py_ssize_t _gather(self, int32_t document, int32_t stamp, uint8_t[::1] kept) noexcept nogil:
+    cdef Py_ssize_t _gather(self, int32_t document, int32_t stamp) noexcept nogil:
         """Collect the kept documents that share a bucket; the chains of `document` are left shortened."""
         cdef Py_ssize_t band, seen, found = 0
         cdef int32_t other
         for band in range(self.links.shape[0]):
             other = self.links[band, document]
-            if other >= 0 and not kept[other]:
+            if other >= 0 and not self._kept[other]:
                 other = self.links[band, other]
                 self.links[band, document] = other
             if other < 0:
@@ -264,9 +272,8 @@ cdef class Walk:
             self.capped += self.depth[band, document] - seen
         return found
 
-    cdef int _decide(self, int32_t document, int32_t stamp, uint8_t[::1] kept, int32_t[::1] witness,
-                     double[::1] similarity) except -1 nogil:
-        cdef Py_ssize_t i, band, found = self._gather(document, stamp, kept)
+    cdef int _decide(self, int32_t document, int32_t stamp) except -1 nogil:
+        cdef Py_ssize_t i, band, found = self._gather(document, stamp)
         cdef int32_t other, best = -1
         cdef double value, most = 0.0
         if found:
@@ -279,9 +286,9 @@ cdef class Walk:
                 best, most = other, value
         self.compared += found
         if best >= 0:
-            witness[document], similarity[document] = best, most
+            self._witness[document], self._similarity[document] = best, most
             return 0
-        kept[document] = 1
+        self._kept[document] = 1
         for band in range(self.links.shape[0]):
             self.depth[band, document] += 1
         return 0
@@ -294,8 +301,8 @@ cdef class Pairs:
     ----------
     sets : ShingleSets
         The exact sets of the documents.
-    links : numpy.ndarray
-        int32, shape ``(bands, n)``, of `link_documents`: a chain leads from a document to the others it is paired with.
+    keys, order, entered
+        As for `link_documents`: a chain leads from a document to the others that it is paired with.
     firsts : numpy.ndarray
         int32, shape ``(n,)``, of `first_copies`; copies are compared once.
     threshold : float
@@ -310,12 +317,14 @@ cdef class Pairs:
     cdef double[::1] value             # and its outcome
     cdef double threshold
 
-    def __cinit__(self, ShingleSets sets not None, const int32_t[:, ::1] links not None,
-                  const int32_t[::1] firsts not None, double threshold):
-        cdef Py_ssize_t count = links.shape[1]
-        if sets.batch.count != count or firsts.shape[0] != count:
-            raise ValueError("sets, links and firsts must be of the same documents")
-        self.sets, self.links, self.firsts, self.threshold = sets, links, firsts, threshold
+    def __cinit__(self, ShingleSets sets not None, const uint64_t[:, ::1] keys not None, order not None,
+                  Py_ssize_t entered, firsts not None, double threshold):
+        cdef Py_ssize_t count = keys.shape[1]
+        own = np.array(firsts, np.int32).reshape(-1)
+        if sets.batch.count != count or len(own) != count or (count and (own.min() < 0 or own.max() >= count)):
+            raise ValueError("sets, keys and firsts must be of the same documents")
+        self.sets, self.firsts, self.threshold = sets, own, threshold
+        self.links = link_documents(keys, order, entered)
         self.stamp = np.full(count, -1, np.int32)
         self.compared = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
@@ -485,6 +494,9 @@ cdef class BinTables:
             document = table.next[document]
             if document == head:
                 break
+            if document == LSH_NOTHING or <size_t> count > self.capacity:
+                raise ValueError("the bin is broken: a document was removed with other keys than it was added with")
+        document = head
         result = np.empty(count, np.uint32)
         cdef uint32_t[::1] view = result
         for i in range(count):
@@ -553,6 +565,8 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
 cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
     cdef size_t at = lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], last
+    if band.next[document] != LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
+        return
     if head == LSH_NOTHING:
         band.keys[at], band.heads[at] = key, document
         band.next[document] = band.previous[document] = document

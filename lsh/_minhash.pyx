@@ -152,21 +152,30 @@ def murmur3_fingerprints(Batch batch not None, int unit, size_t n, const uint32_
     """
     if n < 1 or seeds.shape[0] < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
         raise ValueError("n and the number of seeds must be 1 or more, and unit a value of UNIT_CODES")
-    if out.shape != (batch.count, seeds.shape[0]):
-        raise ValueError(f"out must have shape ({batch.count}, {seeds.shape[0]}), got {out.shape}")
     if unit == LSH_WORD:
         _need_word_table()
     cdef int32_t[:, ::1] narrow
     cdef uint64_t[:, ::1] wide
-    out[...] = np.iinfo(out.dtype).max
+    if out.dtype == np.int32:
+        narrow = out
+        _check_shape(narrow.shape[0], narrow.shape[1], batch.count, seeds.shape[0])
+        narrow[...] = 0x7FFFFFFF
+    else:
+        wide = out
+        _check_shape(wide.shape[0], wide.shape[1], batch.count, seeds.shape[0])
+        wide[...] = <uint64_t> -1
     if batch.count == 0:
         return
     if out.dtype == np.int32:
-        narrow = out
         _minima(batch, <lsh_unit> unit, n, seeds, &narrow[0, 0], NULL)
     else:
-        wide = out
         _minima(batch, <lsh_unit> unit, n, seeds, NULL, &wide[0, 0])
+
+
+cdef int _check_shape(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n, Py_ssize_t k) except -1:
+    if rows != n or columns != k:
+        raise ValueError(f"out must have shape ({n}, {k}), got ({rows}, {columns})")
+    return 0
 
 
 cdef int _minima(Batch batch, lsh_unit unit, size_t n, const uint32_t[::1] seeds, int32_t *narrow,
@@ -213,12 +222,8 @@ def count_equal(a not None, b not None):
     numpy.ndarray
         Shape ``(n, m)``, int64.
     """
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"rows must have the same length, got {a.shape[1]} and {b.shape[1]}")
-    out = np.empty((a.shape[0], b.shape[0]), np.int64)
-    if a.shape[1] == 0:
-        out[...] = 0
-    elif out.size:
+    out = np.zeros((len(a), len(b)), np.int64)
+    if out.size:
         if a.dtype == np.uint32:
             _count_equal_32(a, b, out)
         else:
@@ -226,8 +231,15 @@ def count_equal(a not None, b not None):
     return out
 
 
+cdef int _check_rows(Py_ssize_t a, Py_ssize_t b, Py_ssize_t k, Py_ssize_t k_of_b, Py_ssize_t n, Py_ssize_t m) except -1:
+    if k != k_of_b or k == 0 or a != n or b != m:
+        raise ValueError(f"rows must have the same number of components, 1 or more, got {k} and {k_of_b}")
+    return 0
+
+
 cdef int _count_equal_32(const uint32_t[:, ::1] a, const uint32_t[:, ::1] b, int64_t[:, ::1] out) except -1:
     cdef Py_ssize_t i, j
+    _check_rows(a.shape[0], b.shape[0], a.shape[1], b.shape[1], out.shape[0], out.shape[1])
     with nogil:
         for i in range(a.shape[0]):
             for j in range(b.shape[0]):
@@ -237,6 +249,7 @@ cdef int _count_equal_32(const uint32_t[:, ::1] a, const uint32_t[:, ::1] b, int
 
 cdef int _count_equal_64(const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, int64_t[:, ::1] out) except -1:
     cdef Py_ssize_t i, j
+    _check_rows(a.shape[0], b.shape[0], a.shape[1], b.shape[1], out.shape[0], out.shape[1])
     with nogil:
         for i in range(a.shape[0]):
             for j in range(b.shape[0]):

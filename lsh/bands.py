@@ -16,7 +16,8 @@ import numpy as np
 from lsh import checks
 from lsh._grouping import band_keys
 
-_GROUP = re.compile(r"\s*([0-9]+)\s*[xX]\s*([0-9]+)\s*")
+MOST = 2**20  # bands, and components of a band: as many as a fingerprint can have
+_GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
 
 class BandError(ValueError, AssertionError):
@@ -73,13 +74,14 @@ class Bands:
                 raise ValueError("give either num_bands and width, or widths")
             if isinstance(widths, checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
                 raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
-            values = tuple(checks.whole_number(f"widths[{i}]", value, 1) for i, value in enumerate(widths))
+            values = tuple(checks.whole_number(f"widths[{i}]", value, 1, MOST) for i, value in enumerate(widths))
             if not values:
                 raise ValueError("widths must name one band or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:
-            values = (checks.whole_number("width", width, 1),) * checks.whole_number("num_bands", num_bands, 1)
+            number = checks.whole_number("num_bands", num_bands, 1, MOST)
+            values = (checks.whole_number("width", width, 1, MOST),) * number
         object.__setattr__(self, "_widths", values)
 
     @classmethod
@@ -102,10 +104,12 @@ class Bands:
         >>> lsh.Bands.from_string("2x7+14x8").num_bands
         16
         """
+        if not isinstance(text, str):
+            raise TypeError(f"bands must be a str such as '20x6', got {type(text).__name__}")
         widths: list[int] = []
         for group in text.split("+"):
             match = _GROUP.fullmatch(group)
-            if match is None or int(match[1]) < 1 or int(match[2]) < 1 or int(match[1]) > 1_000_000:
+            if match is None or not 1 <= int(match[1]) <= MOST or not 1 <= int(match[2]) <= MOST:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
             widths += [int(match[2])] * int(match[1])
         return cls(widths=widths)
@@ -179,6 +183,11 @@ class Bands:
             uint64, shape ``(num_bands, n)``: a 64-bit mix of the (component, value) pairs of the band, seeded by the
             band.
         """
+        if np.ndim(fingerprints) != 2 or np.shape(fingerprints)[1] < self.num_components:
+            raise ValueError(
+                f"fingerprints must have shape (n, k) with k of {self.num_components} or more, "
+                f"got {np.shape(fingerprints)}"
+            )
         keys = np.empty((self.num_bands, len(fingerprints)), np.uint64)
         band_keys(np.ascontiguousarray(fingerprints), self.bounds, keys)
         return keys

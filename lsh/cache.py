@@ -6,8 +6,11 @@ themselves are tables on the floor below.
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from operator import index
 from typing import Any
@@ -25,6 +28,17 @@ SPARE = 1024  # removed documents a cache may carry before it is packed anew, be
 
 Array = np.ndarray[Any, Any]
 _GONE = object()
+_caches: weakref.WeakSet[Cache] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a process that was forked: a lock may be held by a thread that is not there."""
+    for cache in list(_caches):
+        cache._renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class Cache:
@@ -70,17 +84,42 @@ class Cache:
             raise ValueError("num_bands and bands both say how to band; give one of them")
         self._hasher = hasher
         self._bands = checked_bands(bands, hasher.num_seeds)
-        self._lock = threading.RLock()
         self._version = 0  # counts the changes, so that an iteration notices one
-        self._reset()
+        self._stored = self._documents([], self._hasher.fingerprints([]))
+        self._renew_lock()
 
-    def _reset(self) -> None:
-        """Hold nothing."""
-        self._tables = BinTables(self._bands.num_bands)
-        self._rows = np.empty((0, self._hasher.num_seeds), self._hasher.dtype)  # a fingerprint a number
-        self._ids: list[Any] = []  # an id a number, in order of addition; _GONE where it was removed
-        self._numbers: dict[Hashable, int] = {}
-        self._unbinned: dict[Hashable, None] = {}  # ids of texts without shingles
+    def _renew_lock(self) -> None:
+        """Take a lock of this process, held by nobody."""
+        self._lock = threading.RLock()
+        _caches.add(self)
+
+    def _documents(self, ids: list[Any], rows: Array) -> _Documents:
+        """Return a store of documents with these ids, all different, and fingerprints."""
+        stored = _Documents(self._hasher, self._bands)
+        stored.add(ids, rows)
+        return stored
+
+    @contextmanager
+    def _changing(self) -> Iterator[_Documents]:
+        """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
+        with self._lock:
+            if self._stored.torn:
+                self._pack()
+            self._version += 1
+            yield self._stored
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Documents]:
+        """Hold the lock for a look."""
+        with self._lock:
+            if self._stored.torn:
+                self._pack()
+            yield self._stored
+
+    def _pack(self) -> None:
+        """Put the documents into a new store without gaps, which takes the place of the old one at once."""
+        ids, rows = self._stored.content()
+        self._stored = self._documents(ids, rows)
 
     # ---- what it is ----
 
@@ -121,17 +160,18 @@ class Cache:
         yield from enumerate(row[start:stop] for start, stop in pairwise(bounds))
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._stored.numbers)
 
     def __contains__(self, doc_id: object) -> bool:
-        return doc_id in self._numbers
+        return doc_id in self._stored.numbers
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the ids in order of addition."""
         version = self._version
-        for doc_id in self._numbers:
-            yield doc_id
-            self._check_version(version)
+        for doc_id in self._stored.ids:
+            if doc_id is not _GONE:
+                yield doc_id
+                self._check_version(version)
 
     def _check_version(self, version: int) -> None:
         if version != self._version:
@@ -189,50 +229,14 @@ class Cache:
         if len(last) < len(doc_ids):
             chosen = sorted(last.values())
             rows, doc_ids = rows[chosen], [doc_ids[i] for i in chosen]
-        empty = self._hasher.is_empty(rows)
-        keys = self._bands.keys(rows[~empty])
-        with self._lock:
-            self._reserve(len(self._ids) + len(rows))
-            for doc_id in doc_ids:
-                if doc_id in self._numbers:
-                    self._remove(doc_id)
-            first = len(self._ids)
-            numbers = np.arange(first, first + len(rows), dtype=np.uint32)
-            self._rows[first : first + len(rows)] = rows
-            self._tables.insert(keys, numbers[~empty])
-            self._ids += doc_ids
-            self._numbers.update(zip(doc_ids, range(first, first + len(rows))))
-            self._unbinned.update((doc_ids[i], None) for i in np.flatnonzero(empty))
-            self._version += 1
+        with self._changing() as stored:
+            stored.add(doc_ids, rows)
+            self._pack_if_sparse()
+
+    def _pack_if_sparse(self) -> None:
+        """Pack once more than half of the numbers belong to nobody."""
+        if len(self._stored.ids) > 2 * len(self._stored.numbers) + SPARE:
             self._pack()
-
-    def _reserve(self, documents: int) -> None:
-        """Make room, so that what follows does not fail half way."""
-        self._tables.reserve(documents, len(self._numbers) + documents - len(self._ids))
-        if documents > len(self._rows):
-            grown = np.empty((max(documents, len(self._rows) * 3 // 2, 16), self._hasher.num_seeds), self._hasher.dtype)
-            grown[: len(self._ids)] = self._rows[: len(self._ids)]
-            self._rows = grown
-
-    def _remove(self, doc_id: Hashable) -> None:
-        """Remove a stored document; the caller holds the lock."""
-        number = self._numbers.pop(doc_id)
-        self._ids[number] = _GONE
-        self._version += 1
-        if doc_id in self._unbinned:
-            del self._unbinned[doc_id]
-        else:
-            keys = self._bands.keys(self._rows[number : number + 1])
-            self._tables.remove(keys, np.array([number], np.uint32))
-
-    def _pack(self) -> None:
-        """Give the documents new numbers without gaps once more than half of the numbers are gaps."""
-        if len(self._ids) <= 2 * len(self._numbers) + SPARE:
-            return
-        ids = list(self._numbers)
-        rows = self._rows[list(self._numbers.values())]
-        self._reset()
-        self._add(rows, ids)
 
     def remove_id(self, doc_id: Hashable) -> None:
         """Remove the document with this id.
@@ -242,31 +246,25 @@ class Cache:
         KeyError
             If there is none.
         """
-        with self._lock:
-            if doc_id not in self._numbers:
+        with self._changing() as stored:
+            if doc_id not in stored.numbers:
                 raise KeyError(doc_id)
-            self._remove(doc_id)
-            self._pack()
+            stored.remove(doc_id)
+            self._pack_if_sparse()
 
     def remove_doc(self, doc: Any) -> None:
         """Remove every document that has the fingerprint of this text; none is no error."""
         row = self._hasher.fingerprint(checks.text("doc", doc))
-        with self._lock:
-            found = list(self._unbinned) if self._hasher.is_empty(row) else self._same_fingerprint(row)
-            for doc_id in found:
-                self._remove(doc_id)
-            self._pack()
-
-    def _same_fingerprint(self, row: Array) -> list[Any]:
-        key = int(self._bands.keys(row[None])[0, 0])
-        numbers = self._tables.members(0, key)
-        return [self._ids[number] for number in numbers[(self._rows[numbers] == row).all(axis=1)]]
+        with self._changing() as stored:
+            for doc_id in stored.same_fingerprint(row):
+                stored.remove(doc_id)
+            self._pack_if_sparse()
 
     def clear(self) -> None:
         """Remove every document."""
-        with self._lock:
-            self._reset()
-            self._version += 1
+        empty = self._documents([], self._hasher.fingerprints([]))
+        with self._changing():
+            self._stored = empty
 
     # ---- asking ----
 
@@ -296,25 +294,18 @@ class Cache:
             If there is neither a document nor a known id.
         """
         least = _min_jaccard(min_jaccard)
-        with self._lock:
-            if doc_id is not None and doc_id in self._numbers:
-                row = self._rows[self._numbers[doc_id]]
+        with self._reading() as stored:
+            if doc_id is not None and doc_id in stored.numbers:
+                row = stored.rows[stored.numbers[doc_id]]
             elif doc is not None:
                 row = self._hasher.fingerprint(checks.text("doc", doc))
             else:
                 got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
                 raise ValueError(f"give a document or the id of a stored one, got {got}")
-            return {self._ids[number] for number in self._find(row, least)}
-
-    def _find(self, row: Array, least: float | None) -> Array:
-        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
-        if self._hasher.is_empty(row):
-            return np.empty(0, np.uint32)
-        keys = self._bands.keys(row[None])[:, 0].tolist()
-        numbers = np.unique(np.concatenate([self._tables.members(band, key) for band, key in enumerate(keys)]))
-        if least is not None:
-            numbers = numbers[self._hasher.similarities(row, self._rows[numbers]) >= least]
-        return numbers
+            numbers = stored.find(row)
+            if least is not None and len(numbers):
+                numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
+            return {stored.ids[number] for number in numbers}
 
     def is_duplicate(self, doc: Any, doc_id: Hashable | None = None) -> bool:
         """Tell whether `get_duplicates_of` finds anything."""
@@ -348,16 +339,16 @@ class Cache:
     def _pairs(self, least: float | None) -> Iterator[tuple[Any, Any]]:
         version = self._version
         for band in range(self.num_bands):
-            with self._lock:
+            with self._reading() as stored:
                 self._check_version(version)
-                keys = self._tables.bins(band)[0].tolist()
+                keys = stored.tables.bins(band)[0].tolist()
             for key in keys:
-                with self._lock:
+                with self._reading() as stored:
                     self._check_version(version)
-                    numbers = self._tables.members(band, key)
+                    numbers = stored.tables.members(band, key)
                     if len(numbers) < 2:
                         continue
-                    rows, ids = self._rows[numbers], [self._ids[number] for number in numbers]
+                    rows, ids = stored.rows[numbers], [stored.ids[number] for number in numbers]
                 earlier_keys = self._bands.keys(rows)[:band]
                 for i in range(len(numbers) - 1):
                     # a pair is yielded in the first band that it shares
@@ -377,32 +368,106 @@ class Cache:
             If an id is unknown.
         """
         least = checks.fraction("min_jaccard", min_jaccard, zero=True)
-        with self._lock:
+        with self._reading() as stored:
             return {
                 (a, b)
                 for a, b in pairs
-                if self._hasher.similarities(self._rows[self._numbers[a]], self._rows[self._numbers[b]]) >= least
+                if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
             }
 
     # ---- copying ----
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            rows = self._rows[list(self._numbers.values())]
-            state = {name: value for name, value in self.__dict__.items() if name not in _OWN_STATE}
-            return {**state, "_hasher": self._hasher, "_bands": self._bands, "ids": list(self._numbers), "rows": rows}
+        with self._reading() as stored:
+            own = {name: value for name, value in self.__dict__.items() if name not in _OWN_STATE}
+            return {"attributes": own, "documents": stored.content()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        ids, rows = state.pop("ids"), state.pop("rows")
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
+        self.__dict__.update(state["attributes"])
         self._version = 0
-        self._reset()
-        self._add(rows, ids)
+        self._stored = self._documents(*state["documents"])
+        self._renew_lock()
 
 
-_OWN_STATE = frozenset({"_lock", "_version", "_tables", "_rows", "_ids", "_numbers", "_unbinned"})
+_OWN_STATE = frozenset({"_lock", "_version", "_stored"})
+
+
+class _Documents:
+    """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
+
+    `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
+    and `torn` is true from before it until the rest agrees. The caller holds the lock.
+    """
+
+    def __init__(self, hasher: MinHasher, bands: Bands) -> None:
+        self.hasher = hasher
+        self.bands = bands
+        self.tables = BinTables(bands.num_bands)
+        self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
+        self.ids: list[Any] = []  # by number; _GONE where there is no such document any more
+        self.numbers: dict[Hashable, int] = {}
+        self.torn = False
+
+    def content(self) -> tuple[list[Any], Array]:
+        """Return the ids in order of addition, and their fingerprints."""
+        ids = sorted(self.numbers, key=self.numbers.__getitem__)
+        return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
+
+    def add(self, doc_ids: list[Any], rows: Array) -> None:
+        """Add documents with different ids; those that are there are replaced."""
+        replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
+        first = len(self.ids)
+        stop = first + len(doc_ids)
+        binned = ~self.hasher.is_empty(rows)
+        keys = self.bands.keys(rows[binned])
+        numbers = np.arange(first, stop, dtype=np.uint32)
+        update = dict(zip(doc_ids, range(first, stop)))
+        self._reserve(stop)
+        self.rows[first:stop] = rows
+        self.torn = True
+        self.numbers.update(update)
+        self._forget(replaced)
+        self.tables.insert(keys, numbers[binned])
+        self.ids += doc_ids
+        self.torn = False
+
+    def _reserve(self, documents: int) -> None:
+        """Make room, so that what follows does not fail half way."""
+        self.tables.reserve(documents, len(self.numbers) + documents - len(self.ids))
+        if documents > len(self.rows):
+            grown = np.empty((max(documents, len(self.rows) * 3 // 2, 16), self.hasher.num_seeds), self.hasher.dtype)
+            grown[: len(self.ids)] = self.rows[: len(self.ids)]
+            self.rows = grown
+
+    def remove(self, doc_id: Hashable) -> None:
+        """Remove a document that is there."""
+        self.torn = True
+        number = self.numbers.pop(doc_id)
+        self._forget([number])
+        self.torn = False
+
+    def _forget(self, numbers: list[int]) -> None:
+        """Take numbers out of the bins and the list of ids."""
+        if numbers:
+            rows = self.rows[numbers]
+            binned = ~self.hasher.is_empty(rows)
+            self.tables.remove(self.bands.keys(rows[binned]), np.array(numbers, np.uint32)[binned])
+            for number in numbers:
+                self.ids[number] = _GONE
+
+    def find(self, row: Array) -> Array:
+        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
+        if self.hasher.is_empty(row):
+            return np.empty(0, np.uint32)
+        keys = self.bands.keys(row[None])[:, 0].tolist()
+        return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
+
+    def same_fingerprint(self, row: Array) -> list[Any]:
+        """Return the ids of the documents with this fingerprint."""
+        if self.hasher.is_empty(row):  # in no bin, so all are looked at
+            return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
+        numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
+        return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
 
 
 class _Bins(Mapping[int, KeysView[Any]]):
@@ -413,21 +478,20 @@ class _Bins(Mapping[int, KeysView[Any]]):
         self._band = band
 
     def __getitem__(self, key: int) -> KeysView[Any]:
-        with self._cache._lock:
-            number = index(key) if hasattr(key, "__index__") else -1
-            known = 0 <= number < 2**64
-            numbers = self._cache._tables.members(self._band, number) if known else ()
+        number = index(key) if hasattr(key, "__index__") else -1
+        with self._cache._reading() as stored:
+            numbers = stored.tables.members(self._band, number) if 0 <= number < 2**64 else ()
             if not len(numbers):
                 raise KeyError(key)
-            return dict.fromkeys(self._cache._ids[number] for number in numbers).keys()
+            return dict.fromkeys(stored.ids[number] for number in numbers).keys()
 
     def __iter__(self) -> Iterator[int]:
-        with self._cache._lock:
-            return iter(self._cache._tables.bins(self._band)[0].tolist())
+        with self._cache._reading() as stored:
+            return iter(stored.tables.bins(self._band)[0].tolist())
 
     def __len__(self) -> int:
-        with self._cache._lock:
-            return self._cache._tables.num_bins(self._band)
+        with self._cache._reading() as stored:
+            return stored.tables.num_bins(self._band)
 
     def __repr__(self) -> str:
         return f"<{len(self)} bins of band {self._band}>"
@@ -440,8 +504,8 @@ class _Fingerprints(Mapping[Any, Array]):
         self._cache = cache
 
     def __getitem__(self, doc_id: Any) -> Array:
-        with self._cache._lock:
-            row: Array = self._cache._rows[self._cache._numbers[doc_id]].copy()
+        with self._cache._reading() as stored:
+            row: Array = stored.rows[stored.numbers[doc_id]].copy()
         row.flags.writeable = False
         return row
 

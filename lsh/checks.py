@@ -36,7 +36,7 @@ def fraction(name: str, value: Any, *, zero: bool) -> float:
         if isinstance(value, (bool, str, bytes)):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
     if math.isnan(number) or not (0.0 <= number <= 1.0) or (number == 0.0 and not zero):
         raise ValueError(f"{name} must be {span}, got {value}")

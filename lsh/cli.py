@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import lsh
 from lsh import checks, io
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
     except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written", EXIT_INTERRUPTED)
+        return _fail("interrupted", EXIT_INTERRUPTED)
     except (ValueError, OSError) as error:
         return _fail(_message(error), EXIT_BAD)
 
@@ -62,7 +62,9 @@ def _fail(message: str, code: int) -> int:
 
 def _say(line: str) -> None:
     """Write a line for people, over the progress line where there is one."""
-    if sys.stderr is not None:
+    with suppress(OSError):  # words that cannot be said are no reason to fail
+        if sys.stderr is None:
+            return
         print("\r\x1b[K" + line if sys.stderr.isatty() else line, file=sys.stderr)
 
 
@@ -112,6 +114,9 @@ def dedup(options: argparse.Namespace) -> int:
     seeds = checks.whole_number("--num-seeds", options.num_seeds, 1)
     bands = lsh.Bands.from_string(options.bands)
     form = _checked_files(options)
+    lsh.deduplicate(
+        [], threshold, bands=bands, shingles=shingles, num_seeds=seeds
+    )  # bad parameters show before any work
     with io.Source(options.input, form, options.field) as source:
         ids: list[bytes] = []
         texts: list[str | bytes] = []
@@ -161,8 +166,12 @@ def _checked_files(options: argparse.Namespace) -> io.Format | None:
             raise ValueError(f"{name} must not be INPUT ({path}); write to another file")
         if path != io.STANDARD and os.path.isdir(path):
             raise ValueError(f"{name} must be a file, got the folder {path}")
-        if path != io.STANDARD and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-            raise ValueError(f"{name} must be in a folder that exists, got {path}")
+        folder = os.path.dirname(os.path.realpath(path))
+        if path != io.STANDARD and not path.startswith("/dev/"):
+            if not os.path.isdir(folder):
+                raise ValueError(f"{name} must be in a folder that exists, got {path}")
+            if not os.access(folder, os.W_OK):
+                raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
     if len(named) == 2 and (io.same_file(*named.values()) or options.output == options.removed):
         raise ValueError(f"--removed must not be OUTPUT ({options.removed}); write to another file")
     if options.input != io.STANDARD and os.path.isdir(options.input):

@@ -15,7 +15,7 @@ import numpy as np
 
 from lsh import checks, threads
 from lsh._batch import Batch
-from lsh._grouping import Pairs, Walk, first_copies, link_documents
+from lsh._grouping import Pairs, Walk, first_copies
 from lsh.bands import Bands, checked_bands
 from lsh.minhash import MOST_SEEDS, MinHasher
 from lsh.shingling import Shingles, checked_shingles
@@ -45,13 +45,19 @@ class Deduplication:
         ``identical``; by document.
     """
 
+    keep: Array
+    labels: Array
+    removed: Array
+    _counts: dict[str, Any]
+
     def __init__(self, keep: Array, labels: Array, removed: Array, counts: dict[str, Any]) -> None:
         for array in (keep, labels, removed):
             array.flags.writeable = False
-        self.keep = keep
-        self.labels = labels
-        self.removed = removed
-        self._counts = counts
+        for name, value in (("keep", keep), ("labels", labels), ("removed", removed), ("_counts", counts)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
 
     def clusters(self) -> list[Array]:
         """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
@@ -162,11 +168,10 @@ def deduplicate(
     order = order[corpus.has_shingles[order]]
     firsts = first_copies(corpus.raw, order)
     distinct = order[firsts[order] == order]
-    links = link_documents(corpus.keys, distinct, len(distinct))
+    walk = Walk(hasher.shingles.sets(corpus.batch), corpus.keys, distinct, threshold, CAP)
     corpus.keys = None
     seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
 
-    walk = Walk(hasher.shingles.sets(corpus.batch), links, distinct, threshold, CAP)
     for start in range(0, len(distinct), STEP):
         stop = min(start + STEP, len(distinct))
         walk.run(start, stop)
@@ -219,6 +224,7 @@ def find_pairs(
     checks.choice("missing", missing, ("error", "empty"))
     threads.number_of(num_threads)
     documents = list(checks.collection("a", a))
+    Batch(documents, missing=missing == "empty", name="a")  # an error here tells the position in a
     rows = len(documents)
     if b is not None:
         others = list(checks.collection("b", b))
@@ -244,9 +250,8 @@ def _pairs(
     firsts = first_copies(corpus.raw, positions)
     backwards = positions[::-1].copy()
     partners = int((backwards >= rows).sum()) if two else len(backwards)
-    links = link_documents(corpus.keys, backwards, partners)
+    pairs = Pairs(hasher.shingles.sets(corpus.batch), corpus.keys, backwards, partners, firsts, threshold)
     corpus.keys = None
-    pairs = Pairs(hasher.shingles.sets(corpus.batch), links, firsts, threshold)
     offset = rows if two else 0
     document = 0
     while document < rows:
@@ -314,11 +319,11 @@ def _priority(keep: Any, total: int) -> Any:
         return checks.choice("keep", keep, ("first", "last", "longest"))
     try:
         priority = np.asarray(keep)
-        if keep is None or priority.dtype.kind in "cSU":
+        if keep is None or priority.dtype.kind in "cSUmM":
             raise TypeError
         if priority.dtype.kind not in "iu":
             priority = priority.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"keep must be 'first', 'last', 'longest' or an array of numbers, got {type(keep).__name__}"
         ) from None
@@ -344,10 +349,11 @@ def _by_priority(priority: Any, raw: Batch) -> Array:
 def _result(corpus: _Corpus, walk: Walk, order: Array, firsts: Array, seconds: dict[str, float]) -> Deduplication:
     """Put together what the walk decided; a copy goes with the first of its bytes."""
     total = len(firsts)
-    witness, similarity = walk.witness.astype(np.int64), walk.similarity
+    kept, witness, similarity = walk.outcome()
+    witness = witness.astype(np.int64)
     copies = order[firsts[order] != order]
     first = firsts[copies]
-    stays = walk.kept[first].astype(np.bool_)
+    stays = kept[first]
     witness[copies] = np.where(stays, first, witness[first])
     similarity[copies] = np.where(stays, 1.0, similarity[first])
 

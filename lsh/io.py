@@ -95,6 +95,7 @@ class Source:
         self.format = found
         self.field = "text" if field is None else field
         self._copy: IO[bytes] | None = None
+        self._state: tuple[int, int] | None = None
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
@@ -118,6 +119,7 @@ class Source:
         try:
             with ExitStack() as opened:
                 file: IO[bytes] = self._copy or opened.enter_context(open(self.path, "rb"))
+                self._check_state(os.fstat(file.fileno()))
                 if self.format.gzipped:
                     file = cast(IO[bytes], opened.enter_context(gzip.GzipFile(fileobj=file)))
                 for line in file:
@@ -128,6 +130,14 @@ class Source:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             after = f" after line {number}" if number else ""
             raise InputError(self.name, f"damaged gzip{after} ({error}); create it anew") from error
+
+    def _check_state(self, state: os.stat_result) -> None:
+        """Refuse a file that is not as it was when it was read first, and a compressed one without a byte."""
+        if self._state not in (None, (state.st_size, state.st_mtime_ns)):
+            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
+        self._state = (state.st_size, state.st_mtime_ns)
+        if self.format.gzipped and state.st_size == 0:
+            raise InputError(self.name, "damaged gzip: the file is empty; create it anew")
 
     def records(self) -> Iterator[Record]:
         """Yield the documents.
@@ -211,7 +221,9 @@ class Target:
 
     def __init__(self, path: str, gzipped: bool) -> None:
         self._name = "standard output" if path == STANDARD else path
-        self._place = None if path == STANDARD else os.path.realpath(path)
+        self._place: str | None = None
+        if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
+            self._place = path if path.startswith("/dev/") else os.path.realpath(path)
         self._gzipped = gzipped
         self._beside: str | None = None
 
@@ -221,11 +233,10 @@ class Target:
             if sys.stdout is None:
                 raise OSError("standard output is closed; give it a place, or name a file as OUTPUT")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        elif os.path.exists(self._place) and not os.path.isfile(self._place):
-            self._file = open(self._place, "wb")
+        elif self._place.startswith("/dev/") or (os.path.exists(self._place) and not os.path.isfile(self._place)):
+            self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")
         else:
-            folder, name = os.path.split(self._place)
-            self._beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.part")
+            self._beside = os.path.join(os.path.dirname(self._place), f".lsh-{secrets.token_hex(8)}.part")
             self._file = open(self._beside, "xb")
         self._writer: Any = self._file
         if self._gzipped:
@@ -272,7 +283,8 @@ class Target:
             with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
                 opened.close()
         if self._beside is not None:
-            os.unlink(self._beside)
+            with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
+                os.unlink(self._beside)
 
 
 def same_file(a: str, b: str) -> bool:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
 from math import sqrt
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -435,8 +436,8 @@ class MinHasher:
         With p the estimate, k the number of seeds and z the normal quantile: ``(p + z^2 / 2k -+ z sqrt(p (1 - p) / k +
         z^2 / 4k^2)) / (1 + z^2 / k)`` (Wilson 1927).
         """
-        if checks.fraction("confidence", confidence, zero=False) == 1.0:
-            raise ValueError("confidence must be less than 1, got 1; only the interval (0, 1) is certain")
+        if (1 + checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
+            raise ValueError(f"confidence must be less than 1, got {confidence}; only the interval (0, 1) is certain")
         first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0
@@ -491,11 +492,12 @@ class MinHasher:
         """Return fingerprints as a C-contiguous array of this hasher's dtype, checked."""
         if isinstance(value, checks.TEXT_TYPES):
             raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
+        array: Array
         try:
-            array = np.asarray(value)
+            array = np.asarray(value) if isinstance(value, np.ndarray) else _whole_numbers(value)
         except (TypeError, ValueError):  # rows of different lengths, or no numbers at all
             array = np.asarray(None)
-        if array.dtype.kind not in "iu":
+        if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
             got = f"{array.dtype} ({type(value).__name__})"
             raise TypeError(f"{name} must hold {self.dtype} components, got {got}; compute them with fingerprints")
         if array.ndim not in (1, 2) or array.shape[-1] != self.num_seeds:
@@ -503,9 +505,15 @@ class MinHasher:
         if array.dtype != self.dtype:
             if isinstance(value, np.ndarray):
                 raise TypeError(f"{name} must hold {self.dtype} components, as this hasher makes, got {array.dtype}")
-            if array.size and (int(array.min()) < 0 or int(array.max()) > np.iinfo(self.dtype).max):
+            if array.size and (array.min() < 0 or array.max() > np.iinfo(self.dtype).max):
                 raise ValueError(f"{name} must hold {self.dtype} components, got values out of their range")
         return np.ascontiguousarray(array, self.dtype)
+
+
+def _whole_numbers(values: Any) -> Array:
+    """Return a sequence of whole numbers of any size, or of such sequences, as an array of Python's integers."""
+    whole: Array = np.vectorize(index, otypes=[object])(np.array(values, dtype=object))
+    return whole
 
 
 def _frozen(array: Array) -> Array:

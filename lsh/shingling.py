@@ -83,7 +83,7 @@ class Shingles:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checks.whole_number("n", self.n, 1, MOST_UNITS))
-        checks.choice("unit", self.unit, UNITS)
+        object.__setattr__(self, "unit", str(checks.choice("unit", self.unit, UNITS)))
         for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -147,7 +147,9 @@ class Shingles:
         pieces, start = [], 0
         for match in _UTF8.finditer(text):
             if match.group(1):  # an undecodable byte: stays, and parts what is around it
-                pieces += [self._apply_to_segment(text[start : match.start()]), match.group(1)]
+                if match.start() > start:
+                    pieces.append(self._apply_to_segment(text[start : match.start()]))
+                pieces.append(match.group(1))
                 start = match.end()
         return b"".join([*pieces, self._apply_to_segment(text[start:])])
 

@@ -29,7 +29,8 @@ def extension(name, sources=()):
 setup(
     ext_modules=cythonize(
         [
-            extension("_batch"),
+            extension("_columns"),
+            extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
             extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
             extension("_grouping", ["lsh/_murmur3.c", "lsh/kernels/grouping.c"]),
         ],

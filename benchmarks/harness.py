@@ -126,7 +126,7 @@ def machine() -> dict[str, Any]:
         "numpy": numpy.__version__,
         "lsh": lsh.__version__,
         "compiler": banner.splitlines()[0],
-        "simd": os.environ.get("LSH_SIMD", "as chosen for the CPU"),
+        "simd": lsh.simd_level(),
     }
 
 

@@ -30,15 +30,16 @@ def reference() -> ModuleType:
     return importlib.import_module("reference")
 
 
-def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int) -> dict[str, Any]:
-    """MB of text a second, of both in turns; the rows are compared first."""
-    hasher = lsh.MinHasher(SEEDS, char_ngram=N, hashbytes=hashbytes)
-    seeds = hasher.seed_values.tolist()
+def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int | None) -> dict[str, Any]:
+    """MB of text a second, of both in turns, of murmur3 or, without hashbytes, fss; the rows are compared first."""
+    scheme = "murmur3" if hashbytes else "fss"
+    hasher = lsh.MinHasher(SEEDS, char_ngram=N, hashbytes=hashbytes, scheme=scheme)
+    seeds = hasher.seed_values.tolist() if hashbytes else (SEEDS, int(hasher.seed_values[0]))
 
     def pure(run: int) -> int:
         texts = harness.rotating(corpus.texts, DOCUMENTS["pure"], run)
         for text in texts:
-            plain.fingerprint(text, seeds, hashbytes=hashbytes, n=N, unit="byte")
+            plain.sketch(text, seeds, hashbytes, n=N, unit="byte")
         return sum(map(len, texts))
 
     def compiled(run: int) -> int:
@@ -47,13 +48,19 @@ def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int) -> d
         return sum(map(len, texts))
 
     sample = harness.rotating(corpus.texts, DOCUMENTS["pure"], 0)
-    expected = [plain.fingerprint(text, seeds, hashbytes=hashbytes, n=N, unit="byte") for text in sample]
-    harness.must(hasher.fingerprints(sample).tolist() == expected, f"fingerprints of {hashbytes} bytes differ")
+    expected = [plain.sketch(text, seeds, hashbytes, n=N, unit="byte") for text in sample]
+    harness.must(hasher.fingerprints(sample).tolist() == expected, f"fingerprints of {hasher!r} differ")
 
     measured = harness.in_turns({"pure_python": pure, "lsh": compiled}, RUNS)
     ratio = measured["lsh"]["median_mb_per_second"] / measured["pure_python"]["median_mb_per_second"]
-    parameters = {"hashbytes": hashbytes, "seeds": SEEDS, "shingles": f"{N} bytes", "threads": 1}
-    print(f"fingerprints of {hashbytes} bytes a component: {ratio:,.0f} times faster")
+    parameters = {
+        "scheme": scheme,
+        "hashbytes": hasher.hashbytes,
+        "seeds": SEEDS,
+        "shingles": f"{N} bytes",
+        "threads": 1,
+    }
+    print(f"fingerprints of {scheme}, {hasher.hashbytes} bytes a component: {ratio:,.0f} times faster")
     return {"parameters": parameters, "documents_a_run": DOCUMENTS, "ratio": ratio, **measured}
 
 
@@ -107,7 +114,7 @@ def main() -> None:
     content = {
         "about": "fingerprints against tests/reference.py, and deduplicate against the exact answer",
         "data": corpus.describe(),
-        "fingerprints": [fingerprints(corpus, plain, hashbytes) for hashbytes in (4, 8)],
+        "fingerprints": [fingerprints(corpus, plain, hashbytes) for hashbytes in (4, 8, None)],
         "deduplicate": deduplication(corpus, plain),
     }
     harness.write("pure_python", content)

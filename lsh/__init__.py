@@ -13,6 +13,7 @@ except ImportError as _error:
     ) from _error
 
 from lsh import cache, minhash
+from lsh._minhash import simd_level
 from lsh.bands import Bands
 from lsh.cache import Cache
 from lsh.dedup import Deduplication, deduplicate, find_pairs
@@ -34,4 +35,5 @@ __all__ = [
     "jaccard",
     "jaccard_matrix",
     "minhash",
+    "simd_level",
 ]

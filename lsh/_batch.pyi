@@ -5,16 +5,22 @@ from typing import Any, final
 
 import numpy as np
 
+from lsh._columns import Column
+
 @final
 class Batch:
     def __new__(
         cls,
-        texts: list[Any],
+        texts: tuple[Any, ...] | list[Any] | Column | Batch,
         first: int = 0,
         missing: bool = False,
-        transform: Callable[[str | bytes], str | bytes] | None = None,
+        transform: Callable[[bytes], str | bytes] | None = None,
         name: str = "texts",
+        start: int = 0,
+        stop: int | None = None,
     ) -> Batch: ...
+    @staticmethod
+    def join(batches: list[Batch]) -> Batch: ...
     def __len__(self) -> int: ...
     @property
     def count(self) -> int: ...

@@ -1,90 +1,128 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The edge: texts as Python has them become one batch of pointers and lengths.
 
-A batch owns what it points to: it holds a reference to every text (or to the bytes made of it), so that the other
-modules of this floor can read it without the GIL whatever happens to the list it came from. ASCII ``str`` and ``bytes``
-are not copied; other ``str`` are encoded as UTF-8 with ``surrogatepass``; a ``bytearray`` or ``memoryview``, which may
-change, is copied.
+A batch keeps what it points to alive, so that the other modules of this floor can read it without the GIL whatever
+happens to the list it came from. ``bytes``, ASCII ``str``, Arrow columns and numpy's fixed-width bytes are not copied;
+other ``str`` are encoded as UTF-8 with ``surrogatepass`` into one piece of memory a batch, and nothing is cached in the
+object; a ``bytearray`` or ``memoryview``, which may change, is copied.
 """
 
-from cpython.bytes cimport PyBytes_AsStringAndSize
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from lsh._columns cimport MISSING, NO_FAULT, Column, Fault
+from lsh._kernels cimport (
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_GET_SIZE,
+    PyTuple_GET_ITEM,
+    PyUnicode_CheckExact,
+    PyUnicode_DATA,
+    PyUnicode_GET_LENGTH,
+    PyUnicode_IS_ASCII,
+    PyUnicode_KIND,
+    lsh_is_ascii,
+    lsh_utf8_encode,
+    lsh_utf8_size,
+)
 
 import numpy as np
 
+from lsh._columns import fault as _fault
+
+cdef uint8_t _missing = 0  # a text that is missing is an empty one at this address
+
+
+cdef int _refuse_missing(Py_ssize_t position, str name) except -1:
+    raise ValueError(f"{name}[{position}] is None; drop it, or count it as an empty text with missing='empty'")
+
 
 cdef class Batch:
-    """Texts held for the kernels.
+    """Texts held for the kernels. Immutable.
 
     Parameters
     ----------
-    texts : list
-        ``str``, ``bytes``, ``bytearray``, ``memoryview``, or ``None`` where ``missing`` allows it.
+    texts : tuple, list, Column or Batch
+        Of a tuple or list: ``str``, ``bytes``, ``bytearray``, ``memoryview``, or ``None`` where ``missing`` allows it.
     first : int, optional
-        Position of the first text, for messages.
+        Position of the first of them, for messages.
     missing : bool, optional
-        Take ``None`` as an empty text.
+        Take ``None``, or a null of a column, as an empty text.
     transform : callable, optional
-        Gives the ``bytes`` to hold for a text (a ``str`` or ``bytes``); default: its UTF-8.
+        Gives the ``bytes`` to hold for the ``bytes`` of a text that is not ASCII; default: the same.
     name : str, optional
         What the caller calls the texts, for messages.
+    start, stop : int, optional
+        Hold only texts start to stop - 1 of them; default: all.
 
     Raises
     ------
     TypeError
         If an element is no text; the message names its position.
     ValueError
-        If an element is ``None`` and ``missing`` is false.
+        If an element is ``None`` and ``missing`` is false, or a column is damaged; the message names its position.
     """
 
-    def __cinit__(self, list texts not None, Py_ssize_t first=0, bint missing=False, transform=None,
-                  str name not None="texts"):
-        cdef Py_ssize_t i
-        self.owners = list(texts)  # ours alone: another thread may change the caller's list
-        self.count = len(self.owners)
-        self.texts = <const uint8_t **> malloc(max(self.count, 1) * sizeof(uint8_t *))
-        self.lengths = <Py_ssize_t *> malloc(max(self.count, 1) * sizeof(Py_ssize_t))
-        if self.texts == NULL or self.lengths == NULL:
-            raise MemoryError()
-        for i in range(self.count):
-            self._take(i, first, missing, transform, name)
+    def __cinit__(self, texts not None, Py_ssize_t first=0, bint missing=False, transform=None,
+                  str name not None="texts", Py_ssize_t start=0, stop=None):
+        cdef Py_ssize_t total, end
+        cdef Batch batch
+        if isinstance(texts, (list, tuple)):
+            texts = tuple(texts)  # ours alone: another thread may change the caller's list; sizes are the object's own
+            total = len(<tuple> texts)
+        elif isinstance(texts, Column):
+            total = (<Column> texts).count
+        elif isinstance(texts, Batch):
+            total = (<Batch> texts).count
+        else:
+            raise TypeError(f"{name} must be a tuple, list, Column or Batch, got {type(texts).__name__}")
+        end = total if stop is None else stop
+        if not 0 <= start <= end <= total:
+            raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {end}")
+        self.source, self.count = texts, end - start
+        if isinstance(texts, tuple):
+            self._reserve()
+            self._take_tuple(<tuple> texts, start, first, missing, name)
+        elif isinstance(texts, Column):
+            self._reserve()
+            self._take_column(<Column> texts, start, first, missing, name)
+        else:
+            batch = <Batch> texts
+            self.texts, self.lengths = batch.texts + start, batch.lengths + start
+        if transform is not None:
+            self._transform(transform)
 
     def __dealloc__(self):
-        free(self.texts)
-        free(self.lengths)
+        free(self.places)
+        free(self.encoded)
 
     def __len__(self):
         return self.count
 
-    cdef int _take(self, Py_ssize_t i, Py_ssize_t first, bint missing, transform, str name) except -1:
-        text = self.owners[i]
-        if text is None:
-            if not missing:
-                raise ValueError(
-                    f"{name}[{first + i}] is None; drop it, or count it as an empty text with missing='empty'"
-                )
-            self.num_missing += 1
-            text = b""
-        elif isinstance(text, (bytearray, memoryview)):
-            text = memoryview(text).tobytes()
-        elif not isinstance(text, (str, bytes)):
-            raise TypeError(
-                f"{name}[{first + i}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
-            )
-        if transform is not None:
-            text = transform(text)
-        self.owners[i] = text
-        if isinstance(text, str):
-            if str.isascii(text):  # methods of the type, as a subclass may have its own
-                self.texts[i] = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &self.lengths[i])
-                return 0
-            text = self.owners[i] = str.encode(text, "utf-8", "surrogatepass")
-        cdef char *start = NULL
-        PyBytes_AsStringAndSize(text, &start, &self.lengths[i])
-        self.texts[i] = <const uint8_t *> start
-        return 0
+    @staticmethod
+    def join(list batches not None):
+        """Return a batch of the texts of several, one after the other; it keeps them alive."""
+        cdef Batch batch, joined = Batch(())
+        cdef Py_ssize_t at = 0
+        joined.source = tuple(batches)
+        for batch in joined.source:
+            joined.count += batch.count
+        joined._reserve()
+        for batch in joined.source:
+            memcpy(joined.texts + at, batch.texts, batch.count * sizeof(uint8_t *))
+            memcpy(joined.lengths + at, batch.lengths, batch.count * sizeof(Py_ssize_t))
+            at += batch.count
+        return joined
+
+    @property
+    def num_missing(self):
+        """The number of texts that are ``None`` or null."""
+        cdef Py_ssize_t i, found = 0
+        for i in range(self.count):
+            found += self.texts[i] == &_missing
+        return found
 
     def sizes(self):
         """Return the length of each text in bytes, shape ``(count,)``, int64."""
@@ -94,3 +132,122 @@ cdef class Batch:
         for i in range(self.count):
             view[i] = self.lengths[i]
         return result
+
+    cdef int _reserve(self) except -1:
+        cdef size_t count = max(self.count, 1)
+        free(self.places)
+        self.places = malloc(count * (sizeof(uint8_t *) + sizeof(Py_ssize_t)))
+        if self.places == NULL:
+            raise MemoryError()
+        self.texts = <const uint8_t **> self.places
+        self.lengths = <Py_ssize_t *> (self.texts + count)
+        return 0
+
+    # ---- objects ----
+
+    cdef int _take_tuple(self, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+        cdef Py_ssize_t i, size = 0
+        cdef PyObject *text
+        for i in range(self.count):
+            text = PyTuple_GET_ITEM(<PyObject *> texts, start + i)
+            if PyUnicode_CheckExact(text):
+                size += self._take_str(i, text)
+            elif PyBytes_CheckExact(text):
+                self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(text)
+                self.lengths[i] = PyBytes_GET_SIZE(text)
+            elif isinstance(<object> text, str):
+                size += self._take_str(i, text)
+            else:
+                self._take_other(i, <object> text, first + start + i, missing, name)
+        if size:
+            self._encode(texts, start, size)
+        return 0
+
+    cdef inline Py_ssize_t _take_str(self, Py_ssize_t i, PyObject *text) noexcept:
+        """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
+        cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+        if PyUnicode_IS_ASCII(text):
+            self.texts[i] = <const uint8_t *> PyUnicode_DATA(text)
+            self.lengths[i] = length
+            return 0
+        self.texts[i] = NULL
+        self.lengths[i] = lsh_utf8_size(PyUnicode_DATA(text), length, PyUnicode_KIND(text))
+        return self.lengths[i]
+
+    cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
+        if text is None:
+            if not missing:
+                _refuse_missing(position, name)
+            self.texts[i] = &_missing
+            self.lengths[i] = 0
+        elif isinstance(text, bytes):
+            self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(<PyObject *> text)
+            self.lengths[i] = PyBytes_GET_SIZE(<PyObject *> text)
+        elif isinstance(text, (bytearray, memoryview)):
+            self._own(i, memoryview(text).tobytes())
+        else:
+            raise TypeError(
+                f"{name}[{position}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
+            )
+        return 0
+
+    cdef int _encode(self, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
+        """Make the UTF-8 of every ``str`` that has no place yet."""
+        cdef PyObject *held = <PyObject *> texts
+        cdef PyObject *text
+        cdef uint8_t *out
+        cdef Py_ssize_t i
+        out = self.encoded = <uint8_t *> malloc(size)
+        if out == NULL:
+            raise MemoryError()
+        with nogil:
+            for i in range(self.count):
+                if self.texts[i] == NULL:
+                    text = PyTuple_GET_ITEM(held, start + i)
+                    lsh_utf8_encode(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), out)
+                    self.texts[i] = out
+                    out += self.lengths[i]
+        return 0
+
+    cdef int _own(self, Py_ssize_t i, bytes text) except -1:
+        if self.owners is None:
+            self.owners = []
+        self.owners.append(text)
+        self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(<PyObject *> text)
+        self.lengths[i] = PyBytes_GET_SIZE(<PyObject *> text)
+        return 0
+
+    # ---- columns ----
+
+    cdef int _take_column(self, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+        cdef Py_ssize_t i = 0
+        cdef Fault fault = NO_FAULT
+        with nogil:
+            while i < self.count:
+                fault = column.find(start + i, &self.texts[i], &self.lengths[i])
+                if fault == MISSING and missing:
+                    self.texts[i] = &_missing
+                    self.lengths[i] = 0
+                elif fault != NO_FAULT:
+                    break
+                i += 1
+        if i < self.count and fault == MISSING:
+            _refuse_missing(first + start + i, name)
+        elif i < self.count:
+            raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
+        return 0
+
+    # ---- what is done to the texts ----
+
+    cdef int _transform(self, transform) except -1:
+        cdef const uint8_t **texts = self.texts
+        cdef Py_ssize_t *lengths = self.lengths
+        cdef Py_ssize_t i
+        if self.places == NULL:
+            self._reserve()
+        for i in range(self.count):
+            if lsh_is_ascii(texts[i], lengths[i]):
+                self.texts[i], self.lengths[i] = texts[i], lengths[i]
+            else:
+                self._own(i, transform(texts[i][:lengths[i]]))
+        return 0

@@ -1,5 +1,7 @@
-# The kernels as Cython sees them: the only `cdef extern` of the package. The contracts are in kernels/kernels.h.
+# The kernels as Cython sees them: the only `cdef extern` of the package. The contracts are in kernels/kernels.h. Of the
+# interpreter's C face it has what reads texts whose owner is known to live: that needs no reference to them and no GIL.
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 
@@ -9,7 +11,22 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
+cdef extern from "Python.h" nogil:
+    PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
+    bint PyBytes_CheckExact(PyObject *value)
+    char *PyBytes_AS_STRING(PyObject *value)
+    Py_ssize_t PyBytes_GET_SIZE(PyObject *value)
+    bint PyUnicode_CheckExact(PyObject *value)
+    bint PyUnicode_IS_ASCII(PyObject *text)
+    size_t PyUnicode_KIND(PyObject *text)
+    void *PyUnicode_DATA(PyObject *text)
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject *text)
+
+
 cdef extern from "kernels/kernels.h" nogil:
+    size_t lsh_utf8_size(const void *text, size_t length, size_t width)
+    void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out)
+
     cdef enum lsh_unit:
         LSH_BYTE
         LSH_CHAR
@@ -26,16 +43,45 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 
+    size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
+    int lsh_is_ascii(const uint8_t *text, size_t length)
+
+    cdef enum lsh_normalisation:
+        LSH_LOWER
+        LSH_STRIP
+        LSH_COLLAPSE
+
+    size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out)
+
+    enum:
+        LSH_LANES
+        LSH_TILE
+        LSH_FSS_MOST
+
+    ctypedef struct lsh_document:
+        const uint8_t *text
+        size_t length
+        lsh_unit unit
+        size_t n
+
+    ctypedef struct lsh_scratch:
+        uint64_t *state
+        uint32_t **word_hashes
+        const uint8_t *word_table
+
     struct lsh_kernels:
         const char *level
-        void (*min_murmur3_32)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
-                               uint32_t *state, size_t k, int32_t *minima) noexcept nogil
-        void (*min_murmur3_64)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
-                               uint64_t *state, size_t k, uint64_t *minima) noexcept nogil
+        void (*min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
+                               int32_t *minima) noexcept nogil
+        void (*min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
+                               uint64_t *minima) noexcept nogil
+        void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
+                    lsh_scratch *scratch, uint32_t *sketch) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
 
-    const lsh_kernels *lsh_kernels_chosen()
+    const lsh_kernels *lsh_kernels_find(const char *level)
+    void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
 
     ctypedef struct lsh_set_slot:
         size_t length

@@ -16,6 +16,7 @@ cdef class ShingleSets:
     cdef Batch batch
     cdef lsh_unit unit
     cdef size_t n
+    cdef int flags                   # of enum lsh_normalisation
     cdef int64_t *sizes              # distinct shingles a text, -1 while unknown
     cdef Py_ssize_t chosen           # the text whose set is in the table, -1 for none
     cdef const uint8_t *chosen_text

@@ -5,21 +5,40 @@ This floor answers for memory: sizes are checked, scratch is allocated and freed
 run. It decides nothing about meaning; `lsh.shingling` and `lsh.minhash` do.
 """
 
+from cython cimport final
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
 from cpython.unicode cimport Py_UNICODE_ISALNUM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
 
 from lsh._batch cimport Batch
 from lsh._kernels cimport (
     LSH_BYTE,
     LSH_CHAR,
+    LSH_COLLAPSE,
+    LSH_LOWER,
+    LSH_STRIP,
     LSH_WORD,
+    LSH_FSS_MOST,
+    LSH_LANES,
+    LSH_TILE,
+    PyUnicode_CheckExact,
+    PyUnicode_DATA,
+    PyUnicode_GET_LENGTH,
+    PyUnicode_IS_ASCII,
+    lsh_document,
+    lsh_fss_ranks,
+    lsh_is_ascii,
     lsh_join_words,
     lsh_kernels,
-    lsh_kernels_chosen,
+    lsh_kernels_find,
     lsh_murmur3_x64_128,
     lsh_murmur3_x86_32,
     lsh_murmur3_x86_128,
+    lsh_normalise_ascii,
+    lsh_scratch,
     lsh_set_add,
     lsh_set_hits,
     lsh_set_move,
@@ -31,15 +50,51 @@ from lsh._kernels cimport (
     lsh_unit,
 )
 
+import os
+
 import numpy as np
 
-UNIT_CODES = {"byte": LSH_BYTE, "char": LSH_CHAR, "word": LSH_WORD}
-
 cdef enum:
+    MURMUR3_32 = 0
+    MURMUR3_64 = 1
+    FSS = 2
+    ALIGNMENT = 64
     TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
+    SHORT = 256  # bytes of a text for which the GIL is not released: to release it costs as much as the work
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
 
-cdef const lsh_kernels *_kernels = lsh_kernels_chosen()
+UNIT_CODES = {"byte": LSH_BYTE, "char": LSH_CHAR, "word": LSH_WORD}
+NORMALISATIONS = {"lowercase": LSH_LOWER, "strip_punctuation": LSH_STRIP, "collapse_whitespace": LSH_COLLAPSE}
+SCHEME_CODES = {"murmur3_32": MURMUR3_32, "murmur3_64": MURMUR3_64, "fss": FSS}
+LEVELS = ("avx512", "avx2", "neon", "baseline")
+LEVEL_VARIABLE = "LSH_SIMD"
+
+
+# ---- the level ----
+
+def simd_levels():
+    """Return the names of the levels that this build and this CPU have, the fastest first."""
+    return tuple(level for level in LEVELS if lsh_kernels_find(level.encode()) != NULL)
+
+
+def simd_level():
+    """Return the name of the level in use: the fastest, or the one that the variable LSH_SIMD names."""
+    return _kernels.level.decode()
+
+
+cdef const lsh_kernels *_choose_kernels() except NULL:
+    level = os.environ.get(LEVEL_VARIABLE)
+    cdef const lsh_kernels *found
+    found = lsh_kernels_find(NULL) if level is None else lsh_kernels_find(<bytes> os.fsencode(level))
+    if found == NULL:
+        raise ImportError(
+            f"{LEVEL_VARIABLE} must name a level that this CPU has ({', '.join(simd_levels())}), got {level!r}; "
+            "set one of them or unset the variable"
+        )
+    return found
+
+
+cdef const lsh_kernels *_kernels = _choose_kernels()
 
 
 # ---- the hashes themselves ----
@@ -97,34 +152,49 @@ cdef int _reserve_words(Words *words, size_t size) except -1 nogil:
     return 0
 
 
-cdef int _begin(lsh_shingler *walk, const uint8_t **text, Py_ssize_t length, lsh_unit unit, size_t n,
-                Words *words) except -1 nogil:
-    """Begin the walk over a text; for words, over its words joined in `words`, to which `text` is set."""
-    cdef size_t size = length
-    if unit == LSH_WORD:
-        _reserve_words(words, size)
-        size = lsh_join_words(text[0], size, _word_table, words.bytes) if size else 0
-        text[0] = words.bytes
-    lsh_shingler_begin(walk, text[0], size, unit, n)
+cdef int _prepare(lsh_document *document, int flags, bint join, Words *words) except -1 nogil:
+    """Bring a document into the form that is shingled: normalised where it is ASCII (a batch holds other texts
+    normalised), its words joined if `join`; what is made lies in `words`. A character of an ASCII text is a byte.
+    """
+    cdef bint ascii = (flags or document.unit == LSH_CHAR) and lsh_is_ascii(document.text, document.length)
+    if document.length == 0:
+        return 0
+    if ascii and document.unit == LSH_CHAR:
+        document.unit = LSH_BYTE
+    if ascii and flags:
+        _reserve_words(words, document.length)
+        document.length = lsh_normalise_ascii(document.text, document.length, flags, words.bytes)
+        document.text = words.bytes
+    if join and document.unit == LSH_WORD and document.length:
+        _reserve_words(words, document.length)
+        document.length = lsh_join_words(document.text, document.length, _word_table, words.bytes)
+        document.text = words.bytes
     return 0
 
 
-def shingles(Batch batch not None, int unit, size_t n):
+cdef int _begin(lsh_shingler *walk, lsh_document *document, int flags, Words *words) except -1 nogil:
+    """Begin the walk over the shingles of a document, which is prepared for it."""
+    _prepare(document, flags, True, words)
+    lsh_shingler_begin(walk, document.text, document.length, document.unit, document.n)
+    return 0
+
+
+def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     """Return the shingles of each text: a list of lists of bytes, in order, with repeats."""
     cdef lsh_shingler walk
     cdef lsh_span span
+    cdef lsh_document document
     cdef Words words = Words(NULL, 0)
-    cdef const uint8_t *text
     cdef Py_ssize_t i
     result = []
     _need_word_table()
     try:
         for i in range(batch.count):
             found = []
-            text = batch.texts[i]
-            _begin(&walk, &text, batch.lengths[i], <lsh_unit> unit, n, &words)
+            document = lsh_document(batch.texts[i], batch.lengths[i], <lsh_unit> unit, n)
+            _begin(&walk, &document, flags, &words)
             while lsh_shingler_next(&walk, &span, 1):
-                found.append(text[span.start:span.start + span.length])
+                found.append(document.text[span.start:span.start + span.length])
             result.append(found)
     finally:
         free(words.bytes)
@@ -133,79 +203,225 @@ def shingles(Batch batch not None, int unit, size_t n):
 
 # ---- fingerprints ----
 
-def murmur3_fingerprints(Batch batch not None, int unit, size_t n, const uint32_t[::1] seeds not None, out not None):
-    """Compute the minima of each seeded hash over the shingles of each text.
+@final
+cdef class Scratch:
+    """The memory of one thread at work: what the kernels ask for, and rows and words of any size."""
+
+    cdef void *memory
+    cdef lsh_scratch *kernel
+    cdef size_t state_size, word_size, row_size
+    cdef uint64_t *row
+    cdef Words words
+
+    def __cinit__(self):
+        self.memory = malloc(sizeof(lsh_scratch) + ALIGNMENT)
+        if self.memory == NULL:
+            raise MemoryError()
+        self.kernel = <lsh_scratch *> ((<size_t> self.memory + ALIGNMENT) // ALIGNMENT * ALIGNMENT)
+        self.kernel.state = NULL
+        self.kernel.word_hashes[0] = self.kernel.word_hashes[1] = NULL
+
+    def __dealloc__(self):
+        if self.memory != NULL:
+            free(self.kernel.state)
+            free(self.kernel.word_hashes[0])
+            free(self.kernel.word_hashes[1])
+        free(self.memory)
+        free(self.row)
+        free(self.words.bytes)
+
+    cdef int reserve(self, size_t seeds, size_t words) except -1:
+        """Make room for `seeds` components and `words` hashes of words."""
+        if 2 * seeds > self.state_size:
+            self.kernel.state = <uint64_t *> _grow(self.kernel.state, 2 * seeds * sizeof(uint64_t))
+            self.row = <uint64_t *> _grow(self.row, seeds * sizeof(uint64_t))
+            self.state_size = 2 * seeds
+        if words > self.word_size:
+            for i in range(2):
+                self.kernel.word_hashes[i] = <uint32_t *> _grow(self.kernel.word_hashes[i], words * sizeof(uint32_t))
+            self.word_size = words
+        self.kernel.word_table = _word_table
+        return 0
+
+
+cdef void *_grow(void *memory, size_t size) except NULL:
+    cdef void *grown = realloc(memory, size)
+    if grown == NULL:
+        raise MemoryError()
+    return grown
+
+
+cdef object _frombuffer = np.frombuffer
+cdef list _idle = []  # scratch of no thread at the moment; taking from a list and adding to it are atomic
+
+
+cdef Scratch _take_scratch():
+    try:
+        return <Scratch> _idle.pop()
+    except IndexError:
+        return Scratch()
+
+
+@final
+cdef class Fingerprinter:
+    """The minima of seeded hashes over the shingles of texts, for one scheme and its parameters. Immutable.
 
     Parameters
     ----------
-    batch : Batch
-        ``n`` texts.
+    scheme : int
+        A value of `SCHEME_CODES`: MurmurHash3_x86_32 as int32, the first half of x64_128 as uint64, or fss.
     unit : int
         A value of `UNIT_CODES`.
     n : int
         Units per shingle, 1 or more.
     seeds : numpy.ndarray
-        uint32, shape ``(k,)``, k >= 1.
-    out : numpy.ndarray
-        Receives the result: shape ``(n, k)``, C-contiguous; int32 takes MurmurHash3_x86_32, uint64 the first half of
-        x64_128. A text without shingles gets the largest value of the type throughout.
+        uint32, shape ``(k,)``; for fss the one seed.
+    k : int
+        Components; for murmur3 the number of seeds.
+    flags : int, optional
+        How ASCII texts are normalised: a sum of values of `NORMALISATIONS`.
     """
-    if n < 1 or seeds.shape[0] < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
-        raise ValueError("n and the number of seeds must be 1 or more, and unit a value of UNIT_CODES")
-    if unit == LSH_WORD:
-        _need_word_table()
-    cdef int32_t[:, ::1] narrow
-    cdef uint64_t[:, ::1] wide
-    if out.dtype == np.int32:
-        narrow = out
-        _check_shape(narrow.shape[0], narrow.shape[1], batch.count, seeds.shape[0])
-        narrow[...] = 0x7FFFFFFF
-    else:
-        wide = out
-        _check_shape(wide.shape[0], wide.shape[1], batch.count, seeds.shape[0])
-        wide[...] = <uint64_t> -1
-    if batch.count == 0:
-        return
-    if out.dtype == np.int32:
-        _minima(batch, <lsh_unit> unit, n, seeds, &narrow[0, 0], NULL)
-    else:
-        _minima(batch, <lsh_unit> unit, n, seeds, NULL, &wide[0, 0])
+
+    cdef int scheme, flags
+    cdef lsh_unit unit
+    cdef size_t n, k, padded, itemsize
+    cdef object dtype
+    cdef uint32_t seed
+    cdef uint32_t *words  # seeds or ranks, padded to whole vectors
+
+    def __cinit__(self, int scheme, int unit, size_t n, const uint32_t[::1] seeds not None, size_t k,
+                  int flags=0):
+        cdef size_t i
+        cdef uint32_t *permutation
+        if n < 1 or k < 1 or unit not in UNIT_CODES.values() or scheme not in SCHEME_CODES.values():
+            raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
+        if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > LSH_FSS_MOST):
+            raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
+        if unit == LSH_WORD:
+            _need_word_table()
+        self.scheme, self.unit, self.n, self.k, self.seed = scheme, <lsh_unit> unit, n, k, seeds[0]
+        self.flags = flags
+        self.dtype = np.dtype(np.uint64 if scheme == MURMUR3_64 else np.uint32)
+        self.itemsize = self.dtype.itemsize
+        self.padded = (k + LSH_LANES - 1) // LSH_LANES * LSH_LANES
+        self.words = <uint32_t *> malloc(self.padded * sizeof(uint32_t))
+        if self.words == NULL:
+            raise MemoryError()
+        if scheme == FSS:
+            permutation = <uint32_t *> malloc(LSH_FSS_MOST * sizeof(uint32_t))
+            if permutation == NULL:
+                raise MemoryError()
+            lsh_fss_ranks(k, permutation, self.words)
+            free(permutation)
+        else:
+            for i in range(self.padded):
+                self.words[i] = seeds[min(i, k - 1)]
+
+    def __dealloc__(self):
+        free(self.words)
+
+    def fill(self, Batch batch not None, out not None):
+        """Compute the fingerprint of each text of a batch; the GIL is released meanwhile.
+
+        Parameters
+        ----------
+        batch : Batch
+            ``n`` texts.
+        out : numpy.ndarray
+            Receives the result: shape ``(n, k)``, C-contiguous; int32, uint64 or uint32, by the scheme. A text without
+            shingles gets the largest value of the type throughout.
+        """
+        cdef int32_t[:, ::1] narrow
+        cdef uint64_t[:, ::1] wide
+        cdef uint32_t[:, ::1] sketches
+        cdef void *rows = NULL
+        if self.scheme == MURMUR3_32:
+            narrow = out
+            _check_shape(narrow.shape[0], narrow.shape[1], batch.count, self.k)
+            rows = <void *> &narrow[0, 0] if batch.count else NULL
+        elif self.scheme == MURMUR3_64:
+            wide = out
+            _check_shape(wide.shape[0], wide.shape[1], batch.count, self.k)
+            rows = <void *> &wide[0, 0] if batch.count else NULL
+        else:
+            sketches = out
+            _check_shape(sketches.shape[0], sketches.shape[1], batch.count, self.k)
+            rows = <void *> &sketches[0, 0] if batch.count else NULL
+        self._fill(batch, rows)
+
+    def one(self, text, transform=None):
+        """Return the fingerprint of one text, shape ``(k,)``, uint32 or uint64, read-only; `transform`: see Batch."""
+        cdef PyObject *held = <PyObject *> text
+        cdef Batch batch
+        row = PyBytes_FromStringAndSize(NULL, self.k * self.itemsize)
+        if PyUnicode_CheckExact(held) and PyUnicode_IS_ASCII(held):  # no batch: it costs 100 ns
+            self._fill_row(<const uint8_t *> PyUnicode_DATA(held), PyUnicode_GET_LENGTH(held), PyBytes_AS_STRING(row))
+        elif isinstance(text, (str, bytes, bytearray, memoryview)):
+            batch = Batch((text,), 0, False, transform)
+            self._fill_row(batch.texts[0], batch.lengths[0], PyBytes_AS_STRING(row))
+        else:
+            raise TypeError(f"text must be str, bytes, bytearray or memoryview, got {type(text).__name__}")
+        return _frombuffer(row, self.dtype)
+
+    cdef int _fill_row(self, const uint8_t *text, size_t length, void *row) except -1:
+        cdef Scratch scratch = self._scratch(length)
+        if length <= SHORT:
+            self._one(text, length, scratch, row, 0)
+        else:
+            with nogil:
+                self._one(text, length, scratch, row, 0)
+        _idle.append(scratch)
+        return 0
+
+    cdef Scratch _scratch(self, size_t longest):
+        """Take scratch for texts of at most `longest` bytes."""
+        cdef Scratch scratch = _take_scratch()
+        cdef size_t words = 0
+        if self.unit == LSH_WORD and longest:
+            words = min(self.n, longest // 2 + 2) + LSH_TILE + LSH_LANES
+        scratch.reserve(self.padded, words)
+        return scratch
+
+    cdef int _fill(self, Batch batch, void *rows) except -1:
+        cdef Scratch scratch
+        cdef Py_ssize_t i
+        cdef size_t longest = 0
+        for i in range(batch.count):
+            longest = max(longest, <size_t> batch.lengths[i])
+        scratch = self._scratch(longest)
+        with nogil:
+            for i in range(batch.count):
+                self._one(batch.texts[i], batch.lengths[i], scratch, rows, i)
+        _idle.append(scratch)
+        return 0
+
+    cdef int _one(self, const uint8_t *text, size_t length, Scratch scratch, void *rows, Py_ssize_t i) except -1 nogil:
+        cdef lsh_document document = lsh_document(text, length, self.unit, self.n)
+        cdef int32_t *narrow
+        cdef uint64_t *wide
+        cdef size_t s
+        _prepare(&document, self.flags, self.scheme != FSS, &scratch.words)
+        if self.scheme == FSS:
+            _kernels.fss(&document, self.seed, self.words, self.k, scratch.kernel, <uint32_t *> rows + i * self.k)
+            return 0
+        if self.scheme == MURMUR3_32:
+            narrow = <int32_t *> scratch.row
+            for s in range(self.padded):
+                narrow[s] = 0x7FFFFFFF
+            _kernels.min_murmur3_32(&document, self.words, self.padded, scratch.kernel, narrow)
+            memcpy(<int32_t *> rows + i * self.k, narrow, self.k * sizeof(int32_t))
+        else:
+            wide = scratch.row
+            for s in range(self.padded):
+                wide[s] = <uint64_t> -1
+            _kernels.min_murmur3_64(&document, self.words, self.padded, scratch.kernel, wide)
+            memcpy(<uint64_t *> rows + i * self.k, wide, self.k * sizeof(uint64_t))
+        return 0
 
 
 cdef int _check_shape(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t n, Py_ssize_t k) except -1:
     if rows != n or columns != k:
         raise ValueError(f"out must have shape ({n}, {k}), got ({rows}, {columns})")
-    return 0
-
-
-cdef int _minima(Batch batch, lsh_unit unit, size_t n, const uint32_t[::1] seeds, int32_t *narrow,
-                 uint64_t *wide) except -1:
-    """Take the minima of every text into its row, of whichever of the two outputs is given."""
-    cdef lsh_shingler walk
-    cdef lsh_span spans[TILE]
-    cdef size_t count, k = seeds.shape[0]
-    cdef Words words = Words(NULL, 0)
-    cdef const uint8_t *text
-    cdef Py_ssize_t i
-    cdef uint64_t *state = <uint64_t *> malloc(2 * k * sizeof(uint64_t))  # scratch for either kernel
-    if state == NULL:
-        raise MemoryError()
-    try:
-        with nogil:
-            for i in range(batch.count):
-                text = batch.texts[i]
-                _begin(&walk, &text, batch.lengths[i], unit, n, &words)
-                while True:
-                    count = lsh_shingler_next(&walk, spans, TILE)
-                    if count == 0:
-                        break
-                    if narrow != NULL:
-                        _kernels.min_murmur3_32(text, spans, count, &seeds[0], <uint32_t *> state, k, narrow + i * k)
-                    else:
-                        _kernels.min_murmur3_64(text, spans, count, &seeds[0], state, k, wide + i * k)
-    finally:
-        free(state)
-        free(words.bytes)
     return 0
 
 
@@ -273,9 +489,11 @@ cdef class ShingleSets:
         A value of `UNIT_CODES`.
     n : int
         Units per shingle, 1 or more.
+    flags : int, optional
+        How ASCII texts are normalised: a sum of values of `NORMALISATIONS`.
     """
 
-    def __cinit__(self, Batch batch not None, int unit, size_t n):
+    def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0):
         cdef Py_ssize_t i
         if n < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
@@ -284,6 +502,7 @@ cdef class ShingleSets:
         self.batch = batch
         self.unit = <lsh_unit> unit
         self.n = n
+        self.flags = flags
         self.chosen = -1
         self.capacity = 2 * TILE
         self.sizes = <int64_t *> malloc(max(batch.count, 1) * sizeof(int64_t))
@@ -321,6 +540,7 @@ cdef class ShingleSets:
         """Put the set of text i into the table."""
         cdef lsh_shingler walk
         cdef lsh_span spans[TILE]
+        cdef lsh_document document
         cdef lsh_set_slot *fresh
         cdef size_t count, at
         if self.chosen == i:
@@ -339,8 +559,9 @@ cdef class ShingleSets:
                 self.slots[at].length = 0
         self.used = 0
         self.mark = 0
-        self.chosen_text = self.batch.texts[i]
-        _begin(&walk, &self.chosen_text, self.batch.lengths[i], self.unit, self.n, &self.chosen_words)
+        document = lsh_document(self.batch.texts[i], self.batch.lengths[i], self.unit, self.n)
+        _begin(&walk, &document, self.flags, &self.chosen_words)
+        self.chosen_text = document.text
         while True:
             count = lsh_shingler_next(&walk, spans, TILE)
             if count == 0:
@@ -362,18 +583,19 @@ cdef class ShingleSets:
         """The Jaccard similarity of the chosen text and text j; 0.0 where either has no shingles."""
         cdef lsh_shingler walk
         cdef lsh_span spans[TILE]
-        cdef const uint8_t *text = self.batch.texts[j]
+        cdef lsh_document document = lsh_document(self.batch.texts[j], self.batch.lengths[j], self.unit, self.n)
         cdef size_t count, shared = 0
         self._count_sizes(self.chosen, j)
         if self.used == 0 or self.sizes[j] == 0:
             return 0.0
         self.mark += 1
-        _begin(&walk, &text, self.batch.lengths[j], self.unit, self.n, &self.other_words)
+        _begin(&walk, &document, self.flags, &self.other_words)
         while True:
             count = lsh_shingler_next(&walk, spans, TILE)
             if count == 0:
                 break
-            shared += lsh_set_hits(self.slots, self.capacity - 1, self.chosen_text, self.mark, text, spans, count)
+            shared += lsh_set_hits(self.slots, self.capacity - 1, self.chosen_text, self.mark, document.text, spans,
+                                   count)
         return <double> shared / <double> (self.used + <size_t> self.sizes[j] - shared)
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):

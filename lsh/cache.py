@@ -20,6 +20,7 @@ import numpy as np
 from lsh import checks
 from lsh._grouping import BinTables
 from lsh.bands import Bands, checked_bands, equal_bands
+from lsh.edge import Texts
 from lsh.minhash import MinHasher
 
 __all__ = ["Cache"]
@@ -200,13 +201,13 @@ class Cache:
         row = self._hasher.as_fingerprint("fingerprint", _not_a_text("fingerprint", fingerprint))
         self._add(row[None], [doc_id])
 
-    def add_docs(self, docs: Iterable[Any], doc_ids: Iterable[Hashable]) -> None:
+    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents at once: all of them, or none if one is bad.
 
         Parameters
         ----------
-        docs : iterable of str or bytes
-            The texts.
+        docs : iterable of str or bytes, numpy array, or Arrow column
+            The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
             As many ids; of a repeated one the last document stays.
         """

@@ -74,8 +74,11 @@ def collection(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list")
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
-    if hasattr(value, "columns"):
+    if hasattr(type(value), "columns"):
         raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; pass table['text']")
-    if not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
+    dimensions = getattr(value, "ndim", 1)
+    if not hasattr(value, "__iter__") or dimensions == 0:
         raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}")
+    if dimensions != 1:
+        raise ValueError(f"{name} must have one dimension, got {dimensions}; pick a column or flatten it")
     return value

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lsh import checks, threads
+from lsh import checks, edge, threads
 from lsh._batch import Batch
 from lsh._grouping import Pairs, Walk, first_copies
 from lsh.bands import Bands, checked_bands
-from lsh.minhash import MOST_SEEDS, MinHasher
+from lsh.edge import Texts
+from lsh.minhash import MOST_SKETCH, MinHasher
 from lsh.shingling import Shingles, checked_shingles
 
 CAP = 1000  # kept members of a bucket that a document is compared with, the latest ones
@@ -85,7 +86,7 @@ class Deduplication:
 
 
 def deduplicate(
-    texts: Iterable[Any],
+    texts: Texts,
     threshold: float = 0.8,
     *,
     bands: Bands | None = None,
@@ -102,8 +103,8 @@ def deduplicate(
 
     Parameters
     ----------
-    texts : iterable of str or bytes
-        ``n`` documents.
+    texts : iterable of str or bytes, numpy array, or Arrow column
+        ``n`` documents, as for `MinHasher.fingerprints`.
     threshold : float, optional
         Least Jaccard similarity of near duplicates, more than 0 and at most 1.
     bands : Bands, optional
@@ -111,7 +112,7 @@ def deduplicate(
     shingles : Shingles, optional
         Default: the hasher's, else ``Shingles(8)``.
     hasher : MinHasher, optional
-        Default: ``MinHasher(num_seeds, random_state=random_state, hashbytes=4, shingles=shingles)``.
+        Default: ``MinHasher(num_seeds, random_state=random_state, scheme="fss", shingles=shingles)``.
     num_seeds : int, optional
         Default 128, where `hasher` is not given.
     random_state : int or None, optional
@@ -157,11 +158,11 @@ def deduplicate(
     threshold = checks.fraction("threshold", threshold, zero=False)
     hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state)
     report = _progress(progress)
-    documents = list(checks.collection("texts", texts))
-    priority = _priority(keep, len(documents))
+    raw = edge.whole("texts", texts, _allowed(missing))
+    priority = _priority(keep, len(raw))
 
     started = time.perf_counter()
-    corpus = _Corpus(documents, hasher, bands, missing, num_threads, report)
+    corpus = _Corpus(raw, hasher, bands, num_threads, report)
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
     order = _by_priority(priority, corpus.raw)
@@ -181,8 +182,8 @@ def deduplicate(
 
 
 def find_pairs(
-    a: Iterable[Any],
-    b: Iterable[Any] | None = None,
+    a: Texts,
+    b: Texts | None = None,
     *,
     threshold: float = 0.8,
     bands: Bands | None = None,
@@ -198,9 +199,9 @@ def find_pairs(
 
     Parameters
     ----------
-    a : iterable of str or bytes
-        The documents.
-    b : iterable of str or bytes, optional
+    a : iterable of str or bytes, numpy array, or Arrow column
+        The documents, as for `MinHasher.fingerprints`.
+    b : iterable of str or bytes, numpy array, or Arrow column, optional
         Others; pairs are then of one of `a` and one of `b`.
     threshold, bands, shingles, hasher, num_seeds, random_state, missing, num_threads, progress
         As for `deduplicate`.
@@ -221,31 +222,27 @@ def find_pairs(
     threshold = checks.fraction("threshold", threshold, zero=False)
     hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state)
     report = _progress(progress)
-    checks.choice("missing", missing, ("error", "empty"))
+    allowed = _allowed(missing)
     threads.number_of(num_threads)
-    documents = list(checks.collection("a", a))
-    Batch(documents, missing=missing == "empty", name="a")  # an error here tells the position in a
-    rows = len(documents)
+    raw = edge.whole("a", a, allowed)
+    rows = len(raw)
     if b is not None:
-        others = list(checks.collection("b", b))
-        Batch(others, missing=missing == "empty", name="b")  # an error here tells the position in b
-        documents += others
-    return _pairs(documents, rows, b is not None, threshold, hasher, bands, missing, num_threads, report)
+        raw = Batch.join([raw, edge.whole("b", b, allowed)])
+    return _pairs(raw, rows, b is not None, threshold, hasher, bands, num_threads, report)
 
 
 def _pairs(
-    documents: list[Any],
+    raw: Batch,
     rows: int,
     two: bool,
     threshold: float,
     hasher: MinHasher,
     bands: Bands,
-    missing: str,
     num_threads: int | None,
     report: Progress,
 ) -> Iterator[tuple[int, int, float]]:
     """Yield the pairs; chains lead from a document to later ones, or, with two collections, to those of the second."""
-    corpus = _Corpus(documents, hasher, bands, missing, num_threads, report)
+    corpus = _Corpus(raw, hasher, bands, num_threads, report)
     positions = np.flatnonzero(corpus.has_shingles).astype(np.int32)
     firsts = first_copies(corpus.raw, positions)
     backwards = positions[::-1].copy()
@@ -267,22 +264,20 @@ class _Corpus:
 
     def __init__(
         self,
-        documents: list[Any],
+        raw: Batch,
         hasher: MinHasher,
         bands: Bands,
-        missing: str,
         num_threads: int | None,
         report: Progress,
     ) -> None:
-        total = len(documents)
+        total = len(raw)
         if total >= 2**31:
             raise ValueError(f"a corpus can have at most 2,147,483,647 documents, got {total}")
-        allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
-        self.raw = Batch(documents, 0, allowed)
-        self.batch = hasher.shingles.batch(documents, 0, allowed) if hasher.shingles.normalises else self.raw
+        self.raw = raw
+        self.batch = hasher.shingles.batch(raw)
         self.keys: Any = np.empty((bands.num_bands, total), np.uint64)
         self.has_shingles = np.empty(total, np.bool_)
-        for first, rows in hasher.chunks(documents, missing=missing, num_threads=num_threads):
+        for first, rows in hasher.chunks(raw, num_threads=num_threads):
             stop = first + len(rows)
             self.keys[:, first:stop] = bands.keys(rows)
             self.has_shingles[first:stop] = ~hasher.is_empty(rows)
@@ -294,8 +289,8 @@ def _hasher_and_bands(
 ) -> tuple[MinHasher, Bands]:
     """Settle what makes the fingerprints and how they are banded."""
     if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else checks.whole_number("num_seeds", num_seeds, 1, MOST_SEEDS)
-        hasher = MinHasher(count, random_state=random_state, hashbytes=4, shingles=checked_shingles(shingles))
+        count = DEFAULT_SEEDS if num_seeds is None else checks.whole_number("num_seeds", num_seeds, 1, MOST_SKETCH)
+        hasher = MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     elif not isinstance(hasher, MinHasher):
         raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
     elif num_seeds is not None:
@@ -303,6 +298,11 @@ def _hasher_and_bands(
     elif shingles is not None and checked_shingles(shingles) != hasher.shingles:
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
     return hasher, checked_bands(DEFAULT_BANDS if bands is None else bands, hasher.num_seeds)
+
+
+def _allowed(missing: Any) -> bool:
+    """Tell whether `missing` lets a text be ``None``."""
+    return bool(checks.choice("missing", missing, ("error", "empty")) == "empty")
 
 
 def _progress(progress: Any) -> Progress:

@@ -9,26 +9,31 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sized
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 from math import sqrt
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from lsh import checks, threads
-from lsh._minhash import UNIT_CODES, count_equal, murmur3_fingerprints
+from lsh import checks, edge, threads
+from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
+from lsh.edge import Piece, Texts
 from lsh.shingling import Shingles, checked_shingles
 
 __all__ = ["MinHasher"]
 
-SCHEME_VERSIONS = {"murmur3": 1}
+SCHEME_VERSIONS = {"murmur3": 1, "fss": 1}
 MOST_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
 CHUNK = 512  # texts a batch: enough to hide the cost of a call, few enough to share among threads
 
-_LARGEST = {4: 0x7FFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}  # of the order: int32 for 4 bytes, uint64 for 8
-_DTYPES: dict[int, type] = {4: np.uint32, 8: np.uint64}
+# Of each kind of fingerprint: how it is returned, and the type in whose order its minima are taken.
+_KINDS: dict[str, tuple[type, type]] = {
+    "murmur3_32": (np.uint32, np.int32),
+    "murmur3_64": (np.uint64, np.uint64),
+    "fss": (np.uint32, np.uint32),
+}
+MOST_SKETCH = 4096  # components of scheme fss
 
 Text = str | bytes | bytearray | memoryview
 Array = np.ndarray[Any, Any]
@@ -40,16 +45,17 @@ class MinHasher:
     Parameters
     ----------
     seeds : int or sequence of int
-        The number of components, or the uint32 seeds themselves.
+        The number of components, or, for murmur3, the uint32 seeds themselves.
     char_ngram : int, optional
         Bytes per shingle: short for ``shingles=Shingles(char_ngram, unit="byte")``. Default 8, where `shingles` is not
         given.
     random_state : int or None, optional
         Draws the seeds where `seeds` is a number, as ``numpy.random.RandomState(random_state).randint(0, 1e6, seeds)``
-        does. The default, 0, makes every process agree; ``None`` draws fresh ones.
+        does; for fss it is the one seed, a uint32. The default, 0, makes every process agree; ``None`` draws fresh
+        ones.
     hashbytes : {8, 4}, optional
-        Bytes per component. Default 8.
-    scheme : {"murmur3"}
+        Bytes per component of murmur3. Default 8. With fss, whose components have 4, it is an error.
+    scheme : {"murmur3", "fss"}
         How components are made; see Notes.
     shingles : Shingles, optional
         How texts become sets of shingles.
@@ -67,7 +73,12 @@ class MinHasher:
     these seeds and this order the fingerprints are those of mattilyra/LSH, wherever no component of theirs shows the
     value it starts from.
 
-    The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``.
+    Scheme ``"fss"``, version 1, after Fast Similarity Sketching (Dahlgaard, Knudsen and Thorup 2017): one hash of each
+    shingle, MurmurHash3_x86_128, throws it into one of the components, and what no shingle hits is filled from a
+    pseudo-random permutation of the components for each shingle. Many times faster, with a cost that hardly depends on
+    the number of components (1 to 4,096), and half the variance on short texts; ``docs/schemes.md`` has the definition.
+
+    The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``, with fss at most that.
 
     Examples
     --------
@@ -80,14 +91,24 @@ class MinHasher:
     (0.6275, 0.6153846153846154)
     """
 
-    __slots__ = ("_empty", "_hashbytes", "_random_state", "_scheme", "_seed_count", "_seed_values", "_shingles")
+    __slots__ = (
+        "_empty",
+        "_fingerprinter",
+        "_kind",
+        "_random_state",
+        "_seed_count",
+        "_seed_values",
+        "_shingles",
+        "_transform",
+    )
     _empty: Array
-    _hashbytes: int
+    _fingerprinter: Fingerprinter
+    _kind: str
     _random_state: int | None
-    _scheme: str
     _seed_count: int | None
     _seed_values: Array
     _shingles: Shingles
+    _transform: Callable[[bytes], str | bytes] | None
 
     def __init__(
         self,
@@ -103,23 +124,23 @@ class MinHasher:
             if shingles is not None:
                 raise ValueError("char_ngram and shingles both say what a shingle is; give one of them")
             shingles = Shingles(checks.whole_number("char_ngram", char_ngram, 1), unit="byte")
-        elif shingles is None:
-            shingles = Shingles(8, unit="byte")
-        checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS))
-        hashbytes = 8 if hashbytes is None else checks.whole_number("hashbytes", hashbytes, 0)
-        if hashbytes not in _DTYPES:
-            raise ValueError(f"hashbytes must be 4 or 8, got {hashbytes}")
+        shingles = Shingles(8, unit="byte") if shingles is None else checked_shingles(shingles)
+        kind = _kind(scheme, hashbytes)
         if random_state is not None:
             random_state = checks.whole_number("random_state", random_state, 0, 2**32 - 1)
-        values, count = _seed_values(seeds, random_state)
-        empty: Array = np.full(len(values), _LARGEST[hashbytes], _DTYPES[hashbytes])
+        values, count = _one_seed(seeds, random_state) if kind == "fss" else _seed_values(seeds, random_state)
+        components = len(values) if kind != "fss" or count is None else count
+        dtype, order = _KINDS[kind]
+        empty: Array = np.full(components, np.iinfo(order).max, dtype)
+        code, unit = SCHEME_CODES[kind], UNIT_CODES[shingles.unit]
         for name, value in (
             ("_seed_values", _frozen(values)),
             ("_seed_count", count),
             ("_random_state", random_state),
-            ("_hashbytes", hashbytes),
-            ("_scheme", scheme),
-            ("_shingles", checked_shingles(shingles)),
+            ("_kind", kind),
+            ("_shingles", shingles),
+            ("_transform", shingles.apply if shingles.normalises else None),
+            ("_fingerprinter", Fingerprinter(code, unit, shingles.n, values, components, shingles.flags)),
             ("_empty", _frozen(empty)),
         ):
             object.__setattr__(self, name, value)
@@ -129,16 +150,16 @@ class MinHasher:
     @property
     def num_seeds(self) -> int:
         """The number of components of a fingerprint."""
-        return len(self._seed_values)
+        return len(self._empty)
 
     @property
     def seeds(self) -> int:
         """The number of components of a fingerprint; the same as `num_seeds`."""
-        return len(self._seed_values)
+        return len(self._empty)
 
     @property
     def seed_values(self) -> Array:
-        """The seeds, uint32, shape ``(num_seeds,)``, read-only."""
+        """The seeds, uint32, shape ``(num_seeds,)``, for fss ``(1,)``; read-only."""
         return self._seed_values
 
     @property
@@ -149,7 +170,7 @@ class MinHasher:
     @property
     def hashbytes(self) -> int:
         """Bytes per component: 4 or 8."""
-        return self._hashbytes
+        return self._empty.itemsize
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -160,7 +181,7 @@ class MinHasher:
     @property
     def scheme(self) -> str:
         """The name of the scheme."""
-        return self._scheme
+        return self._kind.partition("_")[0]
 
     @property
     def shingles(self) -> Shingles:
@@ -184,7 +205,7 @@ class MinHasher:
         raise AttributeError(f"a MinHasher is immutable; {name} cannot be deleted")
 
     def _identity(self) -> tuple[Any, ...]:
-        return self._scheme, self._hashbytes, self._shingles, self._seed_values.tobytes()
+        return self._kind, self.num_seeds, self._shingles, self._seed_values.tobytes()
 
     def __eq__(self, other: object) -> bool:
         return self._identity() == other._identity() if isinstance(other, MinHasher) else NotImplemented
@@ -193,9 +214,19 @@ class MinHasher:
         return hash(self._identity())
 
     def __repr__(self) -> str:
+        seeds, random_state, hashbytes, scheme, shingles = self._arguments()
+        given = [f"{seeds}"]
+        given += [f"random_state={random_state}"] if isinstance(seeds, int) else []
+        given += [f"hashbytes={hashbytes}"] if hashbytes is not None else []
+        return f"MinHasher({', '.join(given)}, scheme={scheme!r}, shingles={shingles!r})"
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """Return what makes an equal hasher: seeds, random_state, hashbytes, scheme, shingles."""
+        if self._kind == "fss":
+            return self.num_seeds, int(self._seed_values[0]), None, "fss", self._shingles
         drawn = self._seed_count is not None and self._random_state is not None
-        seeds = f"{self._seed_count}, random_state={self._random_state}" if drawn else f"{self._seed_values.tolist()}"
-        return f"MinHasher({seeds}, hashbytes={self._hashbytes}, scheme={self._scheme!r}, shingles={self._shingles!r})"
+        seeds = self._seed_count if drawn else self._seed_values.tolist()
+        return seeds, self._random_state, self.hashbytes, self.scheme, self._shingles
 
     def to_dict(self) -> dict[str, Any]:
         """Return what fixes the fingerprints as a dict of plain values, for `from_dict`.
@@ -203,13 +234,14 @@ class MinHasher:
         Returns
         -------
         dict
-            ``scheme`` and ``version``, ``hashbytes``, ``seed_values``, ``shingles``, and ``unicode``, the Unicode
-            version where texts beyond ASCII depend on it, else ``None``.
+            ``scheme`` and ``version``, ``hashbytes``, ``num_seeds``, ``seed_values``, ``shingles``, and ``unicode``,
+            the Unicode version where texts beyond ASCII depend on it, else ``None``.
         """
         return {
-            "scheme": self._scheme,
-            "version": SCHEME_VERSIONS[self._scheme],
-            "hashbytes": self._hashbytes,
+            "scheme": self.scheme,
+            "version": SCHEME_VERSIONS[self.scheme],
+            "hashbytes": self.hashbytes,
+            "num_seeds": self.num_seeds,
             "seed_values": self._seed_values.tolist(),
             "shingles": self._shingles.to_dict(),
             "unicode": unicodedata.unidata_version if self._shingles.depends_on_unicode else None,
@@ -229,7 +261,7 @@ class MinHasher:
         UserWarning
             If fingerprints of texts beyond ASCII depend on the Unicode version, and this Python has another.
         """
-        parts = {"scheme", "version", "hashbytes", "seed_values", "shingles", "unicode"}
+        parts = {"scheme", "version", "hashbytes", "num_seeds", "seed_values", "shingles", "unicode"}
         scheme, version = checks.keys("a hasher", values, parts)["scheme"], values["version"]
         if (scheme, version) not in list(SCHEME_VERSIONS.items()):
             known = ", ".join(f"{name} {number}" for name, number in SCHEME_VERSIONS.items())
@@ -242,12 +274,20 @@ class MinHasher:
                 "fingerprints of texts beyond ASCII may differ",
                 stacklevel=2,
             )
-        return cls(values["seed_values"], hashbytes=values["hashbytes"], scheme=scheme, shingles=shingles)
+        seeds = values["seed_values"]
+        if scheme == "fss":
+            if not isinstance(seeds, list) or len(seeds) != 1:
+                raise ValueError(f"seed_values must be a list of one seed for 'fss', got {seeds!r}")
+            hasher = cls(values["num_seeds"], random_state=seeds[0], scheme=scheme, shingles=shingles)
+        else:
+            hasher = cls(seeds, hashbytes=values["hashbytes"], scheme=scheme, shingles=shingles)
+        for name in ("num_seeds", "hashbytes"):
+            if values[name] != getattr(hasher, name):
+                raise ValueError(f"{name} must be {getattr(hasher, name)} with these seeds, got {values[name]!r}")
+        return hasher
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = self._seed_count if self._seed_count is not None and self._random_state is not None else None
-        seeds = self._seed_values.tolist() if given is None else given
-        return _restore, (seeds, self._random_state, self._hashbytes, self._scheme, self._shingles)
+        return _restore, self._arguments()
 
     # ---- fingerprints ----
 
@@ -275,19 +315,20 @@ class MinHasher:
         >>> lsh.MinHasher([1, 2, 3], char_ngram=5, hashbytes=4).fingerprint("The cat sat on the mat.")
         array([2491607895, 2460154684, 2162677611], dtype=uint32)
         """
-        row: Array = self._rows([checks.text("text", text)], 0, False)[0]
-        row.flags.writeable = False
-        return row
+        return self._fingerprinter.one(text, self._transform)
 
-    def fingerprints(self, texts: Iterable[Any], *, missing: str = "error", num_threads: int | None = None) -> Array:
+    def fingerprints(self, texts: Texts, *, missing: str = "error", num_threads: int | None = None) -> Array:
         """Compute the fingerprint of each text.
 
         Parameters
         ----------
-        texts : iterable of str, bytes, bytearray or memoryview
-            ``n`` documents; an iterator is taken in chunks.
+        texts : iterable of str, bytes, bytearray or memoryview, numpy array, or Arrow column
+            ``n`` documents. An array has dtype ``S``, ``U``, ``O`` or ``StringDType`` and one dimension. An Arrow
+            column is anything with the PyCapsule interface (of pyarrow, polars, pandas, duckdb, ...) that holds strings
+            or bytes, as they are or as a dictionary; it is read without a copy. Iterators and streams are taken in
+            chunks.
         missing : {"error", "empty"}
-            What ``None`` is: an error, or an empty text.
+            What ``None`` or a null is: an error, or an empty text.
         num_threads : int, optional
             Default: every core that this process may use. The result does not depend on it.
 
@@ -299,13 +340,14 @@ class MinHasher:
         Raises
         ------
         TypeError
-            If an element is no text; the message names its position.
+            If an element is no text, with its position; if a column is of another type, or a table has more than one.
         ValueError
-            If an element is ``None`` and `missing` is ``"error"``.
+            If an element is ``None`` and `missing` is ``"error"``, or an Arrow column is damaged, with the position.
 
         Notes
         -----
-        The GIL is released while the kernels run.
+        The GIL is released while the kernels run. A list is copied first: other threads may change it meanwhile, which
+        must not be done to a numpy array of dtype ``S``.
 
         Examples
         --------
@@ -313,22 +355,19 @@ class MinHasher:
         >>> lsh.MinHasher(100).fingerprints(["one text", b"another"]).shape
         (2, 100)
         """
-        if isinstance(texts, Sized):
-            rows = np.empty((len(texts), self.num_seeds), self.dtype)
-            done = 0
-            for first, chunk in self.chunks(texts, missing=missing, num_threads=num_threads):
-                rows[first : first + len(chunk)] = chunk[: max(len(rows) - first, 0)]
-                done = first + len(chunk)
-            if done != len(rows):
-                raise RuntimeError(f"texts changed while it was read: {len(rows)} at first, then {done}")
-        else:
-            parts = [chunk for _, chunk in self.chunks(texts, missing=missing, num_threads=num_threads)]
+        taken, allowed, workers = self._taken(texts, missing, num_threads)
+        if isinstance(taken, Iterator):
+            parts = [rows for _, rows in self._computed(taken, allowed, workers)]
             rows = np.concatenate([np.empty((0, self.num_seeds), self.dtype), *parts])
+        else:
+            rows = np.empty((len(taken), self.num_seeds), self.dtype)
+            for _ in self._computed(iter((taken,)), allowed, workers, rows):
+                pass
         rows.flags.writeable = False
         return rows
 
     def chunks(
-        self, texts: Iterable[Any], *, missing: str = "error", num_threads: int | None = None
+        self, texts: Texts, *, missing: str = "error", num_threads: int | None = None
     ) -> Iterator[tuple[int, Array]]:
         """Compute fingerprints piece by piece, for corpora whose fingerprints need not all be held.
 
@@ -342,25 +381,34 @@ class MinHasher:
         tuple
             The position of the first text of a chunk, and the chunk's fingerprints, shape ``(m, num_seeds)``.
         """
-        checks.collection("texts", texts)
+        taken, allowed, workers = self._taken(texts, missing, num_threads)
+        return self._computed(taken if isinstance(taken, Iterator) else iter((taken,)), allowed, workers)
+
+    def _taken(self, texts: Any, missing: Any, num_threads: Any) -> tuple[Piece | Iterator[Piece], bool, int]:
+        """Return the texts as they are taken, whether they may be missing, and how many threads to use."""
         allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
         workers = threads.number_of(num_threads)
+        taken = edge.pieces("texts", texts, CHUNK)
+        return taken, allowed, workers if isinstance(taken, Iterator) or len(taken) > CHUNK else 1
 
-        def compute(numbered: tuple[int, list[Any]]) -> tuple[int, Array]:
-            first, chunk = numbered
-            return first, self._rows(chunk, first, allowed)
+    def _computed(
+        self, pieces: Iterator[Piece], missing: bool, workers: int, out: Array | None = None
+    ) -> Iterator[tuple[int, Array]]:
+        """Compute chunk by chunk, each into its place of `out` or into rows of its own."""
+        order = _KINDS[self._kind][1]
+        places: Array | None = None if out is None else out.view(order)
 
-        if isinstance(texts, Sized) and len(texts) <= CHUNK:
-            workers = 1
-        return threads.map_in_order(compute, _numbered_chunks(texts), workers)
+        def compute(cut: tuple[int, Piece, int, int]) -> tuple[int, Array]:
+            first, piece, start, stop = cut
+            batch = self._shingles.batch(piece, first, missing, "texts", start, stop)
+            if places is not None:
+                rows = places[first + start : first + stop]
+            else:
+                rows = np.empty((stop - start, self.num_seeds), order)
+            self._fingerprinter.fill(batch, rows)
+            return first + start, rows.view(self.dtype)
 
-    def _rows(self, texts: list[Any], first: int, missing: bool) -> Array:
-        """Compute the fingerprints of a list of texts, of which the first is number `first`."""
-        rows = np.empty((len(texts), self.num_seeds), self.dtype)
-        out = rows.view(np.int32) if self._hashbytes == 4 else rows
-        batch = self._shingles.batch(texts, first, missing)
-        murmur3_fingerprints(batch, UNIT_CODES[self._shingles.unit], self._shingles.n, self._seed_values, out)
-        return rows
+        return threads.map_in_order(compute, _cuts(pieces), workers)
 
     # ---- similarities ----
 
@@ -462,9 +510,9 @@ class MinHasher:
         numpy.ndarray
             Shape ``(num_seeds,)``, `dtype`, read-only.
         """
-        order = np.int32 if self._hashbytes == 4 else np.uint64
-        first, second = self.as_fingerprint("a", a).view(order), self.as_fingerprint("b", b).view(order)
-        merged: Array = np.minimum(first, second).view(self.dtype)
+        order = _KINDS[self._kind][1]
+        first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
+        merged: Array = np.minimum(first.view(order), second.view(order)).view(self.dtype)
         merged.flags.writeable = False
         return merged
 
@@ -521,9 +569,33 @@ def _frozen(array: Array) -> Array:
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
-def _restore(seeds: Any, random_state: int | None, hashbytes: int, scheme: str, shingles: Shingles) -> MinHasher:
+def _restore(seeds: Any, random_state: int | None, hashbytes: int | None, scheme: str, shingles: Shingles) -> MinHasher:
     """Unpickle a hasher."""
     return MinHasher(seeds, random_state=random_state, hashbytes=hashbytes, scheme=scheme, shingles=shingles)
+
+
+def _kind(scheme: Any, hashbytes: Any) -> str:
+    """Return the kind of fingerprint that a scheme and a width name, a key of `_KINDS`."""
+    if checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
+        if hashbytes is not None:
+            raise ValueError(f"hashbytes is for the scheme 'murmur3', got {hashbytes} with 'fss'; leave it out")
+        return "fss"
+    width = 8 if hashbytes is None else checks.whole_number("hashbytes", hashbytes, 0)
+    if width not in (4, 8):
+        raise ValueError(f"hashbytes must be 4 or 8, got {width}")
+    return f"murmur3_{8 * width}"
+
+
+def _one_seed(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
+    """Return the seed of scheme fss, and the number of components."""
+    if hasattr(seeds, "__iter__") and getattr(seeds, "ndim", 1) > 0:
+        raise ValueError(
+            f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
+            "its one seed is random_state"
+        )
+    count = checks.whole_number("seeds", seeds, 1, MOST_SKETCH)
+    seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
+    return np.array([seed], np.uint32), count
 
 
 def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
@@ -541,9 +613,11 @@ def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | Non
     return np.array(values, np.uint32), None
 
 
-def _numbered_chunks(texts: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Cut an iterable into lists, each with the position of its first element."""
-    iterator, first = iter(texts), 0
-    while chunk := list(islice(iterator, CHUNK)):
-        yield first, chunk
-        first += len(chunk)
+def _cuts(pieces: Iterator[Piece]) -> Iterator[tuple[int, Piece, int, int]]:
+    """Cut pieces into chunks: the position of a piece, the piece, and where in it the chunk starts and stops."""
+    first = 0
+    for piece in pieces:
+        size = len(piece)
+        for start in range(0, size, CHUNK):
+            yield first, piece, start, min(start + CHUNK, size)
+        first += size

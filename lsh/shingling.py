@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from lsh import checks
+from lsh import checks, edge
 from lsh._batch import Batch
-from lsh._minhash import UNIT_CODES, ShingleSets
+from lsh._minhash import NORMALISATIONS, UNIT_CODES, ShingleSets
 from lsh._minhash import shingles as _shingles
+from lsh.edge import Piece, Texts
 
 UNITS = ("byte", "char", "word")
 MOST_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
@@ -110,6 +110,11 @@ class Shingles:
         return bool(self.lowercase or self.collapse_whitespace or self.strip_punctuation or self.normalize)
 
     @property
+    def flags(self) -> int:
+        """How the floor below normalises a text that is ASCII, which every normal form leaves as it is."""
+        return sum(flag for name, flag in NORMALISATIONS.items() if getattr(self, name))
+
+    @property
     def depends_on_unicode(self) -> bool:
         """Whether the result for texts beyond ASCII depends on the Unicode version of Python."""
         return self.normalises or self.unit == "word"
@@ -133,7 +138,7 @@ class Shingles:
         >>> sorted(lsh.Shingles(10, lowercase=True, collapse_whitespace=True).of("I love  PIZZA"))
         [' love pizz', 'i love piz', 'love pizza']
         """
-        found = _shingles(self.batch([checks.text("text", text)]), UNIT_CODES[self.unit], self.n)[0]
+        found = _shingles(self.batch([checks.text("text", text)]), UNIT_CODES[self.unit], self.n, self.flags)[0]
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
@@ -167,13 +172,24 @@ class Shingles:
             text = _WHITE_SPACE.sub(" ", text)
         return text
 
-    def batch(self, texts: list[Any], first: int = 0, missing: bool = False, name: str = "texts") -> Batch:
-        """Hold texts, normalised, for the floor below; `first` (position) and `name` are for messages."""
-        return Batch(texts, first, missing, self.apply if self.normalises else None, name)
+    def batch(
+        self,
+        texts: list[Any] | Piece,
+        first: int = 0,
+        missing: bool = False,
+        name: str = "texts",
+        start: int = 0,
+        stop: int | None = None,
+    ) -> Batch:
+        """Hold texts start to stop - 1 of a piece for the floor below, which normalises ASCII itself.
+
+        `first`, the position of the piece, and `name` are for messages.
+        """
+        return Batch(texts, first, missing, self.apply if self.normalises else None, name, start, stop)
 
     def sets(self, batch: Batch) -> ShingleSets:
         """Return the exact shingle sets of a batch made by `batch`."""
-        return ShingleSets(batch, UNIT_CODES[self.unit], self.n)
+        return ShingleSets(batch, UNIT_CODES[self.unit], self.n, self.flags)
 
 
 def _readable(shingle: bytes) -> str | bytes:
@@ -235,15 +251,15 @@ def jaccard(
 
 
 def jaccard_matrix(
-    texts: Iterable[Any], others: Iterable[Any] | None = None, *, shingles: Shingles | None = None
+    texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the exact Jaccard similarity of every text with every other.
 
     Parameters
     ----------
-    texts : iterable of str or bytes
-        ``n`` documents.
-    others : iterable of str or bytes, optional
+    texts : iterable of str or bytes, numpy array, or Arrow column
+        ``n`` documents, as for `MinHasher.fingerprints`.
+    others : iterable of str or bytes, numpy array, or Arrow column, optional
         ``m`` documents; default: `texts` again.
     shingles : Shingles, optional
         Default: ``Shingles(8)``.
@@ -261,9 +277,8 @@ def jaccard_matrix(
            [1., 0.]])
     """
     shingles = checked_shingles(shingles)
-    rows = list(checks.collection("texts", texts))
-    if others is None:
-        return shingles.sets(shingles.batch(rows)).matrix(len(rows), 0)
-    columns = list(checks.collection("others", others))
-    shingles.batch(columns, name="others")  # an error here tells the position in `others`
-    return shingles.sets(shingles.batch(rows + columns)).matrix(len(rows), len(rows))
+    batch = edge.whole("texts", texts)
+    rows, first_column = len(batch), 0
+    if others is not None:
+        batch, first_column = Batch.join([batch, edge.whole("others", others)]), rows
+    return shingles.sets(shingles.batch(batch)).matrix(rows, first_column)

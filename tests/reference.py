@@ -1,7 +1,8 @@
 """Slow, obvious twins of what the library computes, in plain Python.
 
 Each function states a definition in the fewest words: MurmurHash3 as Austin Appleby published it, shingles
-and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927).
+and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927), the scheme
+fss as docs/schemes.md defines it.
 Nothing here is fast and nothing here imports the library: the tests compare the two, so that a fault has
 to be made twice to go unseen. numpy serves `seed_values` only, which is defined by numpy's generator.
 """
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from statistics import NormalDist
 from typing import Any, Literal
@@ -22,6 +25,7 @@ import numpy
 
 M32 = 2**32 - 1
 M64 = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, odd
 
 
 # MurmurHash3. Integers are read little-endian; every product and sum wraps at 32 or 64 bits.
@@ -223,9 +227,9 @@ def lower(a: int, b: int, hashbytes: int) -> int:
     return min(a, b, key=signed32) if hashbytes == 4 else min(a, b)
 
 
-def empty(num_seeds: int, hashbytes: int) -> list[int]:
+def empty(num_seeds: int, hashbytes: int | None) -> list[int]:
     """The fingerprint of a text without shingles: the largest value everywhere."""
-    return [0x7FFFFFFF if hashbytes == 4 else M64] * num_seeds
+    return [{4: 0x7FFFFFFF, 8: M64, None: M32}[hashbytes]] * num_seeds
 
 
 def merge(a: Sequence[int], b: Sequence[int], hashbytes: int) -> list[int]:
@@ -264,9 +268,74 @@ def wilson(matches: int, trials: int, confidence: float) -> tuple[float, float]:
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
-# Bands and pairs.
+# Sketches of the scheme "fss".
 
-GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, odd
+
+def splitmix64(start: int) -> Iterator[int]:
+    """The generator of Steele, Lea and Flood (2014), from the state `start` on."""
+    state = start
+    while True:
+        state = (state + GOLDEN) & M64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & M64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & M64
+        yield z ^ z >> 31
+
+
+def fss_bits(k: int) -> int:
+    """Bits of a rank: enough to number k components, and at least one."""
+    return max(1, (k - 1).bit_length())
+
+
+@cache
+def fss_ranks(k: int) -> tuple[int, ...]:
+    """The fixed permutation of 0 .. 2**bits - 1: a Fisher-Yates shuffle from the top, driven by splitmix64."""
+    s = list(range(2 ** fss_bits(k)))
+    numbers = splitmix64(0)
+    for j in range(len(s) - 1, 0, -1):
+        other = (next(numbers) >> 32) * (j + 1) >> 32
+        s[j], s[other] = s[other], s[j]
+    return tuple(s)
+
+
+def fss_shingles(text: str | bytes, seed: int, n: int, unit: str, **normalisation: Any) -> list[bytes]:
+    """The bytes that are hashed for each shingle: its own, or, by word, the 8-byte hashes of its words."""
+    if unit != "word":
+        return shingles(text, n, unit, **normalisation)
+    hashes = [struct.pack("<2I", *murmur3_x86_128(w, seed)[:2]) for w in shingles(text, 1, "word", **normalisation)]
+    return [b"".join(hashes[i : i + n]) for i in range(max(1, len(hashes) - n + 1))] if hashes else []
+
+
+def fss_values(h1: int, h2: int, k: int) -> list[int]:
+    """What one shingle with these hashes offers to each of the k components."""
+    bits, ranks = fss_bits(k), fss_ranks(k)
+    factor = (h2 | 1) << (32 - bits)
+    offers = [(factor * ranks[j] + rotl32(h1, 16) & M32) >> 1 | 2**31 for j in range(k)]
+    if h2 != M32:
+        offers[(h1 >> 16) * k >> 16] = h2 >> 1
+    return offers
+
+
+def fss(text: str | bytes, num_seeds: int, seed: int, *, n: int, unit: str, **normalisation: Any) -> list[int]:
+    """Component i is the least that any shingle offers to it; the largest value everywhere without shingles."""
+    row = [M32] * num_seeds
+    for shingle in set(fss_shingles(text, seed, n, unit, **normalisation)):
+        row = fss_merge(row, fss_values(*murmur3_x86_128(shingle, seed)[:2], num_seeds))
+    return row
+
+
+def sketch(text: str | bytes, seeds: Sequence[int], hashbytes: int | None, **shingling: Any) -> list[int]:
+    """The fingerprint of either scheme: murmur3, or, where hashbytes is None, fss with (num_seeds, seed)."""
+    if hashbytes is None:
+        return fss(text, *seeds, **shingling)
+    return fingerprint(text, seeds, hashbytes=hashbytes, **shingling)
+
+
+def fss_merge(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """The sketch of the union of two shingle sets."""
+    return [min(x, y) for x, y in zip(a, b, strict=True)]
+
+
+# Bands and pairs.
 
 
 def band_keys(fingerprint: Sequence[int], widths: Sequence[int]) -> list[int]:
@@ -282,7 +351,7 @@ def band_keys(fingerprint: Sequence[int], widths: Sequence[int]) -> list[int]:
     return keys
 
 
-def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int) -> list[tuple[int, int]]:
+def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int | None) -> list[tuple[int, int]]:
     """The (band, key) a document lies in: none without shingles."""
     if list(fingerprint) == empty(len(fingerprint), hashbytes):
         return []
@@ -290,7 +359,7 @@ def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int) -
 
 
 def candidate_pairs(
-    fingerprints: Sequence[Sequence[int]], widths: Sequence[int], hashbytes: int
+    fingerprints: Sequence[Sequence[int]], widths: Sequence[int], hashbytes: int | None
 ) -> set[tuple[int, int]]:
     """Every (i, j), i < j, that shares a bucket in some band."""
     places = [set(buckets(row, widths, hashbytes)) for row in fingerprints]
@@ -304,14 +373,14 @@ def find_pairs(
     threshold: float,
     widths: Sequence[int],
     seeds: Sequence[int],
-    hashbytes: int,
+    hashbytes: int | None,
     n: int,
     unit: str,
     **normalisation: Any,
 ) -> list[tuple[int, int, float]]:
     """Every pair that shares a bucket and is `threshold` similar: (i, j, exact Jaccard), sorted."""
     texts = [*a, *(b or [])]
-    rows = [fingerprint(t, seeds, hashbytes=hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+    rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
     pairs = []
     for i, j in sorted(candidate_pairs(rows, widths, hashbytes)):
         similar = jaccard(texts[i], texts[j], n, unit, **normalisation)
@@ -402,7 +471,7 @@ def deduplicate(
     *,
     widths: Sequence[int],
     seeds: Sequence[int],
-    hashbytes: int,
+    hashbytes: int | None,
     n: int,
     unit: str,
     keep: str | Sequence[float] = "first",
@@ -410,7 +479,7 @@ def deduplicate(
     **normalisation: Any,
 ) -> Deduplicated:
     """Deduplicate over the buckets of the banded fingerprints."""
-    rows = [fingerprint(t, seeds, hashbytes=hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+    rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
     places = [buckets(row, widths, hashbytes) for row in rows]
     return walk(texts, places, threshold, n=n, unit=unit, keep=keep, cap=cap, **normalisation)
 

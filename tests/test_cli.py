@@ -165,7 +165,7 @@ def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_s
     (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
     done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options)
     expected = reference.deduplicate(
-        texts, threshold, widths=widths, seeds=reference.seed_values(num_seeds, 0), hashbytes=4, n=n, unit=unit
+        texts, threshold, widths=widths, seeds=(num_seeds, 0), hashbytes=None, n=n, unit=unit
     )
     removed = [
         [b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]

@@ -21,11 +21,13 @@ FACE = 2.5  # lsh/__init__.py stands on floor 2, and only the world may import i
 # Every module has its place here; a new one is out of place until it gets one. C is on floor 0.
 FLOORS = {
     "_kernels": 1,
+    "_columns": 1,
     "_batch": 1,
     "_minhash": 1,
     "_grouping": 1,
     "checks": 2,
     "threads": 2,
+    "edge": 2,
     "shingling": 2,
     "minhash": 2,
     "bands": 2,
@@ -40,6 +42,7 @@ FLOORS = {
 
 STANDARD_HEADERS = {
     *("assert.h", "ctype.h", "float.h", "inttypes.h", "iso646.h", "limits.h", "math.h", "stdalign.h", "stdarg.h"),
+    *("arm_neon.h", "cpuid.h", "immintrin.h"),  # the compiler's own, for the levels
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
 ONLY_EXTERN = "_kernels.pxd"

@@ -640,6 +640,7 @@ def test_bad_num_threads(bad, error):
         ({"version": 99}, "version 99"),
         ({"hashbytes": 3}, "hashbytes"),
         ({"seed_values": [-1]}, "seeds"),
+        ({"num_seeds": 4}, "num_seeds must be 3"),
     ],
 )
 def test_from_dict_refuses_what_it_does_not_know(change, message):

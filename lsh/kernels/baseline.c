@@ -1,3 +1,74 @@
-/* The kernels for every CPU of an architecture: the bodies with the compiler's default target. */
+/* The kernels for every CPU of an architecture: the compiler's default target.
+ *
+ * Vectors of four words by the vector extension of gcc and clang, which is SSE2 on x86-64; single words elsewhere. There is no
+ * 64-bit vector multiplication, so 64-bit words go one by one.
+ */
 #define LSH_LEVEL baseline
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../_murmur3.h"
+
+#define HIDE(vector)
+#ifdef __GNUC__
+#define HIDE_WORD(word) __asm__("" : "+r"(word))
+typedef uint32_t V __attribute__((vector_size(16)));
+typedef uint16_t halves __attribute__((vector_size(16)));
+#define LANES_32 4
+#define v_one(x) ((V){(x), (x), (x), (x)})
+#define v_mul16(a, b) ((V)((halves)(a) * (halves)(b)))
+static inline V min_where(V a, V b, V a_less) { return (a & a_less) | (b & ~a_less); }
+#define v_min_s(a, b) min_where((a), (b), (V)((signed_words)(a) < (signed_words)(b)))
+#define v_min_u(a, b) min_where((a), (b), (V)((a) < (b)))
+typedef int32_t signed_words __attribute__((vector_size(16)));
+static inline V v_words(const uint8_t *p)
+{
+    return (V){lsh_load32(p), lsh_load32(p + 1), lsh_load32(p + 2), lsh_load32(p + 3)};
+}
+static inline uint32_t v_less(V a, V b)
+{
+    V less = (V)(a < b);
+    return (less[0] & 1) | (less[1] & 2) | (less[2] & 4) | (less[3] & 8);
+}
+#else
+#define HIDE_WORD(word)
+typedef uint32_t V;
+#define LANES_32 1
+#define v_one(x) ((V)(x))
+#define v_mul16(a, b) (((((a) >> 16) * ((b) >> 16)) & 0xFFFFu) << 16)
+#define v_min_s(a, b) ((int32_t)(a) < (int32_t)(b) ? (a) : (b))
+#define v_min_u(a, b) ((a) < (b) ? (a) : (b))
+#define v_words(p) lsh_load32(p)
+#define v_less(a, b) ((uint32_t)((a) < (b)))
+#endif
+
+static inline V v_load(const uint32_t *p)
+{
+    V words;
+    memcpy(&words, p, sizeof words);
+    return words;
+}
+static inline void v_store(uint32_t *p, V words) { memcpy(p, &words, sizeof words); }
+#define v_add(a, b) ((a) + (b))
+#define v_xor(a, b) ((a) ^ (b))
+#define v_xor3(a, b, c) ((a) ^ (b) ^ (c))
+#define v_and(a, b) ((a) & (b))
+#define v_mul(a, b) ((a) * (b))
+#define v_shr(a, r) ((a) >> (r))
+#define v_rotl(a, r) ((a) << (r) | (a) >> (32 - (r)))
+
+typedef uint64_t W;
+#define LANES_64 1
+#define W_FLIP 0
+#define w_widen(p) ((W) * (p))
+#define w_load(p) (*(p))
+#define w_store(p, word) (*(p) = (word))
+#define w_one(x) ((W)(x))
+#define w_add(a, b) ((a) + (b))
+#define w_xor(a, b) ((a) ^ (b))
+#define w_shr(a, r) ((a) >> (r))
+#define w_mul(a, c) ((a) * (uint64_t)(c))
+#define w_min(a, b) ((a) < (b) ? (a) : (b))
+
 #include "body.h"

@@ -1,15 +1,28 @@
 /* The bodies of the kernels, written once and compiled for each instruction set.
  *
- * A level's file defines LSH_LEVEL, selects its target and includes this file; the last word of each symbol
- * is the level. Plain C that compilers vectorise: the seeds are in lanes, so there is no reduction over a
- * vector, no tail over positions, and a shingle of any length takes the same path. What does not depend on the
- * seed (mixing a block of the shingle) is done once a shingle:
+ * A level's file selects its target, defines LSH_LEVEL and the vectors below, and includes this file; the last word of
+ * each symbol is the level, and every level gives the same bits.
  *
- *     x86_32:   h = rotl(h ^ mix(block), 13) * 5 + c   for each block of 4 bytes, then the tail, then fmix32
- *     x64_128:  the same over two halves of 16-byte blocks that feed each other
+ *   V   LANES_32 words of 32 bits: v_load v_store v_one v_add v_xor v_xor3 v_and v_or v_mul v_shl v_shr v_rotl v_min_s
+ *       v_min_u; v_mul16, the product of the high halves, modulo 2**16, in the high half, for operands whose low halves are 0;
+ *       v_words(p), the words at p, p + 1, p + 2 ..., which reads at most 32 bytes behind the last; v_less(a, b), a bit a lane
+ *       where a < b, unsigned
+ *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_shr w_mul (by a constant)
+ *       w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64
  *
- * The state of all seeds is k words (2 k for 64 bits), which stay in the first-level cache.
+ * murmur3. Seeds in lanes, up to four vectors of them in lockstep; their minima stay in registers while a tile of shingles
+ * goes by, and a shingle's words are broadcast. What does not depend on the seed is done once a shingle: mixing the
+ * blocks; rotating the first of them, since rotl(h ^ m, 13) = rotl(h, 13) ^ rotl(m, 13); folding the tail into the first step
+ * of the finaliser, since (h ^ t) ^ (h ^ t) >> 16 = h ^ h >> 16 ^ (t ^ t >> 16). There is no reduction over a vector and no
+ * tail over positions, so short texts run as fast as long ones. Repeated shingles are dropped by a table that remembers the last
+ * shingle of each slot: it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
+ *
+ * fss. Positions in lanes for the hash; one table of minima a bin, written in turn with a second one, for round 0; for the bins that
+ * stay empty, the fallback with components in lanes (or positions, where few are empty). A minimum over shingles of a function of
+ * (shingle, component), whatever the order of the work: docs/schemes.md has the definition.
  */
+#include <string.h>
+
 #include "../_murmur3.h"
 #include "kernels.h"
 
@@ -19,9 +32,166 @@
 #define LSH_TEXT_(word) #word
 #define LSH_TEXT(word) LSH_TEXT_(word)
 
-/* The hash of one shingle for every seed, up to the last xor of the tail and the length, then finished into minima. */
-static void murmur3_32(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds, uint32_t *restrict state,
-                       size_t k, int32_t *restrict minima)
+enum { LOCKSTEP = 4, WORTH_DROPPING = 256 };
+
+/* ---- the shingles of a tile as words ---- */
+
+/* Copy the text of `count` shingles of n bytes from `first` on to scratch->bytes, and zeros behind it. */
+static void take_bytes(const lsh_document *document, size_t first, size_t count, lsh_scratch *scratch)
+{
+    size_t size = count + document->n - 1;
+    memcpy(scratch->bytes, document->text + first, size);
+    memset(scratch->bytes + size, 0, 64);
+}
+
+/* The bytes of each shingle (n <= 15) as two little-endian words; returns how many are left when repeats are dropped. */
+static size_t take_keys(size_t n, size_t count, int drop, lsh_scratch *restrict scratch)
+{
+    const uint64_t low_mask = n >= 8 ? UINT64_MAX : ((uint64_t)1 << (8 * n)) - 1;
+    const uint64_t high_mask = n > 8 ? ((uint64_t)1 << (8 * (n - 8))) - 1 : 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t low = lsh_load64(scratch->bytes + i) & low_mask;
+        uint64_t high = lsh_load64(scratch->bytes + i + 8) & high_mask;
+        scratch->low[kept] = low;
+        scratch->high[kept] = high;
+        if (!drop) {
+            kept++;
+            continue;
+        }
+        size_t slot = ((low ^ high * 0xc2b2ae3d27d4eb4fu) * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
+        kept += (scratch->seen_low[slot] != low) | (scratch->seen_high[slot] != high);
+        scratch->seen_low[slot] = low;
+        scratch->seen_high[slot] = high;
+    }
+    return kept;
+}
+
+/* Fill the table of seen shingles with keys that belong to other slots: 0 belongs to slot 0, 1 to another. */
+static void forget_seen(lsh_scratch *scratch)
+{
+    memset(scratch->seen_low, 0, sizeof scratch->seen_low);
+    memset(scratch->seen_high, 0, sizeof scratch->seen_high);
+    scratch->seen_low[0] = 1;
+}
+
+/* Walk over the tiles of a text of fixed-length shingles. */
+typedef struct {
+    size_t next, shingles;
+    int drop;
+} tiles;
+
+static tiles begin_tiles(const lsh_document *document, lsh_scratch *scratch)
+{
+    tiles walk = {0, document->length - document->n + 1, 0};
+    walk.drop = walk.shingles >= WORTH_DROPPING;
+    if (walk.drop)
+        forget_seen(scratch);
+    return walk;
+}
+
+/* The keys of the next tile that brings any; returns how many, 0 at the end. */
+static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *scratch)
+{
+    size_t kept = 0;
+    while (kept == 0 && walk->next < walk->shingles) {
+        size_t count = walk->shingles - walk->next;
+        count = count < LSH_TILE ? count : LSH_TILE;
+        take_bytes(document, walk->next, count, scratch);
+        kept = take_keys(document->n, count, walk->drop, scratch);
+        if (walk->next == 0 && kept * 100 > count * 92)
+            walk->drop = 0; /* hardly a repeat: the table costs more than it saves */
+        walk->next += count;
+    }
+    return kept;
+}
+
+/* ---- murmur3, 32 bits ---- */
+
+static inline __attribute__((always_inline)) void min_32(const lsh_scratch *scratch, size_t count, const size_t blocks,
+                                                         const size_t vectors, const uint32_t *seeds, int32_t *minima)
+{
+    const V c1 = v_one(0x85ebca6bu), c2 = v_one(0xc2b2ae35u), add = v_one(LSH_M32_ADD);
+    V five = v_one(5); /* hidden, or compilers make a shift and an addition of it */
+    V seed[LOCKSTEP], best[LOCKSTEP], h[LOCKSTEP];
+    HIDE(five);
+    for (size_t v = 0; v < vectors; v++) {
+        seed[v] = v_load(seeds + v * LANES_32);
+        if (blocks > 0)
+            seed[v] = v_rotl(seed[v], 13);
+        best[v] = v_load((const uint32_t *)minima + v * LANES_32);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const V tail = v_one(scratch->words[blocks][i]);
+        const V first = v_one(scratch->words[0][i]);
+        for (size_t v = 0; v < vectors; v++)
+            h[v] = blocks > 0 ? v_add(v_mul(v_xor(seed[v], first), five), add) : seed[v];
+        for (size_t b = 1; b < blocks; b++) {
+            const V block = v_one(scratch->words[b][i]);
+            for (size_t v = 0; v < vectors; v++)
+                h[v] = v_add(v_mul(v_rotl(v_xor(h[v], block), 13), five), add);
+        }
+        for (size_t v = 0; v < vectors; v++)
+            h[v] = v_mul(v_xor3(h[v], v_shr(h[v], 16), tail), c1);
+        for (size_t v = 0; v < vectors; v++)
+            h[v] = v_mul(v_xor(h[v], v_shr(h[v], 13)), c2);
+        for (size_t v = 0; v < vectors; v++)
+            best[v] = v_min_s(best[v], v_xor(h[v], v_shr(h[v], 16)));
+    }
+    for (size_t v = 0; v < vectors; v++)
+        v_store((uint32_t *)minima + v * LANES_32, best[v]);
+}
+
+#define MIN_32(blocks, vectors) min_32(scratch, count, blocks, vectors, seeds + s, minima + s)
+#define MIN_32_BLOCKS(vectors)                                                                                         \
+    switch (blocks) {                                                                                                  \
+    case 0: MIN_32(0, vectors); break;                                                                                 \
+    case 1: MIN_32(1, vectors); break;                                                                                 \
+    case 2: MIN_32(2, vectors); break;                                                                                 \
+    default: MIN_32(3, vectors); break;                                                                                \
+    }
+
+static void min_tile_32(const lsh_scratch *scratch, size_t count, size_t blocks, const uint32_t *seeds, size_t k,
+                        int32_t *minima)
+{
+    for (size_t s = 0; s < k;) {
+        size_t vectors = (k - s) / LANES_32;
+        if (vectors >= 4) {
+            MIN_32_BLOCKS(4) s += 4 * LANES_32;
+        } else if (vectors == 3) {
+            MIN_32_BLOCKS(3) s += 3 * LANES_32;
+        } else if (vectors == 2) {
+            MIN_32_BLOCKS(2) s += 2 * LANES_32;
+        } else {
+            MIN_32_BLOCKS(1) s += LANES_32;
+        }
+    }
+}
+
+/* Mix the words of a tile: blocks, of which the first is rotated, then the folded tail. */
+static void mix_tile_32(size_t n, size_t count, lsh_scratch *restrict scratch)
+{
+    const size_t blocks = n / 4;
+    for (size_t b = 0; b <= blocks; b++) {
+        const uint64_t *restrict key = b < 2 ? scratch->low : scratch->high;
+        const int shift = b & 1 ? 32 : 0;
+        uint32_t *restrict words = scratch->words[b];
+        if (b == blocks)
+            for (size_t i = 0; i < count; i++) {
+                uint32_t tail = lsh_m32_mix((uint32_t)(key[i] >> shift)) ^ (uint32_t)n;
+                words[i] = tail ^ tail >> 16;
+            }
+        else
+            for (size_t i = 0; i < count; i++) {
+                uint32_t block = lsh_m32_mix((uint32_t)(key[i] >> shift));
+                words[i] = b == 0 ? lsh_rotl32(block, 13) : block;
+            }
+    }
+}
+
+/* The hash of one shingle of any length for every seed. */
+static void min_any_32(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds,
+                       uint32_t *restrict state, size_t k, int32_t *restrict minima)
 {
     size_t at = 0;
     const uint32_t *before = seeds;
@@ -38,17 +208,87 @@ static void murmur3_32(const uint8_t *shingle, size_t length, const uint32_t *re
     }
 }
 
-static void LSH_SYMBOL(lsh_min_murmur3_32)(const uint8_t *text, const lsh_span *spans, size_t count,
-                                           const uint32_t *seeds, uint32_t *state, size_t k, int32_t *minima)
+static int is_fixed(const lsh_document *document)
 {
-    for (size_t i = 0; i < count; i++)
-        murmur3_32(text + spans[i].start, spans[i].length, seeds, state, k, minima);
+    return document->unit == LSH_BYTE && document->n <= LSH_FIXED_MOST && document->length >= document->n;
 }
 
-static void murmur3_64(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds,
-                       uint64_t *restrict state, size_t k, uint64_t *restrict minima)
+static void LSH_SYMBOL(lsh_min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k,
+                                           lsh_scratch *scratch, int32_t *minima)
 {
-    uint64_t *restrict one = state, *restrict two = state + k;
+    size_t count;
+    if (is_fixed(document)) {
+        tiles walk = begin_tiles(document, scratch);
+        while ((count = next_tile(document, &walk, scratch)) > 0) {
+            mix_tile_32(document->n, count, scratch);
+            min_tile_32(scratch, count, document->n / 4, seeds, k, minima);
+        }
+        return;
+    }
+    lsh_shingler walk;
+    lsh_shingler_begin(&walk, document->text, document->length, document->unit, document->n);
+    while ((count = lsh_shingler_next(&walk, scratch->spans, LSH_TILE)) > 0)
+        for (size_t i = 0; i < count; i++)
+            min_any_32(document->text + scratch->spans[i].start, scratch->spans[i].length, seeds,
+                       (uint32_t *)scratch->state, k, minima);
+}
+
+/* ---- murmur3, 64 bits ---- */
+
+static inline __attribute__((always_inline)) W fmix_64(W h)
+{
+    h = w_mul(w_xor(h, w_shr(h, 33)), 0xff51afd7ed558ccdu);
+    h = w_mul(w_xor(h, w_shr(h, 33)), 0xc4ceb9fe1a85ec53u);
+    return w_xor(h, w_shr(h, 33));
+}
+
+static inline __attribute__((always_inline)) void min_64(const lsh_scratch *scratch, size_t count, const size_t vectors,
+                                                         const uint32_t *seeds, uint64_t *minima)
+{
+    const W flip = w_one(W_FLIP);
+    W seed[LOCKSTEP], best[LOCKSTEP], h1[LOCKSTEP], h2[LOCKSTEP];
+    for (size_t v = 0; v < vectors; v++) {
+        seed[v] = w_widen(seeds + v * LANES_64);
+        best[v] = w_xor(w_load(minima + v * LANES_64), flip);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const W low = w_one(scratch->wide[0][i]), high = w_one(scratch->wide[1][i]);
+        for (size_t v = 0; v < vectors; v++) {
+            h2[v] = w_xor(seed[v], high);
+            h1[v] = w_add(w_xor(seed[v], low), h2[v]);
+            h2[v] = w_add(h2[v], h1[v]);
+        }
+        for (size_t v = 0; v < vectors; v++)
+            h1[v] = fmix_64(h1[v]);
+        for (size_t v = 0; v < vectors; v++)
+            h2[v] = fmix_64(h2[v]);
+        for (size_t v = 0; v < vectors; v++)
+            best[v] = w_min(best[v], w_xor(w_add(h1[v], h2[v]), flip));
+    }
+    for (size_t v = 0; v < vectors; v++)
+        w_store(minima + v * LANES_64, w_xor(best[v], flip));
+}
+
+static void min_tile_64(const lsh_scratch *scratch, size_t count, const uint32_t *seeds, size_t k, uint64_t *minima)
+{
+    size_t s = 0;
+    for (; k - s >= LOCKSTEP * LANES_64; s += LOCKSTEP * LANES_64)
+        min_64(scratch, count, LOCKSTEP, seeds + s, minima + s);
+    for (; s < k; s += LANES_64)
+        min_64(scratch, count, 1, seeds + s, minima + s);
+}
+
+static void mix_tile_64(size_t n, size_t count, lsh_scratch *restrict scratch)
+{
+    for (size_t i = 0; i < count; i++) {
+        scratch->wide[0][i] = lsh_m64_mix1(scratch->low[i]) ^ (uint64_t)n;
+        scratch->wide[1][i] = lsh_m64_mix2(scratch->high[i]) ^ (uint64_t)n;
+    }
+}
+
+static void min_any_64(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds, uint64_t *restrict one,
+                       uint64_t *restrict two, size_t k, uint64_t *restrict minima)
+{
     size_t at = 0;
     for (size_t s = 0; s < k; s++)
         one[s] = two[s] = seeds[s];
@@ -62,7 +302,8 @@ static void murmur3_64(const uint8_t *shingle, size_t length, const uint32_t *re
     }
     const size_t left = length - at;
     const uint64_t low = lsh_m64_mix1(lsh_load_partial(shingle + at, left < 8 ? left : 8)) ^ (uint64_t)length;
-    const uint64_t high = (left > 8 ? lsh_m64_mix2(lsh_load_partial(shingle + at + 8, left - 8)) : 0) ^ (uint64_t)length;
+    const uint64_t high =
+        (left > 8 ? lsh_m64_mix2(lsh_load_partial(shingle + at + 8, left - 8)) : 0) ^ (uint64_t)length;
     for (size_t s = 0; s < k; s++) {
         uint64_t h1 = (one[s] ^ low) + (two[s] ^ high);
         uint64_t h2 = (two[s] ^ high) + h1;
@@ -71,12 +312,369 @@ static void murmur3_64(const uint8_t *shingle, size_t length, const uint32_t *re
     }
 }
 
-static void LSH_SYMBOL(lsh_min_murmur3_64)(const uint8_t *text, const lsh_span *spans, size_t count,
-                                           const uint32_t *seeds, uint64_t *state, size_t k, uint64_t *minima)
+static void LSH_SYMBOL(lsh_min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k,
+                                           lsh_scratch *scratch, uint64_t *minima)
 {
-    for (size_t i = 0; i < count; i++)
-        murmur3_64(text + spans[i].start, spans[i].length, seeds, state, k, minima);
+    size_t count;
+    if (is_fixed(document)) {
+        tiles walk = begin_tiles(document, scratch);
+        while ((count = next_tile(document, &walk, scratch)) > 0) {
+            mix_tile_64(document->n, count, scratch);
+            min_tile_64(scratch, count, seeds, k, minima);
+        }
+        return;
+    }
+    lsh_shingler walk;
+    lsh_shingler_begin(&walk, document->text, document->length, document->unit, document->n);
+    while ((count = lsh_shingler_next(&walk, scratch->spans, LSH_TILE)) > 0)
+        for (size_t i = 0; i < count; i++)
+            min_any_64(document->text + scratch->spans[i].start, scratch->spans[i].length, seeds, scratch->state,
+                       scratch->state + k, k, minima);
 }
+
+/* ---- fss: the base hash ---- */
+
+static inline __attribute__((always_inline)) V fmix_32(V h)
+{
+    h = v_mul(v_xor(h, v_shr(h, 16)), v_one(0x85ebca6bu));
+    h = v_mul(v_xor(h, v_shr(h, 13)), v_one(0xc2b2ae35u));
+    return v_xor(h, v_shr(h, 16));
+}
+
+/* The end of MurmurHash3_x86_128: from its four lanes to its first two words. */
+static inline __attribute__((always_inline)) void finish_128(V a, V b, V c, V d, uint32_t *h1, uint32_t *h2)
+{
+    a = v_add(v_add(a, b), v_add(c, d));
+    b = fmix_32(v_add(b, a));
+    c = fmix_32(v_add(c, a));
+    d = fmix_32(v_add(d, a));
+    a = v_add(v_add(fmix_32(a), b), v_add(c, d));
+    v_store(h1, a);
+    v_store(h2, v_add(a, b));
+}
+
+/* One lane of MurmurHash3_x86_128 before the finaliser: the seed, one mixed word of a shingle without a body, the length. */
+#define LANE_128(j, c, r, next)                                                                                        \
+    v_xor(base, v_mul(v_rotl(v_mul(v_and(v_words(bytes + 4 * j), v_one(mask[j])), v_one(c)), r), v_one(next)))
+
+/* The first two words of MurmurHash3_x86_128 of `count` shingles of n <= 15 bytes in scratch->bytes; whole vectors are written. */
+static inline __attribute__((always_inline)) void hash_tile(const size_t words, size_t n, size_t count, uint32_t seed,
+                                                            const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
+{
+    uint32_t mask[4];
+    const V base = v_one(seed ^ (uint32_t)n);
+    for (size_t j = 0; j < 4; j++)
+        mask[j] = n >= 4 * (j + 1) ? UINT32_MAX : n > 4 * j ? ((uint32_t)1 << (8 * (n - 4 * j))) - 1 : 0;
+    for (size_t i = 0; i < count; i += LANES_32) {
+        const uint8_t *bytes = scratch->bytes + i;
+        V a = LANE_128(0, 0x239b961bu, 15, 0xab0e9789u);
+        V b = words > 1 ? LANE_128(1, 0xab0e9789u, 16, 0x38b34ae5u) : base;
+        V c = words > 2 ? LANE_128(2, 0x38b34ae5u, 17, 0xa1e38b93u) : base;
+        V d = words > 3 ? LANE_128(3, 0xa1e38b93u, 18, 0x239b961bu) : base;
+        a = v_add(v_add(a, b), v_add(c, d));
+        b = fmix_32(v_add(b, a));
+        c = words > 1 ? fmix_32(v_add(c, a)) : b; /* lanes without a word of their own are equal */
+        d = words > 2 ? fmix_32(v_add(d, a)) : c;
+        a = v_add(v_add(fmix_32(a), b), v_add(c, d));
+        v_store(h1 + i, a);
+        v_store(h2 + i, v_add(a, b));
+    }
+}
+
+static void hash_fixed(size_t n, size_t count, uint32_t seed, const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
+{
+    switch ((n + 3) / 4) {
+    case 1: hash_tile(1, n, count, seed, scratch, h1, h2); break;
+    case 2: hash_tile(2, n, count, seed, scratch, h1, h2); break;
+    case 3: hash_tile(3, n, count, seed, scratch, h1, h2); break;
+    default: hash_tile(4, n, count, seed, scratch, h1, h2); break;
+    }
+}
+
+/* A walk over the hashes of a document's shingles, a tile at a time; it can be begun again. */
+typedef struct {
+    size_t at;      /* of fixed shingles the next one, of words the place in the text */
+    size_t held;    /* words in scratch->word_hashes */
+    size_t emitted; /* shingles so far, for words */
+    int fixed;
+    lsh_shingler shingler;
+} hashes;
+
+static void begin_hashes(const lsh_document *document, hashes *walk)
+{
+    memset(walk, 0, sizeof *walk);
+    walk->fixed = is_fixed(document);
+    if (!walk->fixed && document->unit != LSH_WORD)
+        lsh_shingler_begin(&walk->shingler, document->text, document->length, document->unit, document->n);
+}
+
+static void hash_one(const uint8_t *bytes, size_t length, uint32_t seed, uint32_t *h1, uint32_t *h2)
+{
+    uint32_t out[4];
+    lsh_murmur3_x86_128(bytes, length, seed, out);
+    *h1 = out[0];
+    *h2 = out[1];
+}
+
+/* The first two words of MurmurHash3_x86_128 of `count` shingles of n words: shingle i is the hashes of words i to i + n - 1, 8 bytes
+ * each, so that its 32-bit words lie in two arrays. Shingles in lanes; whole vectors are written. */
+static void hash_words(size_t n, size_t count, uint32_t seed, const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
+{
+    const uint32_t *one = scratch->word_hashes[0], *two = scratch->word_hashes[1];
+    const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
+    const V five = v_one(5), length = v_one((uint32_t)(8 * n));
+    for (size_t i = 0; i < count; i += LANES_32) {
+        V a = v_one(seed), b = a, c = a, d = a;
+        size_t w = 0;
+        for (; w + 2 <= n; w += 2) { /* a block of 16 bytes */
+            a = v_xor(a, v_mul(v_rotl(v_mul(v_load(one + i + w), c1), 15), c2));
+            a = v_add(v_mul(v_add(v_rotl(a, 19), b), five), v_one(0x561ccd1bu));
+            b = v_xor(b, v_mul(v_rotl(v_mul(v_load(two + i + w), c2), 16), c3));
+            b = v_add(v_mul(v_add(v_rotl(b, 17), c), five), v_one(0x0bcaa747u));
+            c = v_xor(c, v_mul(v_rotl(v_mul(v_load(one + i + w + 1), c3), 17), c4));
+            c = v_add(v_mul(v_add(v_rotl(c, 15), d), five), v_one(0x96cd1c35u));
+            d = v_xor(d, v_mul(v_rotl(v_mul(v_load(two + i + w + 1), c4), 18), c1));
+            d = v_add(v_mul(v_add(v_rotl(d, 13), a), five), v_one(0x32ac3b17u));
+        }
+        if (w < n) { /* a tail of 8 bytes */
+            a = v_xor(a, v_mul(v_rotl(v_mul(v_load(one + i + w), c1), 15), c2));
+            b = v_xor(b, v_mul(v_rotl(v_mul(v_load(two + i + w), c2), 16), c3));
+        }
+        finish_128(v_xor(a, length), v_xor(b, length), v_xor(c, length), v_xor(d, length), h1 + i, h2 + i);
+    }
+}
+
+/* The next tile of word shingles: each the hash of its words' hashes. */
+static size_t next_word_hashes(const lsh_document *document, hashes *walk, uint32_t seed, lsh_scratch *scratch,
+                               uint32_t *h1, uint32_t *h2)
+{
+    const size_t n = document->n;
+    uint32_t *one = scratch->word_hashes[0], *two = scratch->word_hashes[1];
+    size_t count, start, size;
+    if (walk->held >= n) { /* keep the last n - 1 words of the tile before */
+        memmove(one, one + walk->held - n + 1, (n - 1) * sizeof *one);
+        memmove(two, two + walk->held - n + 1, (n - 1) * sizeof *two);
+        walk->held = n - 1;
+    }
+    for (; walk->held < n - 1 + LSH_TILE; walk->held++) {
+        size = lsh_next_word(document->text, document->length, scratch->word_table, &walk->at, &start);
+        if (size == 0)
+            break;
+        hash_one(document->text + start, size, seed, one + walk->held, two + walk->held);
+    }
+    if (walk->held == 0 || (walk->held < n && walk->emitted > 0))
+        return 0;
+    count = walk->held < n ? 1 : walk->held - n + 1; /* fewer words than n are one shingle */
+    hash_words(walk->held < n ? walk->held : n, count, seed, scratch, h1, h2);
+    walk->emitted += count;
+    return count;
+}
+
+/* The hashes of the next tile; returns how many, 0 at the end. */
+static size_t next_hashes(const lsh_document *document, hashes *walk, uint32_t seed, lsh_scratch *scratch, uint32_t *h1,
+                          uint32_t *h2)
+{
+    size_t count;
+    if (walk->fixed) {
+        count = document->length - document->n + 1 - walk->at;
+        count = count < LSH_TILE ? count : LSH_TILE;
+        if (count > 0) {
+            take_bytes(document, walk->at, count, scratch);
+            hash_fixed(document->n, count, seed, scratch, h1, h2);
+        }
+        walk->at += count;
+        return count;
+    }
+    if (document->unit == LSH_WORD)
+        return next_word_hashes(document, walk, seed, scratch, h1, h2);
+    count = lsh_shingler_next(&walk->shingler, scratch->spans, LSH_TILE);
+    for (size_t i = 0; i < count; i++)
+        hash_one(document->text + scratch->spans[i].start, scratch->spans[i].length, seed, h1 + i, h2 + i);
+    return count;
+}
+
+/* ---- fss: round 0 ---- */
+
+/* table[bin] = min(table[bin], value). Above SSE2 gcc would turn this into vectors through memory: five times slower. */
+static inline __attribute__((always_inline)) void lower(uint32_t *table, uint32_t bin, uint32_t value)
+{
+    uint32_t least = table[bin];
+    HIDE_WORD(value);
+    least = value < least ? value : least;
+    HIDE_WORD(least);
+    table[bin] = least;
+}
+
+static void fill_bins(const uint32_t *restrict h1, const uint32_t *restrict h2, size_t count, uint32_t k,
+                      lsh_scratch *restrict scratch)
+{
+    uint32_t *bins = scratch->bins, *even = scratch->table[0], *odd = scratch->table[1];
+    const V size = v_one(k);
+    size_t i = 0;
+    for (; i < count; i += LANES_32)
+        v_store(bins + i, v_shr(v_mul(v_shr(v_load(h1 + i), 16), size), 16));
+    for (i = 0; i + 2 <= count; i += 2) {
+        lower(even, bins[i], h2[i]);
+        lower(odd, bins[i + 1], h2[i + 1]);
+    }
+    if (i < count)
+        lower(even, bins[i], h2[i]);
+}
+
+/* The same where few shingles can still change anything: those below `most`, the largest minimum of a bin. */
+static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count, uint32_t k, uint32_t most,
+                            lsh_scratch *scratch)
+{
+    const V bound = v_one(most);
+    for (size_t i = 0; i < count; i += LANES_32) {
+        uint32_t less = v_less(v_load(h2 + i), bound);
+        for (; less; less &= less - 1) {
+            size_t at = i + (size_t)__builtin_ctz(less);
+            if (at < count)
+                lower(scratch->table[0], ((h1[at] >> 16) * k) >> 16, h2[at]);
+        }
+    }
+}
+
+/* Join the two tables in the first; returns the largest minimum. */
+static uint32_t join_tables(size_t padded, lsh_scratch *scratch)
+{
+    uint32_t most = 0;
+    for (size_t j = 0; j < padded; j++) {
+        uint32_t a = scratch->table[0][j], b = scratch->table[1][j];
+        a = a < b ? a : b;
+        scratch->table[0][j] = a;
+        most = a > most ? a : most;
+    }
+    return most;
+}
+
+/* ---- fss: the fallback ---- */
+
+/* least[j] = min(least[j], factor * rank[j] + shift) over a tile of shingles, components in lanes. */
+static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *scratch, size_t count,
+                                                            const size_t vectors, const uint32_t *rank, uint32_t *least)
+{
+    V ranks[LOCKSTEP], best[LOCKSTEP];
+    for (size_t v = 0; v < vectors; v++) {
+        ranks[v] = v_load(rank + v * LANES_32);
+        best[v] = v_load(least + v * LANES_32);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const V factor = v_one(scratch->factor[i]), shift = v_one(scratch->shift[i]);
+        for (size_t v = 0; v < vectors; v++)
+            best[v] = v_min_u(best[v], v_add(v_mul16(factor, ranks[v]), shift));
+    }
+    for (size_t v = 0; v < vectors; v++)
+        v_store(least + v * LANES_32, best[v]);
+}
+
+/* The same for one component, positions in lanes; factor and shift are padded to whole vectors with copies. */
+static uint32_t fall_back_one(const lsh_scratch *scratch, size_t count, uint32_t rank)
+{
+    const V ranks = v_one(rank);
+    V best = v_one(UINT32_MAX);
+    uint32_t lanes[LANES_32], least = UINT32_MAX;
+    for (size_t i = 0; i < count; i += LANES_32)
+        best = v_min_u(best, v_add(v_mul16(v_load(scratch->factor + i), ranks), v_load(scratch->shift + i)));
+    v_store(lanes, best);
+    for (size_t i = 0; i < LANES_32; i++)
+        least = lanes[i] < least ? lanes[i] : least;
+    return least;
+}
+
+/* Let a tile of hashes into the minima of `empties` components. */
+static void fall_back_tile(const uint32_t *restrict h1, const uint32_t *restrict h2, size_t count, int lg,
+                           const uint32_t *rank, size_t empties, lsh_scratch *restrict scratch)
+{
+    const size_t whole = (count + LANES_32 - 1) / LANES_32 * LANES_32;
+    size_t j = 0;
+    for (size_t i = 0; i < count; i++) {
+        scratch->factor[i] = (h2[i] | 1) << (32 - lg);
+        scratch->shift[i] = lsh_rotl32(h1[i], 16);
+    }
+    for (size_t i = count; i < whole; i++) {
+        scratch->factor[i] = scratch->factor[count - 1];
+        scratch->shift[i] = scratch->shift[count - 1];
+    }
+    if (empties <= LANES_32 / 2) {
+        for (; j < empties; j++) {
+            uint32_t least = fall_back_one(scratch, count, rank[j]);
+            scratch->least[j] = least < scratch->least[j] ? least : scratch->least[j];
+        }
+        return;
+    }
+    for (; j + 4 * LANES_32 <= empties; j += 4 * LANES_32)
+        fall_back(scratch, count, 4, rank + j, scratch->least + j);
+    for (; j + 2 * LANES_32 <= empties; j += 2 * LANES_32)
+        fall_back(scratch, count, 2, rank + j, scratch->least + j);
+    for (; j < empties; j += LANES_32)
+        fall_back(scratch, count, 1, rank + j, scratch->least + j);
+}
+
+/* List the empty bins and their ranks, padded to whole vectors; returns how many. */
+static size_t list_empty(const uint32_t *ranks, size_t k, lsh_scratch *restrict scratch)
+{
+    size_t empties = 0;
+    for (size_t j = 0; j < k; j++) {
+        scratch->empty[empties] = (uint32_t)j;
+        scratch->rank[empties] = ranks[j];
+        empties += scratch->table[0][j] == UINT32_MAX;
+    }
+    for (size_t j = empties; j < empties + LANES_32; j++)
+        scratch->rank[j] = 0;
+    memset(scratch->least, 0xFF, (empties + LANES_32) * sizeof(uint32_t));
+    return empties;
+}
+
+static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
+                                lsh_scratch *scratch, uint32_t *sketch)
+{
+    hashes walk;
+    size_t count, total = 0, empties;
+    uint32_t most = UINT32_MAX;
+    int lg = 1;
+    while ((size_t)1 << lg < k)
+        lg++;
+    memset(scratch->table[0], 0xFF, k * sizeof(uint32_t));
+    memset(scratch->table[1], 0xFF, k * sizeof(uint32_t));
+    begin_hashes(document, &walk);
+    for (;; total += count) {
+        const size_t at = total < LSH_FSS_KEPT ? total : LSH_FSS_KEPT - LSH_TILE; /* later tiles share the last place */
+        count = next_hashes(document, &walk, seed, scratch, scratch->h1 + at, scratch->h2 + at);
+        if (count == 0)
+            break;
+        if (most < UINT32_MAX / 4)
+            fill_bins_below(scratch->h1 + at, scratch->h2 + at, count, (uint32_t)k, most, scratch);
+        else
+            fill_bins(scratch->h1 + at, scratch->h2 + at, count, (uint32_t)k, scratch);
+        if (total % 2048 == 1536)
+            most = join_tables(k, scratch);
+    }
+    join_tables(k, scratch);
+    if (total == 0) {
+        memset(sketch, 0xFF, k * sizeof(uint32_t));
+        return;
+    }
+    empties = list_empty(ranks, k, scratch);
+    for (size_t j = 0; j < k; j++)
+        sketch[j] = scratch->table[0][j] >> 1;
+    if (empties == 0)
+        return;
+    if (total <= LSH_FSS_KEPT) {
+        for (size_t at = 0; at < total; at += LSH_TILE)
+            fall_back_tile(scratch->h1 + at, scratch->h2 + at, total - at < LSH_TILE ? total - at : LSH_TILE, lg,
+                           scratch->rank, empties, scratch);
+    } else {
+        begin_hashes(document, &walk);
+        while ((count = next_hashes(document, &walk, seed, scratch, scratch->h1, scratch->h2)) > 0)
+            fall_back_tile(scratch->h1, scratch->h2, count, lg, scratch->rank, empties, scratch);
+    }
+    for (size_t j = 0; j < empties; j++)
+        sketch[scratch->empty[j]] = scratch->least[j] >> 1 | 0x80000000u;
+}
+
+/* ---- comparing ---- */
 
 static size_t LSH_SYMBOL(lsh_count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k)
 {
@@ -98,6 +696,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .level = LSH_TEXT(LSH_LEVEL),
     .min_murmur3_32 = LSH_SYMBOL(lsh_min_murmur3_32),
     .min_murmur3_64 = LSH_SYMBOL(lsh_min_murmur3_64),
+    .fss = LSH_SYMBOL(lsh_fss),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
 };

@@ -1,5 +1,53 @@
-/* Which kernels this process uses. One level is built so far, so there is nothing to ask the CPU; a level that is
- * added is chosen here, once, and nowhere else. */
-#include "kernels.h"
+/* Which kernels this CPU can run, asked of the CPU itself and of the operating system, which has to save the wide registers. */
+#include <string.h>
 
-const struct lsh_kernels *lsh_kernels_chosen(void) { return &lsh_kernels_baseline; }
+#include "kernels.h"
+#include "target.h"
+
+#if LSH_BUILD_AVX2
+#include <cpuid.h>
+
+/* Bits of XCR0: the state that the operating system saves. */
+enum { XMM_YMM = 0x06, OPMASK_ZMM = 0xE0 };
+
+static uint32_t saved_state(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static int has(uint32_t features, int bit) { return features >> bit & 1; }
+
+static int cpu_has_x86(int wide)
+{
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, 27) || !has(c, 28) || (saved_state() & XMM_YMM) != XMM_YMM)
+        return 0; /* no OSXSAVE, or no AVX */
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, 5))
+        return 0; /* no AVX2 */
+    return !wide || ((saved_state() & OPMASK_ZMM) == OPMASK_ZMM && has(b, 16) && has(b, 17) && has(b, 30) && has(b, 31));
+}
+#endif
+
+const struct lsh_kernels *lsh_kernels_find(const char *level)
+{
+    const struct lsh_kernels *levels[4];
+    size_t count = 0;
+#if LSH_BUILD_AVX512
+    if (cpu_has_x86(1))
+        levels[count++] = &lsh_kernels_avx512;
+#endif
+#if LSH_BUILD_AVX2
+    if (cpu_has_x86(0))
+        levels[count++] = &lsh_kernels_avx2;
+#endif
+#if LSH_BUILD_NEON
+    levels[count++] = &lsh_kernels_neon;
+#endif
+    levels[count++] = &lsh_kernels_baseline;
+    for (size_t i = 0; i < count; i++)
+        if (level == NULL || strcmp(level, levels[i]->level) == 0)
+            return levels[i];
+    return NULL;
+}

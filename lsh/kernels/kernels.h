@@ -5,7 +5,7 @@
  * widths. Nothing is read past the `length` bytes of a text, and a text may be at any alignment.
  *
  * Two kinds of function live here. Those in `struct lsh_kernels` are written once, in body.h, and
- * compiled for each instruction set; they give the same bits at every level. The others (shingle.c,
+ * compiled for each instruction set; they give the same bits at every level. The others (utf8.c, shingle.c,
  * sets.c, grouping.c) are compiled once.
  */
 #ifndef LSH_KERNELS_H
@@ -13,6 +13,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- utf8.c: text as an interpreter holds it, to UTF-8 ---- */
+
+/* The bytes of the UTF-8 of a text of `length` units of `width` bytes (1, 2 or 4), each a code point up to 0x10FFFF.
+ * A surrogate has three bytes, like any other unit between 0x800 and 0xFFFF. */
+size_t lsh_utf8_size(const void *text, size_t length, size_t width);
+
+/* Write that UTF-8 to `out`, which has room for it and does not overlap `text`. The text is aligned to its units. */
+void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out);
 
 /* ---- shingle.c: where the shingles of a text are ---- */
 
@@ -43,29 +52,85 @@ size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity);
 
 /* Copy the words of a UTF-8 text to `out`, joined by single spaces; returns the length written, at most `length`.
  * Bit c of `word_table` (0x110000 bits, the low bit of a byte first) tells whether code point c belongs to a word; an
- * undecodable byte belongs to none. `out` holds `length` bytes and does not overlap `text`. */
+ * undecodable byte belongs to none. `out` holds `length` bytes; it may be `text` itself. */
 size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out);
 
+/* Find the next word of a UTF-8 text at or behind *at: sets where it starts and moves *at behind its end; returns its
+ * length, 0 where there is none. `word_table` is as for lsh_join_words. */
+size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start);
+
+enum lsh_normalisation { LSH_LOWER = 1, LSH_STRIP = 2, LSH_COLLAPSE = 4 };
+
+/* Normalise an ASCII text: lower case, without punctuation (categories P*), each run of white space one space, as the flags of
+ * enum lsh_normalisation ask. Returns the length written to `out`, which holds `length` bytes and does not overlap `text`. */
+size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out);
+
+/* Whether every byte is below 0x80. */
+int lsh_is_ascii(const uint8_t *text, size_t length);
+
 /* ---- the kernels chosen by instruction set: body.h, one file a level, dispatch.c ---- */
+
+enum {
+    LSH_LANES = 16,          /* seeds and components are padded to a multiple of this: the widest vector of words */
+    LSH_TILE = 512,          /* shingles in flight */
+    LSH_FIXED_MOST = 15,     /* bytes of the longest shingle that is hashed as words, many at a time */
+    LSH_FSS_MOST = 4096,     /* components of a sketch of scheme fss */
+    LSH_FSS_KEPT = 8 * LSH_TILE, /* hashes of a text that are kept for the fallback; a longer text is hashed again */
+    LSH_SEEN = 2048          /* slots of the table that drops repeated shingles */
+};
+
+/* A text and how it is cut. For LSH_WORD, murmur3 takes joined words (lsh_join_words) and fss the text itself. */
+typedef struct {
+    const uint8_t *text;
+    size_t length;
+    enum lsh_unit unit;
+    size_t n; /* units a shingle, 1 or more */
+} lsh_document;
+
+/* The memory of one thread at work, 64-byte aligned. Its content means nothing between calls. */
+typedef struct {
+    uint8_t bytes[LSH_TILE + 128]; /* a piece of text, padded so that vectors may read on */
+    uint64_t low[LSH_TILE], high[LSH_TILE];
+    uint32_t words[4][LSH_TILE];
+    uint64_t wide[2][LSH_TILE];
+    uint64_t seen_low[LSH_SEEN], seen_high[LSH_SEEN];
+    uint32_t h1[LSH_FSS_KEPT], h2[LSH_FSS_KEPT];
+    uint32_t factor[LSH_TILE + LSH_LANES], shift[LSH_TILE + LSH_LANES];
+    uint32_t bins[LSH_TILE];
+    uint32_t table[2][LSH_FSS_MOST + LSH_LANES];
+    uint32_t empty[LSH_FSS_MOST + LSH_LANES], rank[LSH_FSS_MOST + LSH_LANES], least[LSH_FSS_MOST + LSH_LANES];
+    lsh_span spans[LSH_TILE];
+    uint64_t *state;           /* 2 k words, for murmur3 */
+    uint32_t *word_hashes[2];  /* n + LSH_TILE + LSH_LANES words each, for fss by word */
+    const uint8_t *word_table; /* for fss by word */
+} lsh_scratch;
 
 struct lsh_kernels {
     const char *level;
     /* minima[s] = min(minima[s], MurmurHash3_x86_32(shingle, seeds[s])) over the shingles, compared as int32.
-     * state: k words of scratch. seeds, state and minima do not overlap. */
-    void (*min_murmur3_32)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
-                           uint32_t *state, size_t k, int32_t *minima);
-    /* The same with the first half of MurmurHash3_x64_128, compared as uint64. state: 2 k words of scratch. */
-    void (*min_murmur3_64)(const uint8_t *text, const lsh_span *spans, size_t count, const uint32_t *seeds,
-                           uint64_t *state, size_t k, uint64_t *minima);
+     * k is a multiple of LSH_LANES (pad with any seed). seeds, scratch and minima do not overlap. */
+    void (*min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
+                           int32_t *minima);
+    /* The same with the first half of MurmurHash3_x64_128, compared as uint64. */
+    void (*min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
+                           uint64_t *minima);
+    /* The sketch of scheme fss (docs/schemes.md): k (1 to LSH_FSS_MOST) components, all UINT32_MAX where there is no
+     * shingle. ranks: of lsh_fss_ranks. */
+    void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k, lsh_scratch *scratch,
+                uint32_t *sketch);
     /* How many of the k components of a and b are equal. */
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
 };
 
-extern const struct lsh_kernels lsh_kernels_baseline;
+extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
 
-/* The kernels for this CPU. */
-const struct lsh_kernels *lsh_kernels_chosen(void);
+/* The kernels of a level by its name; NULL where this build or this CPU lacks it. NULL asks for the best level. */
+const struct lsh_kernels *lsh_kernels_find(const char *level);
+
+/* The rank of each component in the permutations of the fallback of fss, shifted to the high half of the word: k words,
+ * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
+void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
 /* ---- sets.c: exact sets of shingles ---- */
 

@@ -4,6 +4,9 @@
  * copied and no list of all shingles is made. A character is a valid UTF-8 sequence (encoded surrogates count
  * as valid), or else one byte; a word ends at a space, as lsh_join_words has left only single ones.
  */
+#include <string.h>
+
+#include "../_murmur3.h"
 #include "kernels.h"
 
 #define NOT_A_CHARACTER UINT32_MAX
@@ -83,22 +86,78 @@ size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     return count;
 }
 
+static int is_word(const uint8_t *word_table, uint32_t code_point)
+{
+    return code_point != NOT_A_CHARACTER && (word_table[code_point >> 3] >> (code_point & 7) & 1);
+}
+
+size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
+{
+    uint32_t code_point;
+    size_t place = *at, size;
+    for (; place < length; place += size) {
+        size = decode(text + place, length - place, &code_point);
+        if (is_word(word_table, code_point))
+            break;
+    }
+    *start = place;
+    for (; place < length; place += size) {
+        size = decode(text + place, length - place, &code_point);
+        if (!is_word(word_table, code_point))
+            break;
+    }
+    *at = place;
+    return place - *start;
+}
+
 size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 {
+    size_t written = 0, at = 0, start, size;
+    while ((size = lsh_next_word(text, length, word_table, &at, &start)) > 0) {
+        if (written > 0)
+            out[written++] = ' ';
+        memmove(out + written, text + start, size);
+        written += size;
+    }
+    return written;
+}
+
+int lsh_is_ascii(const uint8_t *text, size_t length)
+{
+    uint64_t high = 0;
+    size_t at = 0;
+    for (; length - at >= 64; at += 64) { /* a block at a time, so that a text that is not ASCII is left early */
+        for (size_t i = 0; i < 64; i += 8)
+            high |= lsh_load64(text + at + i);
+        if (high & 0x8080808080808080u)
+            return 0;
+    }
+    for (; at < length; at++)
+        high |= text[at];
+    return (high & 0x8080808080808080u) == 0;
+}
+
+/* What Python's \s matches in ASCII: tab to carriage return, the four separators, space. */
+static int is_space(uint8_t c) { return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F); }
+
+/* The ASCII characters of the categories P*; $ + < = > ^ ` | ~ are symbols. */
+static int is_punctuation(uint8_t c) { return c != 0 && strchr("!\"#%&'()*,-./:;?@[\\]_{}", c) != NULL; }
+
+size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out)
+{
+    uint8_t becomes[128], drops[128], is_gap[128];
     size_t written = 0;
-    int inside = 0;
-    for (size_t at = 0; at < length;) {
-        uint32_t code_point;
-        size_t size = decode(text + at, length - at, &code_point);
-        int is_word = code_point != NOT_A_CHARACTER && (word_table[code_point >> 3] >> (code_point & 7) & 1);
-        if (is_word) {
-            if (!inside && written > 0)
-                out[written++] = ' ';
-            for (size_t i = 0; i < size; i++)
-                out[written++] = text[at + i];
-        }
-        inside = is_word;
-        at += size;
+    uint8_t behind_gap = 0;
+    for (uint8_t c = 0; c < 128; c++) {
+        is_gap[c] = flags & LSH_COLLAPSE && is_space(c);
+        drops[c] = flags & LSH_STRIP && is_punctuation(c);
+        becomes[c] = is_gap[c] ? ' ' : flags & LSH_LOWER && c >= 'A' && c <= 'Z' ? c + 32 : c;
+    }
+    for (size_t i = 0; i < length; i++) {
+        uint8_t c = text[i], gap = is_gap[c], dropped = drops[c];
+        out[written] = becomes[c]; /* written <= i, so there is room even for what is dropped */
+        written += !(dropped | (gap & behind_gap));
+        behind_gap = dropped ? behind_gap : gap;
     }
     return written;
 }

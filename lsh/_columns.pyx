@@ -1,0 +1,380 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Columns of text in memory of others: Arrow arrays by the PyCapsule interface, and numpy's fixed-width bytes.
+
+Nothing is copied and no Arrow package is needed: producers hand over C structs, those of the Arrow C data interface
+(https://arrow.apache.org/docs/format/CDataInterface.html), which are read here and released exactly once. What a
+producer says about its structure is checked when a column is made, each offset, view and index when it is read, as far
+as the sizes of buffers are known. `lsh._batch` turns columns into batches.
+"""
+
+from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from cython cimport final
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset, strlen
+
+cdef enum:
+    VIEW_SIZE = 16
+    INLINE_MOST = 12      # bytes of the longest text that is inside its view
+
+cdef int64_t _MOST_SIZE = 2**63 - 1
+cdef const uint8_t *_NO_BYTES = <const uint8_t *> b""  # where an empty text is whose buffer is not there
+
+_KINDS = {
+    b"n": NOTHING, b"u": OFFSETS_32, b"z": OFFSETS_32, b"U": OFFSETS_64, b"Z": OFFSETS_64, b"vu": VIEWS, b"vz": VIEWS,
+}
+_FAULTS = {
+    BAD_OFFSETS: "offsets that are negative or descend",
+    BAD_VIEW: "a view that reaches beyond its buffer",
+    BAD_INDEX: "an index outside its dictionary",
+}
+_WORDS = {"b": "bool", "+": "nested", "t": "time", "d": "decimal", "e": "float", "f": "float", "g": "float"}
+
+
+def is_arrow(value):
+    """Tell whether a value has the Arrow PyCapsule interface."""
+    return hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+
+
+# ---- what a schema says ----
+
+cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) except -1:
+    cdef const ArrowSchema *texts = schema
+    if schema.release == NULL:
+        raise ValueError(f"{name} hands over an Arrow schema that is released; make the column anew")
+    memset(layout, 0, sizeof(Layout))
+    if schema.format != NULL and schema.format[0] == b"+" and schema.format[1] == b"s":
+        if schema.n_children != 1:
+            columns = ", ".join([repr(_name(schema.children[i])) for i in range(schema.n_children)])
+            raise TypeError(
+                f"{name} must be one column of texts, got a table of {schema.n_children} ({columns}); pick a column"
+            )
+        layout.table = True
+        texts = schema.children[0]
+    if texts.dictionary != NULL:
+        layout.index = texts.format[0]
+        if len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
+            raise ValueError(f"{name} has a dictionary with indices of Arrow type {_format(texts)!r}; make it anew")
+        texts = texts.dictionary
+    written = _format(texts)
+    if texts.dictionary == NULL and written.startswith("w:") and written[2:].isdecimal() and len(written) <= 12:
+        layout.kind, layout.width = FIXED, int(written[2:])
+    elif texts.dictionary == NULL and written.encode() in _KINDS:
+        layout.kind = <Kind> <int> _KINDS[written.encode()]
+    else:
+        kind = _WORDS.get(written[:1], "integer" if written[:1] in tuple("cCsSiIlL") else "unknown")
+        raise TypeError(
+            f"{name} must be a column of strings or bytes, got Arrow type {written!r} ({kind}); "
+            "pick another column or cast it"
+        )
+    return 0
+
+
+cdef str _format(const ArrowSchema *schema):
+    return "" if schema.format == NULL else (<bytes> schema.format).decode("utf-8", "replace")
+
+
+cdef str _name(const ArrowSchema *schema):
+    return "" if schema.name == NULL else (<bytes> schema.name).decode("utf-8", "replace")
+
+
+# ---- what an array says ----
+
+cdef int _check(bint holds, str name, str what) except -1:
+    if not holds:
+        raise ValueError(f"{name} hands over an Arrow array with {what}; make the column anew")
+    return 0
+
+
+cdef int _read_array(const ArrowArray *array, Texts *texts, Kind kind, Py_ssize_t width, str name) except -1:
+    """Describe an array of texts (or of indices, which are of one width), its structure checked."""
+    cdef Py_ssize_t needed = 0 if kind == NOTHING else 2 if kind == FIXED else 3
+    memset(texts, 0, sizeof(Texts))
+    _check(array.length >= 0 and array.offset >= 0
+           and array.length <= _MOST_SIZE // max(width, VIEW_SIZE) - array.offset,
+           name, f"length {array.length} and offset {array.offset}")
+    _check(array.n_buffers == needed or (kind == VIEWS and array.n_buffers > needed)
+           or (kind == NOTHING and array.n_buffers == 1),  # polars gives such an array a bitmap
+           name, f"{array.n_buffers} buffers where {needed} are expected")
+    texts.kind, texts.count, texts.first, texts.width, texts.stride = kind, array.length, array.offset, width, width
+    if kind == NOTHING or array.length == 0:
+        return 0
+    _check(array.buffers != NULL, name, "no buffers")
+    if array.null_count != 0:
+        texts.validity = <const uint8_t *> array.buffers[0]
+        _check(texts.validity != NULL or array.null_count < 0, name, f"{array.null_count} nulls that no bitmap shows")
+    texts.places = <const uint8_t *> array.buffers[1]
+    if kind == FIXED and width == 0 and texts.places == NULL:
+        texts.places = _NO_BYTES
+    _check(texts.places != NULL, name, "a buffer that is not there")
+    if kind == VIEWS:
+        texts.num_buffers = array.n_buffers - needed
+        texts.buffers = array.buffers + 2
+        texts.sizes = <const uint8_t *> array.buffers[array.n_buffers - 1]
+        _check(texts.sizes != NULL or texts.num_buffers == 0, name, "no sizes of its buffers")
+    elif kind != FIXED:
+        texts.bytes = <const uint8_t *> array.buffers[2]
+    return 0
+
+
+cdef Py_ssize_t _index_width(char index) noexcept:
+    return 1 if index in b"cC" else 2 if index in b"sS" else 4 if index in b"iI" else 8
+
+
+cdef bint _is_valid(const uint8_t *validity, Py_ssize_t place) noexcept nogil:
+    return validity == NULL or (validity[place >> 3] >> (place & 7)) & 1
+
+
+cdef Py_ssize_t _index(const uint8_t *indices, char index, Py_ssize_t place) noexcept nogil:
+    """Read an index of any width; -1 where it is beyond any dictionary."""
+    cdef int16_t two
+    cdef int32_t four
+    cdef int64_t eight
+    if index == b"c" or index == b"C":
+        return (<const int8_t *> indices)[place] if index == b"c" else indices[place]
+    if index == b"s" or index == b"S":
+        memcpy(&two, indices + 2 * place, 2)
+        return two if index == b"s" else <uint16_t> two
+    if index == b"i" or index == b"I":
+        memcpy(&four, indices + 4 * place, 4)
+        return four if index == b"i" else <Py_ssize_t> <uint32_t> four
+    memcpy(&eight, indices + 8 * place, 8)
+    return eight if eight >= 0 else -1
+
+
+cdef Fault _find_by_offsets(const Texts *texts, Py_ssize_t place, const uint8_t **text,
+                            Py_ssize_t *length) noexcept nogil:
+    cdef int64_t wide[2]
+    cdef int32_t narrow[2]
+    if texts.kind == OFFSETS_32:
+        memcpy(narrow, texts.places + 4 * place, 8)
+        wide[0], wide[1] = narrow[0], narrow[1]
+    else:
+        memcpy(wide, texts.places + 8 * place, 16)
+    if wide[0] < 0 or wide[1] < wide[0] or (wide[1] > wide[0] and texts.bytes == NULL):
+        return BAD_OFFSETS
+    text[0] = texts.bytes + wide[0] if texts.bytes != NULL else _NO_BYTES
+    length[0] = wide[1] - wide[0]
+    return NO_FAULT
+
+
+cdef Fault _find_by_view(const Texts *texts, Py_ssize_t place, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
+    """A view is its length, then the text; or, if that is long, its first bytes, buffer number and offset there."""
+    cdef const uint8_t *view = texts.places + VIEW_SIZE * place
+    cdef uint32_t words[4]
+    cdef int64_t size
+    memcpy(words, view, VIEW_SIZE)
+    length[0] = words[0]
+    if words[0] <= INLINE_MOST:
+        text[0] = view + 4
+        return NO_FAULT
+    if words[2] >= <uint64_t> texts.num_buffers:
+        return BAD_VIEW
+    memcpy(&size, texts.sizes + 8 * words[2], 8)
+    if <int64_t> words[3] + <int64_t> words[0] > size or texts.buffers[words[2]] == NULL:
+        return BAD_VIEW
+    text[0] = <const uint8_t *> texts.buffers[words[2]] + words[3]
+    return NO_FAULT
+
+
+cdef Fault _find(const Texts *texts, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
+    cdef Py_ssize_t place = texts.first + i
+    if texts.kind == NOTHING or not _is_valid(texts.validity, place):
+        return MISSING
+    if texts.kind == OFFSETS_32 or texts.kind == OFFSETS_64:
+        return _find_by_offsets(texts, place, text, length)
+    if texts.kind == VIEWS:
+        return _find_by_view(texts, place, text, length)
+    text[0] = texts.places + texts.stride * place
+    length[0] = texts.width
+    if texts.kind == PADDED:
+        while length[0] > 0 and text[0][length[0] - 1] == 0:
+            length[0] -= 1
+    return NO_FAULT
+
+
+# ---- columns ----
+
+@final
+cdef class Column:
+    """Texts of one Arrow array, or of one numpy array of fixed-width bytes, which it keeps alive. Immutable.
+
+    Made by `Columns` and `fixed_width`; a fault in a text shows when a batch takes it.
+    """
+
+    def __dealloc__(self):
+        if self.array.release != NULL:
+            self.array.release(&self.array)
+        PyBuffer_Release(&self.view)
+
+    def __len__(self):
+        return self.count
+
+    cdef int _take(self, ArrowArray *array, Layout *layout, str name) except -1:
+        """Take an array from its producer: from here on it is released by us, whatever happens."""
+        cdef ArrowArray *texts = &self.array
+        if array.release == NULL:
+            raise ValueError(f"{name} hands over an Arrow array that is released; make the column anew")
+        self.array = array[0]
+        array.release = NULL
+        if layout.table:
+            _check(texts.length >= 0 and texts.offset >= 0 and texts.length <= _MOST_SIZE - texts.offset
+                   and texts.n_buffers == 1 and texts.n_children == 1 and texts.children != NULL
+                   and texts.children[0].length >= texts.offset + texts.length, name, "a column shorter than its table")
+            if texts.null_count != 0 and texts.buffers != NULL:
+                self.rows = <const uint8_t *> texts.buffers[0]
+            self.first_row, self.count = texts.offset, texts.length
+            texts = texts.children[0]
+        self.index = layout.index
+        if layout.index:
+            _read_array(texts, &self.indices, FIXED, _index_width(layout.index), name)
+            _check(texts.dictionary != NULL, name, "no dictionary")
+            _read_array(texts.dictionary, &self.texts, layout.kind, layout.width, name)
+        else:
+            _read_array(texts, &self.texts, layout.kind, layout.width, name)
+        if not layout.table:
+            self.count = texts.length
+        return 0
+
+    cdef Fault find(self, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
+        """Find text i (0 .. count - 1)."""
+        cdef Py_ssize_t place
+        if not _is_valid(self.rows, self.first_row + i):
+            return MISSING
+        i += self.first_row
+        if self.index:
+            place = self.indices.first + i
+            if not _is_valid(self.indices.validity, place):
+                return MISSING
+            i = _index(self.indices.places, self.index, place)
+            if not 0 <= i < self.texts.count:
+                return BAD_INDEX
+        return _find(&self.texts, i, text, length)
+
+
+def fault(int code):
+    """Return the words for what `Column.find` found wrong."""
+    return _FAULTS[code]
+
+
+def fixed_width(array not None):
+    """Make a column of a numpy array of dtype ``S``, shape ``(n,)``; trailing NULs do not count, as in numpy."""
+    cdef Column column = Column()
+    PyObject_GetBuffer(array, &column.view, PyBUF_STRIDED_RO)
+    if array.dtype.kind != "S" or column.view.ndim != 1:
+        raise ValueError("array must have dtype S and one dimension")
+    column.count = column.texts.count = column.view.shape[0]
+    column.texts.kind = PADDED
+    column.texts.places = <const uint8_t *> column.view.buf
+    column.texts.width, column.texts.stride = column.view.itemsize, column.view.strides[0]
+    return column
+
+
+@final
+cdef class Columns:
+    """An iterator over the columns that an object with the Arrow PyCapsule interface hands over, one a chunk.
+
+    Not safe to share between threads.
+
+    Parameters
+    ----------
+    source : object
+        Has ``__arrow_c_array__`` or ``__arrow_c_stream__``: strings or bytes, or a table of one such column.
+    name : str, optional
+        What the caller calls it, for messages.
+
+    Raises
+    ------
+    TypeError
+        If the type of the column is another one, or a table has more columns.
+    ValueError
+        If what is handed over is damaged or was taken before.
+    OSError
+        If a stream fails; the words are the producer's.
+    """
+
+    cdef ArrowArrayStream stream
+    cdef Layout layout
+    cdef Column only      # of an array
+    cdef str name
+
+    def __cinit__(self, source not None, str name not None="texts"):
+        self.name = name
+        is_array = hasattr(source, "__arrow_c_array__")
+        handed = source.__arrow_c_array__() if is_array else source.__arrow_c_stream__()
+        try:
+            if is_array:
+                self._take_array(handed)
+            else:
+                self._take_stream(handed)
+        finally:
+            handed = None  # here no exception is pending, in which a producer written in Python could not run
+
+    def __dealloc__(self):
+        if self.stream.release != NULL:
+            self.stream.release(&self.stream)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef ArrowArray array
+        cdef Column column = self.only
+        cdef int code
+        if column is not None:
+            self.only = None
+            return column
+        if self.stream.release == NULL:
+            raise StopIteration
+        memset(&array, 0, sizeof(ArrowArray))
+        with nogil:
+            code = self.stream.get_next(&self.stream, &array)
+        self._check(code)
+        if array.release == NULL:
+            self.stream.release(&self.stream)
+            self.stream.release = NULL
+            raise StopIteration
+        column = Column()
+        column._take(&array, &self.layout, self.name)
+        return column
+
+    cdef int _take_array(self, handed) except -1:
+        cdef Column column = Column()
+        if (not isinstance(handed, tuple) or len(handed) != 2 or not PyCapsule_IsValid(handed[0], b"arrow_schema")
+                or not PyCapsule_IsValid(handed[1], b"arrow_array")):
+            raise TypeError(f"__arrow_c_array__ of {self.name} must return the capsules of a schema and an array")
+        _read_schema(<ArrowSchema *> PyCapsule_GetPointer(handed[0], b"arrow_schema"), &self.layout, self.name)
+        column._take(<ArrowArray *> PyCapsule_GetPointer(handed[1], b"arrow_array"), &self.layout, self.name)
+        self.only = column
+        return 0
+
+    cdef int _take_stream(self, capsule) except -1:
+        cdef ArrowArrayStream *handed
+        cdef ArrowSchema schema
+        cdef int code
+        if not PyCapsule_IsValid(capsule, b"arrow_array_stream"):
+            raise TypeError(f"__arrow_c_stream__ of {self.name} must return the capsule of a stream")
+        handed = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, b"arrow_array_stream")
+        if handed.release == NULL:
+            raise ValueError(f"{self.name} hands over an Arrow stream that is released; make it anew")
+        self.stream = handed[0]
+        handed.release = NULL
+        memset(&schema, 0, sizeof(ArrowSchema))
+        with nogil:
+            code = self.stream.get_schema(&self.stream, &schema)
+        self._check(code)
+        try:
+            _read_schema(&schema, &self.layout, self.name)
+        finally:
+            if schema.release != NULL:
+                schema.release(&schema)
+        return 0
+
+    cdef int _check(self, int code) except -1:
+        cdef const char *words = NULL
+        if code == 0:
+            return 0
+        if self.stream.get_last_error != NULL:
+            words = self.stream.get_last_error(&self.stream)
+        said = "no reason given" if words == NULL else words[:strlen(words)].decode("utf-8", "replace")
+        raise OSError(code, f"the Arrow stream of {self.name} failed: {said}")

@@ -1,0 +1,70 @@
+/* The kernels for AVX2: vectors of eight words. There is no 64-bit multiplication (three 32-bit ones make it) and no unsigned
+ * 64-bit minimum (the top bit is flipped and the comparison signed). */
+#include "target.h"
+#if LSH_BUILD_AVX2
+LSH_BEGIN_TARGET("avx2")
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define LSH_LEVEL avx2
+#define HIDE(vector) __asm__("" : "+x"(vector))
+#define HIDE_WORD(word) __asm__("" : "+r"(word))
+
+typedef __m256i V;
+#define LANES_32 8
+#define v_load(p) _mm256_loadu_si256((const __m256i *)(p))
+#define v_store(p, a) _mm256_storeu_si256((__m256i *)(p), a)
+#define v_one(x) _mm256_set1_epi32((int)(x))
+#define v_add(a, b) _mm256_add_epi32(a, b)
+#define v_xor(a, b) _mm256_xor_si256(a, b)
+#define v_xor3(a, b, c) v_xor(v_xor(a, b), c)
+#define v_and(a, b) _mm256_and_si256(a, b)
+#define v_mul(a, b) _mm256_mullo_epi32(a, b)
+#define v_mul16(a, b) _mm256_mullo_epi16(a, b)
+#define v_shr(a, r) _mm256_srli_epi32(a, r)
+#define v_rotl(a, r) _mm256_or_si256(_mm256_slli_epi32(a, r), _mm256_srli_epi32(a, 32 - (r)))
+#define v_min_s(a, b) _mm256_min_epi32(a, b)
+#define v_min_u(a, b) _mm256_min_epu32(a, b)
+
+/* Bytes 0 to 15 in either half, then the words that start at bytes 0 to 3 and 4 to 7. */
+static inline V v_words(const uint8_t *p)
+{
+    const V places = _mm256_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 8, 6, 7, 8, 9, 7,
+                                      8, 9, 10);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p)), places);
+}
+
+static inline uint32_t v_less(V a, V b)
+{
+    V not_less = _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), a);
+    return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) & 0xFF;
+}
+
+typedef __m256i W;
+#define LANES_64 4
+#define W_FLIP 0x8000000000000000u
+#define w_widen(p) _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(p)))
+#define w_load(p) v_load(p)
+#define w_store(p, a) v_store(p, a)
+#define w_one(x) _mm256_set1_epi64x((long long)(x))
+#define w_add(a, b) _mm256_add_epi64(a, b)
+#define w_xor(a, b) v_xor(a, b)
+#define w_shr(a, r) _mm256_srli_epi64(a, r)
+#define w_min(a, b) _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b))
+
+/* a * c = low(a) low(c) + (low(a) high(c) + high(a) low(c)) << 32 */
+static inline __attribute__((always_inline)) W w_mul(W a, uint64_t c)
+{
+    const W swapped = w_one(c << 32 | c >> 32);
+    W cross = _mm256_mullo_epi32(a, swapped);
+    cross = _mm256_add_epi64(_mm256_slli_epi64(cross, 32), _mm256_and_si256(cross, w_one(0xFFFFFFFF00000000u)));
+    return _mm256_add_epi64(_mm256_mul_epu32(a, w_one(c)), cross);
+}
+
+#include "body.h"
+
+LSH_END_TARGET
+#else
+typedef int lsh_no_avx2; /* a translation unit must not be empty */
+#endif

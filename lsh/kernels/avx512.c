@@ -1,0 +1,58 @@
+/* The kernels for AVX-512 (F, BW, DQ and VL): vectors of sixteen words, with rotations, three-way logic, a 64-bit multiplication and
+ * an unsigned 64-bit minimum of its own. */
+#include "target.h"
+#if LSH_BUILD_AVX512
+LSH_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define LSH_LEVEL avx512
+#define HIDE(vector) __asm__("" : "+v"(vector))
+#define HIDE_WORD(word) __asm__("" : "+r"(word))
+
+typedef __m512i V;
+#define LANES_32 16
+#define v_load(p) _mm512_loadu_si512(p)
+#define v_store(p, a) _mm512_storeu_si512(p, a)
+#define v_one(x) _mm512_set1_epi32((int)(x))
+#define v_add(a, b) _mm512_add_epi32(a, b)
+#define v_xor(a, b) _mm512_xor_si512(a, b)
+#define v_xor3(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0x96)
+#define v_and(a, b) _mm512_and_si512(a, b)
+#define v_mul(a, b) _mm512_mullo_epi32(a, b)
+#define v_mul16(a, b) _mm512_mullo_epi16(a, b)
+#define v_shr(a, r) _mm512_srli_epi32(a, r)
+#define v_rotl(a, r) _mm512_rol_epi32(a, r)
+#define v_min_s(a, b) _mm512_min_epi32(a, b)
+#define v_min_u(a, b) _mm512_min_epu32(a, b)
+#define v_less(a, b) ((uint32_t)_mm512_cmplt_epu32_mask(a, b))
+
+/* Bytes 4 q to 4 q + 15 in quarter q, then the words that start at each byte of the first four. */
+static inline V v_words(const uint8_t *p)
+{
+    const V quarters = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const V places = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const V bytes = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, bytes), places);
+}
+
+typedef __m512i W;
+#define LANES_64 8
+#define W_FLIP 0
+#define w_widen(p) _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(p)))
+#define w_load(p) v_load(p)
+#define w_store(p, a) v_store(p, a)
+#define w_one(x) _mm512_set1_epi64((long long)(x))
+#define w_add(a, b) _mm512_add_epi64(a, b)
+#define w_xor(a, b) v_xor(a, b)
+#define w_shr(a, r) _mm512_srli_epi64(a, r)
+#define w_mul(a, c) _mm512_mullo_epi64(a, w_one(c))
+#define w_min(a, b) _mm512_min_epu64(a, b)
+
+#include "body.h"
+
+LSH_END_TARGET
+#else
+typedef int lsh_no_avx512; /* a translation unit must not be empty */
+#endif

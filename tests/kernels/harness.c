@@ -1,0 +1,552 @@
+/* The kernels against plain formulas, without Python: harness [CASES [SEED]].
+ *
+ * Every level of this build and this CPU gets the same random documents, seeds and sizes, and has to give what the formulas
+ * below give; they are written from the published MurmurHash3 and from docs/schemes.md, share no code with the kernels and
+ * work on one shingle at a time. What the kernels read and write lies against a page that may not be touched, behind it or
+ * before it, so that one byte too far ends the program. Where shingles begin is known from how a document was put together.
+ *
+ * Prints the levels that ran; the exit status is 0 where everything agreed.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "_murmur3.h"
+#include "kernels/kernels.h"
+
+enum { MOST_TEXT = 64000, MOST_UNITS = MOST_TEXT, MOST_K = 4096 };
+
+/* ---- random numbers ---- */
+
+static uint64_t state = 1;
+
+static uint64_t draw(void) /* xorshift64*, Vigna 2016 */
+{
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return state * 0x2545F4914F6CDD1Du;
+}
+
+static size_t below(size_t limit) { return (size_t)((draw() >> 32) % limit); }
+static size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
+
+/* ---- memory between two pages that may not be touched ---- */
+
+typedef struct {
+    uint8_t *first, *end;
+} room;
+
+static room make_room(size_t size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t whole = (size + page - 1) / page * page;
+    uint8_t *memory = mmap(NULL, whole + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) || mprotect(memory + page + whole, page, PROT_NONE)) {
+        perror("harness: no memory");
+        exit(2);
+    }
+    return (room){memory + page, memory + page + whole};
+}
+
+/* `size` bytes at the end of a room, or at its beginning. */
+static void *at_end(room place, size_t size) { return place.end - size; }
+static void *at_edge(room place, size_t size) { return below(4) ? place.end - size : place.first; }
+
+/* ---- the formulas: MurmurHash3 ---- */
+
+static uint32_t turn32(uint32_t x, int r) { return x << r | x >> (32 - r); }
+static uint64_t turn64(uint64_t x, int r) { return x << r | x >> (64 - r); }
+
+static uint32_t finish32(uint32_t h)
+{
+    h = (h ^ h >> 16) * 0x85ebca6bu;
+    h = (h ^ h >> 13) * 0xc2b2ae35u;
+    return h ^ h >> 16;
+}
+
+static uint64_t finish64(uint64_t h)
+{
+    h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+    h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 33;
+}
+
+/* The bytes from..to-1 of data as a little-endian number; what lies behind `length` counts as 0. */
+static uint64_t number(const uint8_t *data, size_t length, size_t from, size_t to)
+{
+    uint64_t x = 0;
+    while (to > from)
+        if (--to < length)
+            x |= (uint64_t)data[to] << (8 * (to - from));
+    return x;
+}
+
+static uint32_t plain_x86_32(const uint8_t *data, size_t length, uint32_t seed)
+{
+    uint32_t h = seed;
+    for (size_t at = 0; at <= length / 4 * 4; at += 4) {
+        h ^= turn32((uint32_t)number(data, length, at, at + 4) * 0xcc9e2d51u, 15) * 0x1b873593u;
+        if (at + 4 <= length)
+            h = turn32(h, 13) * 5 + 0xe6546b64u;
+    }
+    return finish32(h ^ (uint32_t)length);
+}
+
+static void plain_x86_128(const uint8_t *data, size_t length, uint32_t seed, uint32_t h[4])
+{
+    static const uint32_t c[5] = {0x239b961bu, 0xab0e9789u, 0x38b34ae5u, 0xa1e38b93u, 0x239b961bu};
+    static const uint32_t add[4] = {0x561ccd1bu, 0x0bcaa747u, 0x96cd1c35u, 0x32ac3b17u};
+    static const int turn[4] = {19, 17, 15, 13};
+    for (int i = 0; i < 4; i++)
+        h[i] = seed;
+    for (size_t at = 0; at <= length / 16 * 16; at += 16)
+        for (size_t i = 0; i < 4; i++) {
+            uint32_t k = (uint32_t)number(data, length, at + 4 * i, at + 4 * i + 4);
+            h[i] ^= turn32(k * c[i], 15 + (int)i) * c[i + 1];
+            if (at + 16 <= length)
+                h[i] = (turn32(h[i], turn[i]) + h[(i + 1) % 4]) * 5 + add[i];
+        }
+    for (int i = 0; i < 4; i++)
+        h[i] ^= (uint32_t)length;
+    for (int again = 0; again < 2; again++) {
+        h[0] += h[1] + h[2] + h[3];
+        for (int i = 1; i < 4; i++)
+            h[i] += h[0];
+        for (int i = 0; i < 4 && again == 0; i++)
+            h[i] = finish32(h[i]);
+    }
+}
+
+static void plain_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t h[2])
+{
+    const uint64_t c1 = 0x87c37b91114253d5u, c2 = 0x4cf5ad432745937fu;
+    h[0] = h[1] = seed;
+    for (size_t at = 0; at <= length / 16 * 16; at += 16) {
+        h[0] ^= turn64(number(data, length, at, at + 8) * c1, 31) * c2;
+        if (at + 16 <= length)
+            h[0] = (turn64(h[0], 27) + h[1]) * 5 + 0x52dce729u;
+        h[1] ^= turn64(number(data, length, at + 8, at + 16) * c2, 33) * c1;
+        if (at + 16 <= length)
+            h[1] = (turn64(h[1], 31) + h[0]) * 5 + 0x38495ab5u;
+    }
+    h[0] ^= length;
+    h[1] ^= length;
+    h[0] += h[1];
+    h[1] += h[0];
+    h[0] = finish64(h[0]);
+    h[1] = finish64(h[1]);
+    h[0] += h[1];
+    h[1] += h[0];
+}
+
+/* ---- the formulas: what a shingle offers to the components of a sketch ---- */
+
+static uint32_t bits_of(uint32_t k)
+{
+    uint32_t bits = 1;
+    while (((uint32_t)1 << bits) < k)
+        bits++;
+    return bits;
+}
+
+static uint32_t ranks_of_fss[MOST_K];
+
+static void shuffle_ranks(uint32_t k)
+{
+    uint64_t position = 0;
+    for (uint32_t j = 0; j >> bits_of(k) == 0; j++)
+        ranks_of_fss[j] = j;
+    for (uint32_t j = ((uint32_t)1 << bits_of(k)) - 1; j > 0; j--) {
+        uint64_t z = position += 0x9E3779B97F4A7C15u;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+        z ^= z >> 31;
+        const uint32_t other = (uint32_t)((z >> 32) * (j + 1) >> 32), held = ranks_of_fss[other];
+        ranks_of_fss[other] = ranks_of_fss[j];
+        ranks_of_fss[j] = held;
+    }
+}
+
+static uint32_t offer(uint32_t h1, uint32_t h2, uint32_t j, uint32_t k)
+{
+    if (j == (h1 >> 16) * k >> 16 && h2 != 0xFFFFFFFFu)
+        return h2 >> 1;
+    const uint32_t factor = (h2 | 1) << (32 - bits_of(k));
+    return (factor * ranks_of_fss[j] + turn32(h1, 16)) >> 1 | 0x80000000u;
+}
+
+/* ---- documents, put together so that their units are known ---- */
+
+static uint8_t text[MOST_TEXT];
+static size_t length, units, begins[MOST_UNITS], ends[MOST_UNITS]; /* of each unit */
+static uint8_t joined[MOST_TEXT];                                  /* the words, for murmur3 */
+static size_t joined_length, joined_begins[MOST_UNITS], joined_ends[MOST_UNITS];
+
+static void put(const char *piece)
+{
+    const size_t size = strlen(piece);
+    if (size > MOST_TEXT - length) {
+        fprintf(stderr, "harness: a text of more than %d bytes\n", MOST_TEXT);
+        exit(2);
+    }
+    memcpy(text + length, piece, size);
+    length += size;
+}
+
+static void make_bytes(size_t size)
+{
+    const size_t kind = below(6), period = between(1, 40), tail = size - (size < 50 ? size : between(1, 50));
+    for (size_t i = 0; i < size; i++)
+        text[i] = kind == 0   ? (uint8_t)draw()
+                  : kind == 1 ? (uint8_t) "aabcdeeee t"[below(11)]
+                  : kind == 2 ? 0x80
+                  : kind == 3 ? (uint8_t)(i < period ? draw() : text[i - period])
+                  : kind == 4 ? (uint8_t)(below(50) ? 0 : draw())
+                              : (uint8_t)(i < tail ? 'x' : draw()); /* what is new comes late */
+    length = units = size;
+    for (size_t i = 0; i < size; i++) {
+        begins[i] = i;
+        ends[i] = i + 1;
+    }
+}
+
+static void make_characters(size_t count)
+{
+    /* 0xFF and 0xC0 belong to no character, whatever stands before or behind them */
+    static const char *const pieces[] = {"a",        "b",        " ",        "\x7f",     "\xc3\xa9", "\xdf\xbf", "\xe0\xa0\x80",
+                                         "\xef\xbf\xbf", "\xed\xa0\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xff", "\xc0"};
+    const size_t used = below(3) ? sizeof pieces / sizeof *pieces : 4;
+    length = 0;
+    for (units = 0; units < count; units++) {
+        begins[units] = length;
+        put(pieces[below(used)]);
+        ends[units] = length;
+    }
+}
+
+static uint8_t word_table[0x110000 / 8];
+
+static void make_words(size_t count)
+{
+    static const char *const letters[] = {"a", "e", "t", "Z", "7", "_", "\xc3\xa9", "\xe6\xbc\xa2", "\xf0\x90\x80\x80"};
+    static const char *const gaps[] = {" ", ", ", "-", "\xff", "\xc3", "\n\n", "\xe2\x80\x94", "\xed\xa0\x80 "};
+    const size_t sparse = below(3);
+    length = joined_length = 0;
+    while (sparse && below(2))
+        put(gaps[below(8)]);
+    for (units = 0; units < count; units++) {
+        begins[units] = length;
+        for (size_t size = between(1, below(40) ? 5 : 60); size > 0; size--)
+            put(letters[below(sparse == 2 ? 2 : 9)]);
+        ends[units] = length;
+        if (units > 0)
+            joined[joined_length++] = ' ';
+        joined_begins[units] = joined_length;
+        memcpy(joined + joined_length, text + begins[units], length - begins[units]);
+        joined_length += length - begins[units];
+        joined_ends[units] = joined_length;
+        if (units + 1 < count || below(2))
+            put(gaps[below(8)]);
+    }
+}
+
+static void fill_word_table(void)
+{
+    static const uint32_t members[] = {'a', 'e', 't', 'Z', '7', '_', 0xE9, 0x6F22, 0x10000};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        word_table[members[i] >> 3] |= (uint8_t)(1 << (members[i] & 7));
+}
+
+/* ---- the comparison ---- */
+
+typedef struct {
+    enum lsh_unit unit;
+    size_t n, k;
+    uint32_t seed;
+} parameters;
+
+static const char *const level_names[] = {"baseline", "avx2", "avx512", "neon"};
+static const struct lsh_kernels *levels[4];
+static size_t level_count;
+static unsigned long failures;
+
+static void failed(const char *level, const char *what, const parameters *p, size_t component)
+{
+    fprintf(stderr, "%s: %s differs in component %zu: unit %d, n %zu, k %zu, seed %u, %zu bytes, %zu units\n", level, what,
+            component, (int)p->unit, p->n, p->k, (unsigned)p->seed, length, units);
+    if (++failures == 10)
+        exit(1);
+}
+
+static uint32_t plain_narrow[MOST_K], plain_sketch[MOST_K];
+static uint64_t plain_wide[MOST_K];
+static uint32_t seeds[MOST_K];
+
+/* The bytes of the shingle that begins at unit i. */
+static const uint8_t *shingle(const parameters *p, size_t i, size_t *size)
+{
+    const int words = p->unit == LSH_WORD;
+    const size_t last = i + p->n < units ? i + p->n - 1 : units - 1;
+    *size = words ? joined_ends[last] - joined_begins[i] : ends[last] - begins[i];
+    return words ? joined + joined_begins[i] : text + begins[i];
+}
+
+static void plain_murmur3(const parameters *p, size_t shingles)
+{
+    for (size_t s = 0; s < p->k; s++) {
+        plain_narrow[s] = 0x7FFFFFFF;
+        plain_wide[s] = UINT64_MAX;
+    }
+    for (size_t i = 0; i < shingles; i++) {
+        size_t size;
+        const uint8_t *bytes = shingle(p, i, &size);
+        for (size_t s = 0; s < p->k; s++) {
+            uint64_t wide[2];
+            const uint32_t narrow = plain_x86_32(bytes, size, seeds[s]);
+            plain_x64_128(bytes, size, seeds[s], wide);
+            if ((narrow ^ 0x80000000u) < (plain_narrow[s] ^ 0x80000000u))
+                plain_narrow[s] = narrow;
+            if (wide[0] < plain_wide[s])
+                plain_wide[s] = wide[0];
+        }
+    }
+}
+
+static void plain_fss(const parameters *p, size_t shingles)
+{
+    static uint8_t hashes[8 * MOST_UNITS]; /* of the words */
+    for (size_t i = 0; p->unit == LSH_WORD && i < units; i++) {
+        uint32_t h[4];
+        plain_x86_128(text + begins[i], ends[i] - begins[i], p->seed, h);
+        for (size_t b = 0; b < 8; b++)
+            hashes[8 * i + b] = (uint8_t)(h[b / 4] >> (8 * (b % 4)));
+    }
+    shuffle_ranks((uint32_t)p->k);
+    for (size_t j = 0; j < p->k; j++)
+        plain_sketch[j] = UINT32_MAX;
+    for (size_t i = 0; i < shingles; i++) {
+        uint32_t h[4];
+        size_t size;
+        const uint8_t *bytes = shingle(p, i, &size);
+        if (p->unit == LSH_WORD) {
+            bytes = hashes + 8 * i;
+            size = 8 * (p->n < units ? p->n : units);
+        }
+        plain_x86_128(bytes, size, p->seed, h);
+        for (uint32_t j = 0; j < p->k; j++) {
+            const uint32_t value = offer(h[0], h[1], j, (uint32_t)p->k);
+            if (value < plain_sketch[j])
+                plain_sketch[j] = value;
+        }
+    }
+}
+
+static room text_room, seed_room, rank_room, out_room, state_room, hash_room[2];
+static lsh_scratch *scratch;
+
+static lsh_document placed(const parameters *p, const uint8_t *bytes, size_t size)
+{
+    uint8_t *place = at_edge(text_room, size);
+    if (size > 0)
+        memcpy(place, bytes, size);
+    return (lsh_document){place, size, p->unit, p->n};
+}
+
+static void check_murmur3(const parameters *p, size_t shingles)
+{
+    const size_t padded = (p->k + LSH_LANES - 1) / LSH_LANES * LSH_LANES;
+    const int words = p->unit == LSH_WORD;
+    uint32_t *padded_seeds = at_end(seed_room, padded * sizeof *padded_seeds);
+    for (size_t s = 0; s < padded; s++)
+        padded_seeds[s] = seeds[s < p->k ? s : p->k - 1];
+    plain_murmur3(p, shingles);
+    for (size_t l = 0; l < level_count; l++) {
+        lsh_document document = placed(p, words ? joined : text, words ? joined_length : length);
+        memset(scratch, (int)draw(), sizeof *scratch);
+        scratch->state = at_end(state_room, 2 * padded * sizeof(uint64_t));
+        int32_t *narrow = at_end(out_room, padded * sizeof *narrow);
+        for (size_t s = 0; s < padded; s++)
+            narrow[s] = INT32_MAX;
+        levels[l]->min_murmur3_32(&document, padded_seeds, padded, scratch, narrow);
+        for (size_t s = 0; s < p->k; s++)
+            if ((uint32_t)narrow[s] != plain_narrow[s]) {
+                failed(levels[l]->level, "min_murmur3_32", p, s);
+                break;
+            }
+        uint64_t *wide = at_end(out_room, padded * sizeof *wide);
+        for (size_t s = 0; s < padded; s++)
+            wide[s] = UINT64_MAX;
+        levels[l]->min_murmur3_64(&document, padded_seeds, padded, scratch, wide);
+        for (size_t s = 0; s < p->k; s++)
+            if (wide[s] != plain_wide[s]) {
+                failed(levels[l]->level, "min_murmur3_64", p, s);
+                break;
+            }
+    }
+}
+
+static void check_fss(const parameters *p, size_t shingles)
+{
+    static uint32_t permutation[LSH_FSS_MOST];
+    const size_t padded = (p->k + LSH_LANES - 1) / LSH_LANES * LSH_LANES;
+    uint32_t *ranks = at_end(rank_room, padded * sizeof *ranks);
+    lsh_fss_ranks(p->k, permutation, ranks);
+    plain_fss(p, shingles);
+    for (size_t l = 0; l < level_count; l++) {
+        lsh_document document = placed(p, text, length);
+        uint32_t *sketch = at_end(out_room, p->k * sizeof *sketch);
+        memset(scratch, (int)draw(), sizeof *scratch);
+        for (size_t i = 0; i < 2; i++)
+            scratch->word_hashes[i] = at_end(hash_room[i], (p->n + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+        scratch->word_table = word_table;
+        levels[l]->fss(&document, p->seed, ranks, p->k, scratch, sketch);
+        for (size_t j = 0; j < p->k; j++)
+            if (sketch[j] != plain_sketch[j]) {
+                failed(levels[l]->level, "fss", p, j);
+                break;
+            }
+    }
+}
+
+static void make(enum lsh_unit unit, size_t count)
+{
+    if (unit == LSH_BYTE)
+        make_bytes(count);
+    else if (unit == LSH_CHAR)
+        make_characters(count);
+    else
+        make_words(count);
+}
+
+static void check_document(enum lsh_unit unit, size_t count, size_t n, size_t k, int murmur3)
+{
+    parameters p = {unit, n, k, (uint32_t)draw()};
+    make(unit, count);
+    for (size_t s = 0; s < k; s++)
+        seeds[s] = below(20) ? (uint32_t)draw() : below(2) ? 0 : UINT32_MAX;
+    const size_t shingles = units == 0 ? 0 : units > n ? units - n + 1 : 1;
+    if (murmur3)
+        check_murmur3(&p, shingles);
+    check_fss(&p, shingles);
+}
+
+static size_t some_k(void)
+{
+    static const size_t edges[] = {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257};
+    return below(2) ? edges[below(sizeof edges / sizeof *edges)] : between(1, 300);
+}
+
+static void check_counts(void)
+{
+    const size_t k = between(1, 400), odds = between(1, 6);
+    uint32_t *a = at_end(text_room, k * sizeof *a), *b = at_end(out_room, k * sizeof *b);
+    uint64_t *c = at_end(seed_room, k * sizeof *c), *d = at_end(rank_room, k * sizeof *d);
+    size_t equal_narrow = 0, equal_wide = 0;
+    for (size_t s = 0; s < k; s++) {
+        a[s] = (uint32_t)draw();
+        b[s] = below(odds) ? a[s] ^ (uint32_t)1 << below(32) : a[s];
+        c[s] = draw();
+        d[s] = below(odds) ? c[s] ^ (uint64_t)1 << below(64) : c[s];
+        equal_narrow += a[s] == b[s];
+        equal_wide += c[s] == d[s];
+    }
+    for (size_t l = 0; l < level_count; l++)
+        if (levels[l]->count_equal_32(a, b, k) != equal_narrow || levels[l]->count_equal_64(c, d, k) != equal_wide) {
+            fprintf(stderr, "%s: count_equal differs, k %zu\n", levels[l]->level, k);
+            failures++;
+        }
+}
+
+/* The whole hashes of _murmur3.c, and the keys of one band of grouping.c: compiled once, for any level. */
+static void check_whole_hashes(void)
+{
+    const size_t size = below(200);
+    const uint32_t seed = (uint32_t)draw();
+    uint8_t *bytes = at_edge(text_room, size);
+    uint32_t four[4], plain_four[4];
+    uint64_t two[2], plain_two[2];
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)draw();
+    lsh_murmur3_x86_128(bytes, size, seed, four);
+    lsh_murmur3_x64_128(bytes, size, seed, two);
+    plain_x86_128(bytes, size, seed, plain_four);
+    plain_x64_128(bytes, size, seed, plain_two);
+    if (lsh_murmur3_x86_32(bytes, size, seed) != plain_x86_32(bytes, size, seed) || memcmp(four, plain_four, sizeof four) ||
+        memcmp(two, plain_two, sizeof two)) {
+        fprintf(stderr, "a whole hash differs, %zu bytes, seed %u\n", size, (unsigned)seed);
+        failures++;
+    }
+}
+
+static void check_band_key(void)
+{
+    const uint64_t golden = 0x9E3779B97F4A7C15u;
+    const size_t k = between(1, 40), bounds[3] = {0, below(k), k};
+    uint32_t *row = at_end(text_room, k * sizeof *row);
+    uint64_t keys[2], wide_keys[2], *wide = at_end(out_room, k * sizeof *wide), sum = finish64(2 * golden);
+    for (size_t c = 0; c < k; c++)
+        wide[c] = row[c] = (uint32_t)draw();
+    for (size_t c = bounds[1]; c < k; c++)
+        sum += finish64(row[c] ^ (c + 1) * golden);
+    lsh_band_keys_32(row, 1, k, bounds, 2, keys, 1);
+    lsh_band_keys_64(wide, 1, k, bounds, 2, wide_keys, 1);
+    if (keys[1] != finish64(sum) || wide_keys[1] != keys[1] || wide_keys[0] != keys[0]) {
+        fprintf(stderr, "a band key differs, %zu components\n", k);
+        failures++;
+    }
+}
+
+static void prepare(void)
+{
+    text_room = make_room(MOST_TEXT);
+    seed_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
+    rank_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
+    out_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
+    state_room = make_room(2 * (MOST_K + LSH_LANES) * sizeof(uint64_t));
+    for (size_t i = 0; i < 2; i++)
+        hash_room[i] = make_room((MOST_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+    scratch = at_end(make_room(sizeof *scratch), (sizeof *scratch + 63) / 64 * 64);
+    fill_word_table();
+    for (size_t i = 0; i < sizeof level_names / sizeof *level_names; i++)
+        if ((levels[level_count] = lsh_kernels_find(level_names[i])) != NULL)
+            level_count++;
+}
+
+int main(int argc, char **argv)
+{
+    const size_t cases = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+    state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 0) * 2 + 1;
+    prepare();
+    for (size_t i = 0; i < cases; i++) {
+        const enum lsh_unit unit = (enum lsh_unit)below(3);
+        for (size_t size = 0; size <= 64; size++) /* every short text, with n around its length or any */
+            check_document(i % 2 ? unit : LSH_BYTE, size, below(3) ? between(1, 20) : between(size, size + 2) + !size, some_k(), 1);
+        check_document(LSH_BYTE, between(65, 3000), between(1, 20), some_k(), 1);
+        check_document(unit, between(65, 600), between(1, 12), some_k(), 1);
+        check_counts();
+        check_whole_hashes();
+        check_band_key();
+        if (i % 4)
+            continue;
+        /* around the tiles, the joins of the two tables and the hashes that are kept; then far beyond */
+        const size_t edge = (size_t)LSH_TILE << below(4), n = between(1, 16);
+        check_document(LSH_BYTE, edge + n - 3 + below(5), n, some_k(), i % 8 == 0);
+        check_document(LSH_BYTE, between(4090, 4130), between(1, 16), some_k(), 0);
+        check_document(LSH_BYTE, between(4097, 20000), between(1, 16), between(1, 130), 0);
+        check_document(LSH_BYTE, between(1, 9000), between(1, 16), between(301, MOST_K), 0);
+        check_document(LSH_CHAR, between(1, 5000), between(1, 16), between(1, 130), 0);
+        check_document(LSH_WORD, between(1, 1500), between(1, 600), between(1, 130), 0);
+        check_document(LSH_BYTE, between(5000, 5020), 5000, between(1, 40), 1);
+        check_document(LSH_BYTE, between(9990, 10005), 10000, MOST_K, 0);
+    }
+    printf("%zu rounds:", cases);
+    for (size_t l = 0; l < level_count; l++)
+        printf(" %s", levels[l]->level);
+    printf("%s\n", failures ? ": DIFFERENT" : ": the same as the formulas");
+    return failures != 0;
+}

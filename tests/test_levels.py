@@ -1,0 +1,127 @@
+"""Every level of the kernels that this CPU has gives the same bits, and the bits of each version of a scheme are fixed.
+
+The levels are compared over the corpus of corpus.py, one process each, as LSH_SIMD is read when the library is
+imported. What no level may do alone, all together may not do either: the checksums below are also computed by the slow
+twins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pytest
+import reference
+from command import environment
+
+import lsh
+from lsh import Shingles
+from lsh._minhash import LEVELS, simd_levels
+from lsh.minhash import SCHEME_VERSIONS
+
+TELL = "import lsh; print(lsh.simd_level())"
+
+
+def run(*arguments: str, level: str | None) -> subprocess.CompletedProcess[str]:
+    """Run Python with LSH_SIMD set, or without it."""
+    variables = environment()
+    variables.pop("LSH_SIMD", None)
+    if level is not None:
+        variables["LSH_SIMD"] = level
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=600, check=False)
+
+
+def test_levels_give_the_same_bits():
+    script = str(Path(__file__).parent / "corpus.py")
+    found = {}
+    for level in simd_levels():
+        result = run(script, level=level)
+        assert result.returncode == 0, result.stderr
+        found[level] = json.loads(result.stdout)
+        assert found[level].pop("level") == level
+    portions = found["baseline"]
+    assert len(portions) == len(set(portions.values())) == 10
+    assert found == dict.fromkeys(found, portions)
+    assert corpus.checksums() == portions  # this process, whose level is the fastest or the one it was given
+
+
+def test_the_level_can_be_chosen():
+    assert set(simd_levels()) <= set(LEVELS)
+    assert simd_levels()[-1] == "baseline"
+    assert lsh.simd_level() in simd_levels()
+    for level in simd_levels():
+        assert run("-c", TELL, level=level).stdout.strip() == level
+    assert run("-c", TELL, level=None).stdout.strip() == simd_levels()[0]
+
+
+@pytest.mark.parametrize(
+    "level",
+    ["sse9", "", "AVX2", " baseline", "baseline ", "avx", "avx512f", *sorted(set(LEVELS) - set(simd_levels()))],
+)
+def test_an_unknown_level_is_an_error_that_lists_the_levels(level):
+    result = run("-c", TELL, level=level)
+    assert result.returncode != 0
+    assert result.stdout == ""
+    message = result.stderr.strip().splitlines()[-1]
+    assert message.startswith("ImportError: LSH_SIMD must name a level that this CPU has (")
+    assert f"({', '.join(simd_levels())})" in message
+    assert f"got {level!r}" in message
+
+
+# The bits of each scheme and version: a change of one of them is a new version, with a line of its own.
+
+PINNED = {
+    ("murmur3_32", 1): "bb1a692b9d7ab5efe14079ab62485535ac986058e3c751c0c9faf4e3a24fe916",
+    ("murmur3_64", 1): "82d7e455bfc7ff63e0f115120f47a9d26aeb2b5be3d4ef3332fd9d8f6d70ed34",
+    ("fss", 1): "618925c6c2207935f7e4e39537d8f473fa482b7df91dde2fdccb8dff13f84175",
+}
+TEXTS = [
+    b"",
+    b"a",
+    b"abcdefgh",
+    b"The quick brown fox jumps over the lazy dog.",
+    "漢字 é, Σ — \U0001f469".encode(),
+    b"\xff\x00\xfe" * 9,
+    b"\xed\xa0\x80",
+    b"x" * 700,
+    bytes(range(256)) * 3,
+]
+SHINGLES = [(1, "byte"), (5, "byte"), (8, "byte"), (15, "byte"), (16, "byte"), (40, "byte"), (3, "char"), (2, "word")]
+COMPONENTS = (1, 40)
+
+
+def by_the_library(kind: str) -> bytes:
+    total = b""
+    for n, unit in SHINGLES:
+        for k in COMPONENTS:
+            rows = corpus.make_hasher(kind, k, 7, Shingles(n, unit)).fingerprints(TEXTS)
+            total += rows.astype(rows.dtype.newbyteorder("<")).tobytes()
+    return total
+
+
+def by_the_twin(kind: str) -> bytes:
+    total = b""
+    for n, unit in SHINGLES:
+        for k in COMPONENTS:
+            for text in TEXTS:
+                if kind == "fss":
+                    row, form = reference.fss(text, k, 7, n=n, unit=unit), "I"
+                else:
+                    hashbytes, form = (4, "I") if kind == "murmur3_32" else (8, "Q")
+                    seeds = reference.seed_values(k, 7)
+                    row = reference.fingerprint(text, seeds, hashbytes=hashbytes, n=n, unit=unit)
+                total += struct.pack(f"<{k}{form}", *row)
+    return total
+
+
+@pytest.mark.parametrize("kind", corpus.KINDS)
+def test_bits_of_the_scheme(kind):
+    expected = PINNED[kind, SCHEME_VERSIONS[kind.partition("_")[0]]]
+    assert hashlib.sha256(by_the_library(kind)).hexdigest() == expected
+    assert hashlib.sha256(by_the_twin(kind)).hexdigest() == expected

@@ -34,7 +34,8 @@ def run(*arguments: str, level: str | None) -> subprocess.CompletedProcess[str]:
     if level is not None:
         variables["LSH_SIMD"] = level
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=600, check=False)
+    folder = Path(__file__).parent  # from the root, `import lsh` would find the sources
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=variables, timeout=600, check=False)
 
 
 def test_levels_give_the_same_bits():

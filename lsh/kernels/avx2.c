@@ -41,6 +41,21 @@ static inline uint32_t v_less(V a, V b)
     return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) & 0xFF;
 }
 
+/* Half a vector at a time: there is no instruction that packs lanes, and four have only sixteen masks. */
+static inline void pack_four(uint32_t *p, __m128i a, uint32_t mask)
+{
+    static const uint32_t places[16] = {0,       0,       1,         0x0100,   2,         0x0200,   0x0201,   0x020100,
+                                        3,       0x0300,  0x0301,    0x030100, 0x0302,    0x030200, 0x030201, 0x03020100};
+    __m128i order = _mm_cvtepu8_epi32(_mm_cvtsi32_si128((int)places[mask]));
+    _mm_storeu_si128((__m128i *)p, _mm_castps_si128(_mm_permutevar_ps(_mm_castsi128_ps(a), order)));
+}
+
+static inline void v_pack(uint32_t *p, V a, uint32_t mask)
+{
+    pack_four(p, _mm256_castsi256_si128(a), mask & 15);
+    pack_four(p + __builtin_popcount(mask & 15), _mm256_extracti128_si256(a, 1), mask >> 4);
+}
+
 typedef __m256i W;
 #define LANES_64 4
 #define W_FLIP 0x8000000000000000u
@@ -50,8 +65,15 @@ typedef __m256i W;
 #define w_one(x) _mm256_set1_epi64x((long long)(x))
 #define w_add(a, b) _mm256_add_epi64(a, b)
 #define w_xor(a, b) v_xor(a, b)
+#define w_and(a, b) v_and(a, b)
 #define w_shr(a, r) _mm256_srli_epi64(a, r)
 #define w_min(a, b) _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b))
+
+static inline W w_words(const uint8_t *p)
+{
+    const W places = _mm256_setr_epi64x(0x0706050403020100, 0x0807060504030201, 0x0908070605040302, 0x0a09080706050403);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p)), places);
+}
 
 /* a * c = low(a) low(c) + (low(a) high(c) + high(a) low(c)) << 32 */
 static inline __attribute__((always_inline)) W w_mul(W a, uint64_t c)

@@ -27,6 +27,7 @@ typedef __m512i V;
 #define v_min_s(a, b) _mm512_min_epi32(a, b)
 #define v_min_u(a, b) _mm512_min_epu32(a, b)
 #define v_less(a, b) ((uint32_t)_mm512_cmplt_epu32_mask(a, b))
+#define v_pack(p, a, mask) v_store(p, _mm512_maskz_compress_epi32((__mmask16)(mask), a))
 
 /* Bytes 4 q to 4 q + 15 in quarter q, then the words that start at each byte of the first four. */
 static inline V v_words(const uint8_t *p)
@@ -46,9 +47,17 @@ typedef __m512i W;
 #define w_one(x) _mm512_set1_epi64((long long)(x))
 #define w_add(a, b) _mm512_add_epi64(a, b)
 #define w_xor(a, b) v_xor(a, b)
+#define w_and(a, b) v_and(a, b)
 #define w_shr(a, r) _mm512_srli_epi64(a, r)
 #define w_mul(a, c) _mm512_mullo_epi64(a, w_one(c))
 #define w_min(a, b) _mm512_min_epu64(a, b)
+
+static inline W w_words(const uint8_t *p)
+{
+    const W places = _mm512_setr_epi64(0x0706050403020100, 0x0807060504030201, 0x0908070605040302, 0x0a09080706050403,
+                                       0x0b0a090807060504, 0x0c0b0a0908070605, 0x0d0c0b0a09080706, 0x0e0d0c0b0a090807);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)), places);
+}
 
 #include "body.h"
 

@@ -31,6 +31,13 @@ static inline uint32_t v_less(V a, V b)
     V less = (V)(a < b);
     return (less[0] & 1) | (less[1] & 2) | (less[2] & 4) | (less[3] & 8);
 }
+static inline void v_pack(uint32_t *p, V a, uint32_t mask)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        *p = a[i];
+        p += mask >> i & 1;
+    }
+}
 #else
 #define HIDE_WORD(word)
 typedef uint32_t V;
@@ -41,6 +48,7 @@ typedef uint32_t V;
 #define v_min_u(a, b) ((a) < (b) ? (a) : (b))
 #define v_words(p) lsh_load32(p)
 #define v_less(a, b) ((uint32_t)((a) < (b)))
+#define v_pack(p, a, mask) (*(p) = (a))
 #endif
 
 static inline V v_load(const uint32_t *p)
@@ -67,6 +75,8 @@ typedef uint64_t W;
 #define w_one(x) ((W)(x))
 #define w_add(a, b) ((a) + (b))
 #define w_xor(a, b) ((a) ^ (b))
+#define w_and(a, b) ((a) & (b))
+#define w_words(p) lsh_load64(p)
 #define w_shr(a, r) ((a) >> (r))
 #define w_mul(a, c) ((a) * (uint64_t)(c))
 #define w_min(a, b) ((a) < (b) ? (a) : (b))

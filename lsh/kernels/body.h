@@ -6,9 +6,10 @@
  *   V   LANES_32 words of 32 bits: v_load v_store v_one v_add v_xor v_xor3 v_and v_or v_mul v_shl v_shr v_rotl v_min_s
  *       v_min_u; v_mul16, the product of the high halves, modulo 2**16, in the high half, for operands whose low halves are 0;
  *       v_words(p), the words at p, p + 1, p + 2 ..., which reads at most 32 bytes behind the last; v_less(a, b), a bit a lane
- *       where a < b, unsigned
- *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_shr w_mul (by a constant)
- *       w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64
+ *       where a < b, unsigned; v_pack(p, a, mask), which stores the lanes of a whose bit is set at p, p + 1 ..., and may write
+ *       a whole vector
+ *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_and w_shr w_mul (by a constant)
+ *       w_words(p), like v_words, within 16 bytes; w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64
  *
  * murmur3. Seeds in lanes, up to four vectors of them in lockstep; their minima stay in registers while a tile of shingles
  * goes by, and a shingle's words are broadcast. What does not depend on the seed is done once a shingle: mixing the
@@ -32,46 +33,74 @@
 #define LSH_TEXT_(word) #word
 #define LSH_TEXT(word) LSH_TEXT_(word)
 
-enum { LOCKSTEP = 4, WORTH_DROPPING = 256 };
+enum { LOCKSTEP = 4, WORTH_DROPPING = 256, READ_ON = 64, FALL_BACK = 8, FEW = 4, FEW_IN_LANES = 8 };
+
+static const uint32_t first_lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/* Store `word` `count` times or more, in whole vectors. */
+static void fill(uint32_t *to, size_t count, uint32_t word)
+{
+    for (size_t i = 0; i < count; i += LANES_32)
+        v_store(to + i, v_one(word));
+}
 
 /* ---- the shingles of a tile as words ---- */
 
-/* Copy the text of `count` shingles of n bytes from `first` on to scratch->bytes, and zeros behind it. */
-static void take_bytes(const lsh_document *document, size_t first, size_t count, lsh_scratch *scratch)
+/* The bytes of `count` shingles of n bytes from `first` on, with READ_ON more that can be read: in the text itself, or at its end in
+ * a copy with zeros behind it. */
+static const uint8_t *take_bytes(const lsh_document *document, size_t first, size_t count, lsh_scratch *scratch)
 {
     size_t size = count + document->n - 1;
+    if (document->length - first >= size + READ_ON)
+        return document->text + first;
     memcpy(scratch->bytes, document->text + first, size);
-    memset(scratch->bytes + size, 0, 64);
+    memset(scratch->bytes + size, 0, READ_ON);
+    return scratch->bytes;
 }
 
-/* The bytes of each shingle (n <= 15) as two little-endian words; returns how many are left when repeats are dropped. */
-static size_t take_keys(size_t n, size_t count, int drop, lsh_scratch *restrict scratch)
+/* The bytes of each shingle (n <= 15) as one or two little-endian words; whole vectors are written. */
+static void take_keys(const uint8_t *bytes, size_t n, size_t count, lsh_scratch *restrict scratch)
 {
-    const uint64_t low_mask = n >= 8 ? UINT64_MAX : ((uint64_t)1 << (8 * n)) - 1;
-    const uint64_t high_mask = n > 8 ? ((uint64_t)1 << (8 * (n - 8))) - 1 : 0;
+    const W low_mask = w_one(n >= 8 ? UINT64_MAX : ((uint64_t)1 << (8 * n)) - 1);
+    const W high_mask = w_one(n > 8 ? ((uint64_t)1 << (8 * (n - 8))) - 1 : 0);
+    for (size_t i = 0; i < count; i += LANES_64)
+        w_store(scratch->low + i, w_and(w_words(bytes + i), low_mask));
+    for (size_t i = 0; i < count; i += LANES_64)
+        w_store(scratch->high + i, w_and(w_words(bytes + i + 8), high_mask));
+}
+
+/* Drop the keys that the table of seen ones holds; returns how many are left. Two loops: were the table asked in the loop that
+ * compacts, each question would wait for the place of the key before. */
+static inline __attribute__((always_inline)) size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict scratch)
+{
+    uint64_t *low = scratch->low, *high = scratch->high;
+    uint8_t *fresh = scratch->fresh;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t low = lsh_load64(scratch->bytes + i) & low_mask;
-        uint64_t high = lsh_load64(scratch->bytes + i + 8) & high_mask;
-        scratch->low[kept] = low;
-        scratch->high[kept] = high;
-        if (!drop) {
-            kept++;
-            continue;
+        const uint64_t mixed = wide ? low[i] ^ high[i] * 0xc2b2ae3d27d4eb4fu : low[i];
+        const size_t slot = (mixed * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
+        fresh[i] = scratch->seen_low[slot] != low[i];
+        scratch->seen_low[slot] = low[i];
+        if (wide) {
+            fresh[i] |= scratch->seen_high[slot] != high[i];
+            scratch->seen_high[slot] = high[i];
         }
-        size_t slot = ((low ^ high * 0xc2b2ae3d27d4eb4fu) * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
-        kept += (scratch->seen_low[slot] != low) | (scratch->seen_high[slot] != high);
-        scratch->seen_low[slot] = low;
-        scratch->seen_high[slot] = high;
+    }
+    for (size_t i = 0; i < count; i++) {
+        low[kept] = low[i];
+        if (wide)
+            high[kept] = high[i];
+        kept += fresh[i];
     }
     return kept;
 }
 
 /* Fill the table of seen shingles with keys that belong to other slots: 0 belongs to slot 0, 1 to another. */
-static void forget_seen(lsh_scratch *scratch)
+static void forget_seen(size_t n, lsh_scratch *scratch)
 {
     memset(scratch->seen_low, 0, sizeof scratch->seen_low);
-    memset(scratch->seen_high, 0, sizeof scratch->seen_high);
+    if (n > 8)
+        memset(scratch->seen_high, 0, sizeof scratch->seen_high);
     scratch->seen_low[0] = 1;
 }
 
@@ -86,7 +115,7 @@ static tiles begin_tiles(const lsh_document *document, lsh_scratch *scratch)
     tiles walk = {0, document->length - document->n + 1, 0};
     walk.drop = walk.shingles >= WORTH_DROPPING;
     if (walk.drop)
-        forget_seen(scratch);
+        forget_seen(document->n, scratch);
     return walk;
 }
 
@@ -97,9 +126,11 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
     while (kept == 0 && walk->next < walk->shingles) {
         size_t count = walk->shingles - walk->next;
         count = count < LSH_TILE ? count : LSH_TILE;
-        take_bytes(document, walk->next, count, scratch);
-        kept = take_keys(document->n, count, walk->drop, scratch);
-        if (walk->next == 0 && kept * 100 > count * 92)
+        take_keys(take_bytes(document, walk->next, count, scratch), document->n, count, scratch);
+        kept = count;
+        if (walk->drop)
+            kept = document->n > 8 ? drop_seen(1, count, scratch) : drop_seen(0, count, scratch);
+        if (walk->next == 0 && kept * 100 > count * 98)
             walk->drop = 0; /* hardly a repeat: the table costs more than it saves */
         walk->next += count;
     }
@@ -126,11 +157,6 @@ static inline __attribute__((always_inline)) void min_32(const lsh_scratch *scra
         const V first = v_one(scratch->words[0][i]);
         for (size_t v = 0; v < vectors; v++)
             h[v] = blocks > 0 ? v_add(v_mul(v_xor(seed[v], first), five), add) : seed[v];
-        for (size_t b = 1; b < blocks; b++) {
-            const V block = v_one(scratch->words[b][i]);
-            for (size_t v = 0; v < vectors; v++)
-                h[v] = v_add(v_mul(v_rotl(v_xor(h[v], block), 13), five), add);
-        }
         for (size_t v = 0; v < vectors; v++)
             h[v] = v_mul(v_xor3(h[v], v_shr(h[v], 16), tail), c1);
         for (size_t v = 0; v < vectors; v++)
@@ -142,13 +168,84 @@ static inline __attribute__((always_inline)) void min_32(const lsh_scratch *scra
         v_store((uint32_t *)minima + v * LANES_32, best[v]);
 }
 
+/* The same for two and three blocks: the body of a shingle goes along with the finaliser of the one before, step by step (HIDE
+ * holds compilers to it), as one alone leaves multipliers or shifters idle. Reads the words behind the last, without effect. */
+static inline __attribute__((always_inline)) void min_long_32(const lsh_scratch *scratch, size_t count,
+                                                              const size_t blocks, const size_t vectors,
+                                                              const uint32_t *seeds, int32_t *minima)
+{
+    const V c1 = v_one(0x85ebca6bu), c2 = v_one(0xc2b2ae35u), add = v_one(LSH_M32_ADD);
+    V five = v_one(5);
+    V seed[LOCKSTEP], best[LOCKSTEP], h[LOCKSTEP], g[LOCKSTEP];
+    HIDE(five);
+    for (size_t v = 0; v < vectors; v++) {
+        seed[v] = v_rotl(v_load(seeds + v * LANES_32), 13);
+        best[v] = v_load((const uint32_t *)minima + v * LANES_32);
+        g[v] = v_add(v_mul(v_xor(seed[v], v_one(scratch->words[0][0])), five), add);
+        for (size_t b = 1; b < blocks; b++)
+            g[v] = v_add(v_mul(v_rotl(v_xor(g[v], v_one(scratch->words[b][0])), 13), five), add);
+    }
+    for (size_t i = 1; i <= count; i++) {
+        const V tail = v_one(scratch->words[blocks][i - 1]);
+        const V first = v_one(scratch->words[0][i]), second = v_one(scratch->words[1][i]);
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_xor(seed[v], first);
+            g[v] = v_xor3(g[v], v_shr(g[v], 16), tail);
+            HIDE(h[v]);
+            HIDE(g[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_mul(h[v], five);
+            g[v] = v_mul(g[v], c1);
+            HIDE(h[v]);
+            HIDE(g[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_add(h[v], add);
+            g[v] = v_xor(g[v], v_shr(g[v], 13));
+            HIDE(h[v]);
+            HIDE(g[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_xor(h[v], second);
+            g[v] = v_mul(g[v], c2);
+            HIDE(h[v]);
+            HIDE(g[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_rotl(h[v], 13);
+            HIDE(h[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            h[v] = v_mul(h[v], five);
+            g[v] = v_xor(g[v], v_shr(g[v], 16));
+            HIDE(h[v]);
+            HIDE(g[v]);
+        }
+        for (size_t v = 0; v < vectors; v++) {
+            best[v] = v_min_s(best[v], g[v]);
+            g[v] = v_add(h[v], add);
+            HIDE(best[v]);
+            HIDE(g[v]);
+        }
+        for (size_t b = 2; b < blocks; b++) {
+            const V block = v_one(scratch->words[b][i]);
+            for (size_t v = 0; v < vectors; v++)
+                g[v] = v_add(v_mul(v_rotl(v_xor(g[v], block), 13), five), add);
+        }
+    }
+    for (size_t v = 0; v < vectors; v++)
+        v_store((uint32_t *)minima + v * LANES_32, best[v]);
+}
+
 #define MIN_32(blocks, vectors) min_32(scratch, count, blocks, vectors, seeds + s, minima + s)
+#define MIN_LONG_32(blocks, vectors) min_long_32(scratch, count, blocks, vectors, seeds + s, minima + s)
 #define MIN_32_BLOCKS(vectors)                                                                                         \
     switch (blocks) {                                                                                                  \
     case 0: MIN_32(0, vectors); break;                                                                                 \
     case 1: MIN_32(1, vectors); break;                                                                                 \
-    case 2: MIN_32(2, vectors); break;                                                                                 \
-    default: MIN_32(3, vectors); break;                                                                                \
+    case 2: MIN_LONG_32(2, vectors); break;                                                                                 \
+    default: MIN_LONG_32(3, vectors); break;                                                                                \
     }
 
 static void min_tile_32(const lsh_scratch *scratch, size_t count, size_t blocks, const uint32_t *seeds, size_t k,
@@ -357,16 +454,16 @@ static inline __attribute__((always_inline)) void finish_128(V a, V b, V c, V d,
 #define LANE_128(j, c, r, next)                                                                                        \
     v_xor(base, v_mul(v_rotl(v_mul(v_and(v_words(bytes + 4 * j), v_one(mask[j])), v_one(c)), r), v_one(next)))
 
-/* The first two words of MurmurHash3_x86_128 of `count` shingles of n <= 15 bytes in scratch->bytes; whole vectors are written. */
-static inline __attribute__((always_inline)) void hash_tile(const size_t words, size_t n, size_t count, uint32_t seed,
-                                                            const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
+/* The first two words of MurmurHash3_x86_128 of `count` shingles of n <= 15 bytes; whole vectors are written. */
+static inline __attribute__((always_inline)) void hash_tile(const size_t words, const uint8_t *text, size_t n, size_t count,
+                                                            uint32_t seed, uint32_t *h1, uint32_t *h2)
 {
     uint32_t mask[4];
     const V base = v_one(seed ^ (uint32_t)n);
     for (size_t j = 0; j < 4; j++)
         mask[j] = n >= 4 * (j + 1) ? UINT32_MAX : n > 4 * j ? ((uint32_t)1 << (8 * (n - 4 * j))) - 1 : 0;
     for (size_t i = 0; i < count; i += LANES_32) {
-        const uint8_t *bytes = scratch->bytes + i;
+        const uint8_t *bytes = text + i;
         V a = LANE_128(0, 0x239b961bu, 15, 0xab0e9789u);
         V b = words > 1 ? LANE_128(1, 0xab0e9789u, 16, 0x38b34ae5u) : base;
         V c = words > 2 ? LANE_128(2, 0x38b34ae5u, 17, 0xa1e38b93u) : base;
@@ -381,13 +478,13 @@ static inline __attribute__((always_inline)) void hash_tile(const size_t words, 
     }
 }
 
-static void hash_fixed(size_t n, size_t count, uint32_t seed, const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
+static void hash_fixed(const uint8_t *text, size_t n, size_t count, uint32_t seed, uint32_t *h1, uint32_t *h2)
 {
     switch ((n + 3) / 4) {
-    case 1: hash_tile(1, n, count, seed, scratch, h1, h2); break;
-    case 2: hash_tile(2, n, count, seed, scratch, h1, h2); break;
-    case 3: hash_tile(3, n, count, seed, scratch, h1, h2); break;
-    default: hash_tile(4, n, count, seed, scratch, h1, h2); break;
+    case 1: hash_tile(1, text, n, count, seed, h1, h2); break;
+    case 2: hash_tile(2, text, n, count, seed, h1, h2); break;
+    case 3: hash_tile(3, text, n, count, seed, h1, h2); break;
+    default: hash_tile(4, text, n, count, seed, h1, h2); break;
     }
 }
 
@@ -414,6 +511,47 @@ static void hash_one(const uint8_t *bytes, size_t length, uint32_t seed, uint32_
     lsh_murmur3_x86_128(bytes, length, seed, out);
     *h1 = out[0];
     *h2 = out[1];
+}
+
+/* Hash the next words of a text, at most `most` (up to LSH_TILE), from *at on; returns how many. Words in lanes, but for long ones. */
+static size_t hash_letters(const lsh_document *document, size_t *at, size_t most, uint32_t seed, lsh_scratch *scratch,
+                           uint32_t *h1, uint32_t *h2)
+{
+    const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
+    size_t count = 0, longs = 0, start, size;
+    while (count < most &&
+           (size = lsh_next_word(document->text, document->length, scratch->word_table, at, &start)) > 0) {
+        const uint8_t *word = document->text + start;
+        uint64_t low, high;
+        if (size > LSH_FIXED_MOST) {
+            scratch->spans[longs] = (lsh_span){.start = start, .length = size};
+            scratch->bins[longs++] = (uint32_t)count;
+            low = high = 0;
+        } else if (document->length - start >= 16) {
+            low = lsh_load64(word) & UINT64_MAX >> (size < 8 ? 64 - 8 * size : 0);
+            high = size > 8 ? lsh_load64(word + 8) & UINT64_MAX >> (128 - 8 * size) : 0;
+        } else {
+            low = lsh_load_partial(word, size < 8 ? size : 8);
+            high = size > 8 ? lsh_load_partial(word + 8, size - 8) : 0;
+        }
+        scratch->words[0][count] = (uint32_t)low;
+        scratch->words[1][count] = (uint32_t)(low >> 32);
+        scratch->words[2][count] = (uint32_t)high;
+        scratch->words[3][count] = (uint32_t)(high >> 32);
+        scratch->sizes[count++] = (uint32_t)size;
+    }
+    for (size_t i = 0; i < count; i += LANES_32) {
+        const V base = v_xor(v_one(seed), v_load(scratch->sizes + i));
+        V a = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[0] + i), c1), 15), c2));
+        V b = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[1] + i), c2), 16), c3));
+        V c = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[2] + i), c3), 17), c4));
+        V d = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[3] + i), c4), 18), c1));
+        finish_128(a, b, c, d, h1 + i, h2 + i);
+    }
+    for (size_t i = 0; i < longs; i++)
+        hash_one(document->text + scratch->spans[i].start, scratch->spans[i].length, seed, h1 + scratch->bins[i],
+                 h2 + scratch->bins[i]);
+    return count;
 }
 
 /* The first two words of MurmurHash3_x86_128 of `count` shingles of n words: shingle i is the hashes of words i to i + n - 1, 8 bytes
@@ -450,17 +588,18 @@ static size_t next_word_hashes(const lsh_document *document, hashes *walk, uint3
 {
     const size_t n = document->n;
     uint32_t *one = scratch->word_hashes[0], *two = scratch->word_hashes[1];
-    size_t count, start, size;
+    size_t count;
     if (walk->held >= n) { /* keep the last n - 1 words of the tile before */
         memmove(one, one + walk->held - n + 1, (n - 1) * sizeof *one);
         memmove(two, two + walk->held - n + 1, (n - 1) * sizeof *two);
         walk->held = n - 1;
     }
-    for (; walk->held < n - 1 + LSH_TILE; walk->held++) {
-        size = lsh_next_word(document->text, document->length, scratch->word_table, &walk->at, &start);
-        if (size == 0)
+    while (walk->held < n - 1 + LSH_TILE) {
+        const size_t wanted = n - 1 + LSH_TILE - walk->held, most = wanted < LSH_TILE ? wanted : LSH_TILE;
+        count = hash_letters(document, &walk->at, most, seed, scratch, one + walk->held, two + walk->held);
+        walk->held += count;
+        if (count < most)
             break;
-        hash_one(document->text + start, size, seed, one + walk->held, two + walk->held);
     }
     if (walk->held == 0 || (walk->held < n && walk->emitted > 0))
         return 0;
@@ -478,10 +617,8 @@ static size_t next_hashes(const lsh_document *document, hashes *walk, uint32_t s
     if (walk->fixed) {
         count = document->length - document->n + 1 - walk->at;
         count = count < LSH_TILE ? count : LSH_TILE;
-        if (count > 0) {
-            take_bytes(document, walk->at, count, scratch);
-            hash_fixed(document->n, count, seed, scratch, h1, h2);
-        }
+        if (count > 0)
+            hash_fixed(take_bytes(document, walk->at, count, scratch), document->n, count, seed, h1, h2);
         walk->at += count;
         return count;
     }
@@ -526,24 +663,26 @@ static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count
                             lsh_scratch *scratch)
 {
     const V bound = v_one(most);
-    for (size_t i = 0; i < count; i += LANES_32) {
-        uint32_t less = v_less(v_load(h2 + i), bound);
+    for (size_t first = 0; first < count; first += 64) { /* at once, as each loop over bits ends with a wrong guess */
+        uint64_t less = 0;
+        for (size_t i = 0; i < 64; i += LANES_32)
+            less |= (uint64_t)v_less(v_load(h2 + first + i), bound) << i;
+        if (count - first < 64)
+            less &= ((uint64_t)1 << (count - first)) - 1;
         for (; less; less &= less - 1) {
-            size_t at = i + (size_t)__builtin_ctz(less);
-            if (at < count)
-                lower(scratch->table[0], ((h1[at] >> 16) * k) >> 16, h2[at]);
+            const size_t at = first + (size_t)__builtin_ctzll(less);
+            lower(scratch->table[0], ((h1[at] >> 16) * k) >> 16, h2[at]);
         }
     }
 }
 
-/* Join the two tables in the first; returns the largest minimum. */
-static uint32_t join_tables(size_t padded, lsh_scratch *scratch)
+/* The largest minimum of a bin so far: no shingle that is not below it changes anything. */
+static uint32_t largest_minimum(size_t k, const lsh_scratch *scratch)
 {
     uint32_t most = 0;
-    for (size_t j = 0; j < padded; j++) {
+    for (size_t j = 0; j < k; j++) {
         uint32_t a = scratch->table[0][j], b = scratch->table[1][j];
         a = a < b ? a : b;
-        scratch->table[0][j] = a;
         most = a > most ? a : most;
     }
     return most;
@@ -555,7 +694,7 @@ static uint32_t join_tables(size_t padded, lsh_scratch *scratch)
 static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *scratch, size_t count,
                                                             const size_t vectors, const uint32_t *rank, uint32_t *least)
 {
-    V ranks[LOCKSTEP], best[LOCKSTEP];
+    V ranks[FALL_BACK], best[FALL_BACK];
     for (size_t v = 0; v < vectors; v++) {
         ranks[v] = v_load(rank + v * LANES_32);
         best[v] = v_load(least + v * LANES_32);
@@ -569,26 +708,35 @@ static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *s
         v_store(least + v * LANES_32, best[v]);
 }
 
-/* The same for one component, positions in lanes; factor and shift are padded to whole vectors with copies. */
-static uint32_t fall_back_one(const lsh_scratch *scratch, size_t count, uint32_t rank)
+/* The same for up to FEW components, positions in lanes; factor and shift are padded to whole vectors with copies. */
+static inline __attribute__((always_inline)) void fall_back_few(const lsh_scratch *scratch, size_t count, const size_t few,
+                                                                const uint32_t *rank, uint32_t *least)
 {
-    const V ranks = v_one(rank);
-    V best = v_one(UINT32_MAX);
-    uint32_t lanes[LANES_32], least = UINT32_MAX;
-    for (size_t i = 0; i < count; i += LANES_32)
-        best = v_min_u(best, v_add(v_mul16(v_load(scratch->factor + i), ranks), v_load(scratch->shift + i)));
-    v_store(lanes, best);
-    for (size_t i = 0; i < LANES_32; i++)
-        least = lanes[i] < least ? lanes[i] : least;
-    return least;
+    V ranks[FEW], best[FEW];
+    uint32_t lanes[LANES_32];
+    for (size_t j = 0; j < few; j++) {
+        ranks[j] = v_one(rank[j]);
+        best[j] = v_one(UINT32_MAX);
+    }
+    for (size_t i = 0; i < count; i += LANES_32) {
+        const V factor = v_load(scratch->factor + i), shift = v_load(scratch->shift + i);
+        for (size_t j = 0; j < few; j++)
+            best[j] = v_min_u(best[j], v_add(v_mul16(factor, ranks[j]), shift));
+    }
+    for (size_t j = 0; j < few; j++) {
+        v_store(lanes, best[j]);
+        for (size_t i = 0; i < LANES_32; i++)
+            least[j] = lanes[i] < least[j] ? lanes[i] : least[j];
+    }
 }
 
-/* Let a tile of hashes into the minima of `empties` components. */
+/* Let a tile of hashes into the minima of `empties` components. Both ways cost the same for each pair of shingle and component, but for
+ * what their last vectors leave empty: long tiles waste little of positions, and short ones would spend their time on reducing vectors. */
 static void fall_back_tile(const uint32_t *restrict h1, const uint32_t *restrict h2, size_t count, int lg,
                            const uint32_t *rank, size_t empties, lsh_scratch *restrict scratch)
 {
     const size_t whole = (count + LANES_32 - 1) / LANES_32 * LANES_32;
-    size_t j = 0;
+    size_t vectors = empties / LANES_32, j = 0;
     for (size_t i = 0; i < count; i++) {
         scratch->factor[i] = (h2[i] | 1) << (32 - lg);
         scratch->shift[i] = lsh_rotl32(h1[i], 16);
@@ -597,33 +745,50 @@ static void fall_back_tile(const uint32_t *restrict h1, const uint32_t *restrict
         scratch->factor[i] = scratch->factor[count - 1];
         scratch->shift[i] = scratch->shift[count - 1];
     }
-    if (empties <= LANES_32 / 2) {
-        for (; j < empties; j++) {
-            uint32_t least = fall_back_one(scratch, count, rank[j]);
-            scratch->least[j] = least < scratch->least[j] ? least : scratch->least[j];
-        }
-        return;
+    if (vectors * LANES_32 < empties && count < FEW_IN_LANES * LANES_32 && empties % LANES_32 > FEW)
+        vectors++;
+    for (; vectors >= FALL_BACK; vectors -= FALL_BACK, j += FALL_BACK * LANES_32)
+        fall_back(scratch, count, FALL_BACK, rank + j, scratch->least + j);
+    switch (vectors) {
+    case 7: fall_back(scratch, count, 7, rank + j, scratch->least + j); break;
+    case 6: fall_back(scratch, count, 6, rank + j, scratch->least + j); break;
+    case 5: fall_back(scratch, count, 5, rank + j, scratch->least + j); break;
+    case 4: fall_back(scratch, count, 4, rank + j, scratch->least + j); break;
+    case 3: fall_back(scratch, count, 3, rank + j, scratch->least + j); break;
+    case 2: fall_back(scratch, count, 2, rank + j, scratch->least + j); break;
+    case 1: fall_back(scratch, count, 1, rank + j, scratch->least + j); break;
+    default: break;
     }
-    for (; j + 4 * LANES_32 <= empties; j += 4 * LANES_32)
-        fall_back(scratch, count, 4, rank + j, scratch->least + j);
-    for (; j + 2 * LANES_32 <= empties; j += 2 * LANES_32)
-        fall_back(scratch, count, 2, rank + j, scratch->least + j);
-    for (; j < empties; j += LANES_32)
-        fall_back(scratch, count, 1, rank + j, scratch->least + j);
+    for (j += vectors * LANES_32; j + FEW <= empties; j += FEW)
+        fall_back_few(scratch, count, FEW, rank + j, scratch->least + j);
+    for (; j < empties; j++)
+        fall_back_few(scratch, count, 1, rank + j, scratch->least + j);
 }
 
-/* List the empty bins and their ranks, padded to whole vectors; returns how many. */
-static size_t list_empty(const uint32_t *ranks, size_t k, lsh_scratch *restrict scratch)
+/* Write what round 0 found to the sketch; list the bins that no shingle fell into, and their ranks, padded to whole vectors, and
+ * begin their minima. Returns how many they are. */
+static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict scratch, uint32_t *restrict sketch)
 {
-    size_t empties = 0;
-    for (size_t j = 0; j < k; j++) {
+    const V full = v_one(UINT32_MAX), step = v_one(LANES_32);
+    V bins = v_load(first_lanes);
+    size_t empties = 0, j = 0;
+    for (; j + LANES_32 <= k; j += LANES_32, bins = v_add(bins, step)) {
+        const V least = v_min_u(v_load(scratch->table[0] + j), v_load(scratch->table[1] + j));
+        const uint32_t empty = v_less(least, full) ^ (uint32_t)(((uint64_t)1 << LANES_32) - 1);
+        v_store(sketch + j, v_shr(least, 1));
+        v_pack(scratch->empty + empties, bins, empty);
+        v_pack(scratch->rank + empties, v_load(ranks + j), empty);
+        empties += (size_t)__builtin_popcount(empty);
+    }
+    for (; j < k; j++) {
+        const uint32_t a = scratch->table[0][j], b = scratch->table[1][j], least = a < b ? a : b;
+        sketch[j] = least >> 1;
         scratch->empty[empties] = (uint32_t)j;
         scratch->rank[empties] = ranks[j];
-        empties += scratch->table[0][j] == UINT32_MAX;
+        empties += least == UINT32_MAX;
     }
-    for (size_t j = empties; j < empties + LANES_32; j++)
-        scratch->rank[j] = 0;
-    memset(scratch->least, 0xFF, (empties + LANES_32) * sizeof(uint32_t));
+    v_store(scratch->rank + empties, v_one(0));
+    fill(scratch->least, empties + LANES_32, UINT32_MAX);
     return empties;
 }
 
@@ -636,8 +801,8 @@ static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, con
     int lg = 1;
     while ((size_t)1 << lg < k)
         lg++;
-    memset(scratch->table[0], 0xFF, k * sizeof(uint32_t));
-    memset(scratch->table[1], 0xFF, k * sizeof(uint32_t));
+    fill(scratch->table[0], k, UINT32_MAX);
+    fill(scratch->table[1], k, UINT32_MAX);
     begin_hashes(document, &walk);
     for (;; total += count) {
         const size_t at = total < LSH_FSS_KEPT ? total : LSH_FSS_KEPT - LSH_TILE; /* later tiles share the last place */
@@ -649,16 +814,13 @@ static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, con
         else
             fill_bins(scratch->h1 + at, scratch->h2 + at, count, (uint32_t)k, scratch);
         if (total % 2048 == 1536)
-            most = join_tables(k, scratch);
+            most = largest_minimum(k, scratch);
     }
-    join_tables(k, scratch);
     if (total == 0) {
         memset(sketch, 0xFF, k * sizeof(uint32_t));
         return;
     }
-    empties = list_empty(ranks, k, scratch);
-    for (size_t j = 0; j < k; j++)
-        sketch[j] = scratch->table[0][j] >> 1;
+    empties = close_bins(ranks, k, scratch, sketch);
     if (empties == 0)
         return;
     if (total <= LSH_FSS_KEPT) {

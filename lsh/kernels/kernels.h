@@ -91,12 +91,13 @@ typedef struct {
 typedef struct {
     uint8_t bytes[LSH_TILE + 128]; /* a piece of text, padded so that vectors may read on */
     uint64_t low[LSH_TILE], high[LSH_TILE];
-    uint32_t words[4][LSH_TILE];
+    uint8_t fresh[LSH_TILE];
+    uint32_t words[4][LSH_TILE + LSH_LANES];
     uint64_t wide[2][LSH_TILE];
     uint64_t seen_low[LSH_SEEN], seen_high[LSH_SEEN];
     uint32_t h1[LSH_FSS_KEPT], h2[LSH_FSS_KEPT];
     uint32_t factor[LSH_TILE + LSH_LANES], shift[LSH_TILE + LSH_LANES];
-    uint32_t bins[LSH_TILE];
+    uint32_t bins[LSH_TILE], sizes[LSH_TILE + LSH_LANES];
     uint32_t table[2][LSH_FSS_MOST + LSH_LANES];
     uint32_t empty[LSH_FSS_MOST + LSH_LANES], rank[LSH_FSS_MOST + LSH_LANES], least[LSH_FSS_MOST + LSH_LANES];
     lsh_span spans[LSH_TILE];

@@ -38,6 +38,16 @@ static inline uint32_t v_less(V a, V b)
     return vaddvq_u32(vandq_u32(vcltq_u32(a, b), vld1q_u32(bits)));
 }
 
+static inline void v_pack(uint32_t *p, V a, uint32_t mask)
+{
+    uint32_t words[4];
+    vst1q_u32(words, a);
+    for (uint32_t i = 0; i < 4; i++) {
+        *p = words[i];
+        p += mask >> i & 1;
+    }
+}
+
 typedef uint64_t W;
 #define LANES_64 1
 #define W_FLIP 0
@@ -47,6 +57,8 @@ typedef uint64_t W;
 #define w_one(x) ((W)(x))
 #define w_add(a, b) ((a) + (b))
 #define w_xor(a, b) ((a) ^ (b))
+#define w_and(a, b) ((a) & (b))
+#define w_words(p) lsh_load64(p)
 #define w_shr(a, r) ((a) >> (r))
 #define w_mul(a, c) ((a) * (uint64_t)(c))
 #define w_min(a, b) ((a) < (b) ? (a) : (b))

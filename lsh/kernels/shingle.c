@@ -86,26 +86,31 @@ size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     return count;
 }
 
-static int is_word(const uint8_t *word_table, uint32_t code_point)
+static int in_table(const uint8_t *word_table, uint32_t code_point)
 {
-    return code_point != NOT_A_CHARACTER && (word_table[code_point >> 3] >> (code_point & 7) & 1);
+    return word_table[code_point >> 3] >> (code_point & 7) & 1;
+}
+
+/* Whether the character at p belongs to a word; sets its size. */
+static int is_word(const uint8_t *word_table, const uint8_t *p, size_t left, size_t *size)
+{
+    uint32_t code_point;
+    if (*p < 0x80) {
+        *size = 1;
+        return in_table(word_table, *p);
+    }
+    *size = decode(p, left, &code_point);
+    return code_point != NOT_A_CHARACTER && in_table(word_table, code_point);
 }
 
 size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
 {
-    uint32_t code_point;
     size_t place = *at, size;
-    for (; place < length; place += size) {
-        size = decode(text + place, length - place, &code_point);
-        if (is_word(word_table, code_point))
-            break;
-    }
+    while (place < length && !is_word(word_table, text + place, length - place, &size))
+        place += size;
     *start = place;
-    for (; place < length; place += size) {
-        size = decode(text + place, length - place, &code_point);
-        if (!is_word(word_table, code_point))
-            break;
-    }
+    while (place < length && is_word(word_table, text + place, length - place, &size))
+        place += size;
     *at = place;
     return place - *start;
 }

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
 """The edge: texts as Python has them become one batch of pointers and lengths.
 
 A batch keeps what it points to alive, so that the other modules of this floor can read it without the GIL whatever

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Columns of text in memory of others: Arrow arrays by the PyCapsule interface, and numpy's fixed-width bytes.
 
 Nothing is copied and no Arrow package is needed: producers hand over C structs, those of the Arrow C data interface

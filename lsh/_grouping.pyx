@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Band keys to buckets, buckets to pairs, pairs to decisions.
 
 For a corpus, a bucket is a chain: `link_documents` gives each document, for each band, its latest predecessor in the

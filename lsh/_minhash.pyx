@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Shingles, hashes and minima over batches of raw bytes, and the exact Jaccard similarity.
 
 This floor answers for memory: sizes are checked, scratch is allocated and freed, the GIL is released while the kernels
@@ -51,6 +51,7 @@ from lsh._kernels cimport (
 )
 
 import os
+import threading
 
 import numpy as np
 
@@ -120,6 +121,7 @@ def murmur3_x64_128(const uint8_t[::1] data not None, uint32_t seed):
 
 # ---- words ----
 
+cdef object _making = threading.Lock()
 cdef uint8_t *_word_table = NULL  # a bit for each code point that belongs to a word; made once, kept for good
 
 
@@ -128,15 +130,16 @@ cdef int _need_word_table() except -1:
     global _word_table
     cdef uint32_t c
     cdef uint8_t *table
-    if _word_table != NULL:
-        return 0
-    table = <uint8_t *> calloc(WORD_TABLE_SIZE, 1)
-    if table == NULL:
-        raise MemoryError()
-    for c in range(0x110000):
-        if c == 95 or Py_UNICODE_ISALNUM(<Py_UCS4> c):
-            table[c >> 3] |= <uint8_t> (1 << (c & 7))
-    _word_table = table
+    with _making:
+        if _word_table != NULL:
+            return 0
+        table = <uint8_t *> calloc(WORD_TABLE_SIZE, 1)
+        if table == NULL:
+            raise MemoryError()
+        for c in range(0x110000):
+            if c == 95 or Py_UNICODE_ISALNUM(<Py_UCS4> c):
+                table[c >> 3] |= <uint8_t> (1 << (c & 7))
+        _word_table = table
     return 0
 
 

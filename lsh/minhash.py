@@ -25,7 +25,11 @@ __all__ = ["MinHasher"]
 
 SCHEME_VERSIONS = {"murmur3": 1, "fss": 1}
 MOST_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
-CHUNK = 512  # texts a batch: enough to hide the cost of a call, few enough to share among threads
+CHUNK = 512  # texts a batch of a stream
+MOST_CHUNK = 8192  # texts a batch of a collection
+
+# Of each kind of fingerprint: about how many bytes of text are worth handing to a thread, half a millisecond of work.
+_WORTH = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
 
 # Of each kind of fingerprint: how it is returned, and the type in whose order its minima are taken.
 _KINDS: dict[str, tuple[type, type]] = {
@@ -361,8 +365,7 @@ class MinHasher:
             rows = np.concatenate([np.empty((0, self.num_seeds), self.dtype), *parts])
         else:
             rows = np.empty((len(taken), self.num_seeds), self.dtype)
-            for _ in self._computed(iter((taken,)), allowed, workers, rows):
-                pass
+            self._compute_all(taken, allowed, workers, rows.view(_KINDS[self._kind][1]))
         rows.flags.writeable = False
         return rows
 
@@ -389,22 +392,27 @@ class MinHasher:
         allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
         workers = threads.number_of(num_threads)
         taken = edge.pieces("texts", texts, CHUNK)
-        return taken, allowed, workers if isinstance(taken, Iterator) or len(taken) > CHUNK else 1
+        return taken, allowed, workers
 
-    def _computed(
-        self, pieces: Iterator[Piece], missing: bool, workers: int, out: Array | None = None
-    ) -> Iterator[tuple[int, Array]]:
-        """Compute chunk by chunk, each into its place of `out` or into rows of its own."""
-        order = _KINDS[self._kind][1]
-        places: Array | None = None if out is None else out.view(order)
+    def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
+        """Compute the fingerprints of a piece into their rows, about `_WORTH` bytes of text at a time."""
+        step = min(max(1, round(_WORTH[self._kind] / edge.mean_size(piece))), MOST_CHUNK)
+        starts = range(0, len(piece), step)
+
+        def compute(start: int) -> None:
+            stop = min(start + step, len(piece))
+            batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
+            self._fingerprinter.fill(batch, rows[start:stop])
+
+        threads.share(compute, starts, min(workers, len(starts)))
+
+    def _computed(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
+        """Compute chunk by chunk, in order."""
 
         def compute(cut: tuple[int, Piece, int, int]) -> tuple[int, Array]:
             first, piece, start, stop = cut
             batch = self._shingles.batch(piece, first, missing, "texts", start, stop)
-            if places is not None:
-                rows = places[first + start : first + stop]
-            else:
-                rows = np.empty((stop - start, self.num_seeds), order)
+            rows: Array = np.empty((len(batch), self.num_seeds), _KINDS[self._kind][1])
             self._fingerprinter.fill(batch, rows)
             return first + start, rows.view(self.dtype)
 

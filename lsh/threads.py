@@ -1,4 +1,4 @@
-"""How many threads to use, and using them: a map over batches whose results come back in order.
+"""How many threads to use, and using them: work shared out, or a map whose results come back in order.
 
 The work itself releases the GIL on the floor below. Threads live for one call only, so a process may fork
 between calls.
@@ -7,8 +7,9 @@ between calls.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from lsh import checks
@@ -37,6 +38,44 @@ def available_cores() -> int:
 def number_of(num_threads: Any) -> int:
     """Return how many threads a caller's `num_threads` asks for; ``None`` means every available core."""
     return available_cores() if num_threads is None else checks.whole_number("num_threads", num_threads, 1)
+
+
+def share(function: Callable[[Item], object], items: Sequence[Item], num_threads: int) -> None:
+    """Call `function` with each item, in threads of which the caller's is one; each takes the next when it is free.
+
+    After an exception no further item is taken. The one raised is that of the first item that failed, which does not
+    depend on the threads, but for an interrupt.
+    """
+    taking = threading.Lock()
+    failures: dict[int, Exception] = {}
+    taken = 0
+
+    def work() -> None:
+        nonlocal taken
+        while True:
+            with taking:
+                number = taken
+                if failures or number >= len(items):
+                    return
+                taken += 1
+            try:
+                function(items[number])
+            except Exception as error:
+                failures[number] = error
+
+    others: list[threading.Thread] = []
+    try:
+        for _ in range(num_threads - 1):
+            thread = threading.Thread(target=work)
+            thread.start()
+            others.append(thread)
+        work()
+    finally:
+        taken = len(items)
+        for thread in others:
+            thread.join()
+    if failures:
+        raise failures[min(failures)]
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:

@@ -8,6 +8,7 @@ in each run, so that neither caches nor branch predictors learn them. A result i
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import os
 import platform
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -68,6 +70,21 @@ def news() -> Corpus:
     return Corpus(name, ids, [row[1] for row in table], pairs)
 
 
+def pages() -> Corpus | None:
+    """English reference pages, or None where they are not at hand."""
+    folder = data_folder()
+    if folder is None:
+        return None
+    table = rows(folder / "win32docs.tsv.gz")
+    return Corpus("win32docs.tsv.gz", [row[0].decode() for row in table], [row[1] for row in table], None)
+
+
+def reference() -> ModuleType:
+    """The plain version of everything, tests/reference.py."""
+    sys.path.append(str(REPOSITORY / "tests"))
+    return importlib.import_module("reference")
+
+
 def rotating(texts: Sequence[bytes], count: int, run: int) -> list[bytes]:
     """The `count` documents of a run: the next ones of the corpus, over again from its start at its end."""
     return [texts[(run * count + i) % len(texts)] for i in range(count)]
@@ -91,6 +108,77 @@ def in_turns(candidates: dict[str, Callable[[int], int]], runs: int) -> dict[str
         name: {"median_mb_per_second": statistics.median(one["mb_per_second"] for one in found), "runs": found}
         for name, found in measured.items()
     }
+
+
+def in_slices(
+    candidates: dict[str, Callable[[list[bytes]], Any]],
+    texts: Sequence[bytes],
+    seconds: float = 0.4,
+    clock: Callable[[], float] = time.process_time,
+    slice_seconds: float = 0.004,
+) -> dict[str, dict[str, float]]:
+    """Measure candidates in turns, in many short slices, each on the next texts.
+
+    A neighbour on the other thread of the core slows vector code by a third for seconds at a time. Short slices fall
+    into the pauses too: the best one tells what the machine can do, the median what it did.
+
+    Parameters
+    ----------
+    candidates : dict
+        What is called with the texts of a slice.
+    texts : sequence of bytes
+        They come in turn, over again at the end.
+    seconds : float, optional
+        For each candidate; five slices at least.
+    clock : callable, optional
+        CPU time of the process, or the clock on the wall for what uses threads.
+    slice_seconds : float, optional
+        About the length of a slice.
+
+    Returns
+    -------
+    dict
+        By candidate: megabytes and documents a second of the best slice, megabytes a second of the median one, and the
+        number of slices.
+    """
+    counts, at = {}, 0
+    for name, work in candidates.items():
+        count, taken = 1, 0.0
+        while taken < slice_seconds and count < len(texts):
+            count *= 2
+            started = clock()
+            work([texts[i % len(texts)] for i in range(count)])
+            taken = clock() - started
+        counts[name] = max(1, round(count * min(slice_seconds / max(taken, 1e-9), 1)))
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
+    spent = dict.fromkeys(candidates, 0.0)
+    while min(spent.values()) < seconds or min(map(len, rates.values())) < 5:
+        for name, work in candidates.items():
+            if spent[name] >= seconds and len(rates[name]) >= 5:
+                continue
+            chosen = [texts[(at + i) % len(texts)] for i in range(counts[name])]
+            at += counts[name]
+            started = clock()
+            work(chosen)
+            taken = clock() - started
+            spent[name] += taken
+            rates[name].append((sum(map(len, chosen)) / taken / 1e6, len(chosen) / taken))
+    return {
+        name: {
+            "best_mb_per_second": max(found)[0],
+            "best_documents_per_second": max(found)[1],
+            "median_mb_per_second": statistics.median(rate for rate, _ in found),
+            "slices": len(found),
+        }
+        for name, found in rates.items()
+    }
+
+
+def pieces(texts: Sequence[bytes], size: int, most: int = 8_000_000) -> list[bytes]:
+    """The texts joined by spaces and cut into pieces of `size` bytes, `most` bytes in all."""
+    joined = b" ".join(texts)
+    joined *= -(-size * 8 // len(joined))  # where the corpus is small, over again
+    return [joined[start : start + size] for start in range(0, min(len(joined), most) - size + 1, size)]
 
 
 def timed(work: Callable[[], Any], runs: int) -> tuple[Any, dict[str, Any]]:

@@ -7,8 +7,6 @@ seeds over 5-byte shingles, in one thread.
 
 from __future__ import annotations
 
-import importlib
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -22,12 +20,6 @@ THRESHOLD = 0.8
 BANDS = lsh.Bands(20, 6)
 RUNS = 5
 DOCUMENTS = {"pure": 3, "lsh": 3000}  # a run; seconds for the one, a second for the other
-
-
-def reference() -> ModuleType:
-    """The plain version, from the folder of the tests."""
-    sys.path.append(str(harness.REPOSITORY / "tests"))
-    return importlib.import_module("reference")
 
 
 def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int | None) -> dict[str, Any]:
@@ -110,7 +102,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
 
 
 def main() -> None:
-    corpus, plain = harness.news(), reference()
+    corpus, plain = harness.news(), harness.reference()
     content = {
         "about": "fingerprints against tests/reference.py, and deduplicate against the exact answer",
         "data": corpus.describe(),

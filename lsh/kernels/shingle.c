@@ -142,27 +142,28 @@ int lsh_is_ascii(const uint8_t *text, size_t length)
     return (high & 0x8080808080808080u) == 0;
 }
 
-/* What Python's \s matches in ASCII: tab to carriage return, the four separators, space. */
-static int is_space(uint8_t c) { return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F); }
+/* Bit c % 64 of word c / 64 tells whether Python's \s matches the ASCII character c: tab to carriage return, the four separators,
+ * space; and whether its category is P*, which those of $ + < = > ^ ` | ~ are not. */
+static const uint64_t spaces[2] = {0x1f0003e00u, 0};
+static const uint64_t punctuation[2] = {0x8c00f7ee00000000u, 0x28000000b8000001u};
 
-/* The ASCII characters of the categories P*; $ + < = > ^ ` | ~ are symbols. */
-static int is_punctuation(uint8_t c) { return c != 0 && strchr("!\"#%&'()*,-./:;?@[\\]_{}", c) != NULL; }
-
-size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out)
+size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *restrict out)
 {
-    uint8_t becomes[128], drops[128], is_gap[128];
+    enum { GAP = 0x100, DROPPED = 0x200 };
+    uint16_t becomes[128]; /* the character it becomes, and whether it is white space to collapse or to be dropped */
     size_t written = 0;
-    uint8_t behind_gap = 0;
+    uint32_t behind = 0; /* GAP where a space was written last, but for what was dropped */
     for (uint8_t c = 0; c < 128; c++) {
-        is_gap[c] = flags & LSH_COLLAPSE && is_space(c);
-        drops[c] = flags & LSH_STRIP && is_punctuation(c);
-        becomes[c] = is_gap[c] ? ' ' : flags & LSH_LOWER && c >= 'A' && c <= 'Z' ? c + 32 : c;
+        const int gap = flags & LSH_COLLAPSE && spaces[c / 64] >> c % 64 & 1;
+        const int drop = flags & LSH_STRIP && punctuation[c / 64] >> c % 64 & 1;
+        const int lower = flags & LSH_LOWER && c >= 'A' && c <= 'Z';
+        becomes[c] = (uint16_t)(gap ? ' ' | GAP : drop ? c | DROPPED : lower ? c + 32 : c);
     }
     for (size_t i = 0; i < length; i++) {
-        uint8_t c = text[i], gap = is_gap[c], dropped = drops[c];
-        out[written] = becomes[c]; /* written <= i, so there is room even for what is dropped */
-        written += !(dropped | (gap & behind_gap));
-        behind_gap = dropped ? behind_gap : gap;
+        const uint32_t found = becomes[text[i]];
+        out[written] = (uint8_t)found; /* written <= i, so there is room even for what is dropped */
+        written += !(found & (behind | DROPPED));
+        behind = found & DROPPED ? behind : found & GAP;
     }
     return written;
 }

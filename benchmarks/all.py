@@ -1,0 +1,203 @@
+"""Every benchmark, the tables of benchmarks/README.md and the chart peers.svg, by one command.
+
+`--only kernels,peers` measures some of them; `--render` measures nothing and writes tables and chart anew from the
+results that are there. A table stands between two comments that name it; tests/test_benchmarks.py says that it is what
+the results give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+FOLDER = Path(__file__).resolve().parent
+PARTS = ("pure_python", "kernels", "peers", "counts")
+README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
+Result = dict[str, Any]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; the first column is text, the others are figures."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def figure(value: float) -> str:
+    """Three digits, more only before the point."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def where(result: Result) -> str:
+    """The machine and the versions a result was measured with."""
+    machine = result["machine"]
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, numpy {machine['numpy']}, "
+        f"lsh {machine['lsh']}, {machine['compiler']}"
+    )
+
+
+def size_name(size: int) -> str:
+    return f"{size} B" if size < 1000 else f"{size // 1000} KB"
+
+
+def kernel_tables(result: Result) -> str:
+    """Rates by level; ratios to the plain algorithm, of short texts and of threads; units."""
+    levels = result["levels"]
+    names = list(levels)
+    first = levels[names[0]]
+    rates = []
+    for i, row in enumerate(first["by_size"]):
+        cells = [f"{row['scheme']}, n={row['n']}, k={row['k']}", size_name(row["size"])]
+        for name in names:
+            found = levels[name]["by_size"][i]
+            cells.append(f"{figure(found['best_mb_per_second'])} ({figure(found['median_mb_per_second'])})")
+        best = max(levels[name]["by_size"][i]["best_documents_per_second"] for name in names)
+        rates.append([*cells, f"{best:,.0f}"])
+    ratios = []
+    for key, label in (("against_plain", "times the plain algorithm"), ("without_repeats", "100 B to 2 KB")):
+        for i, row in enumerate(first[key]):
+            of = f"{row['text']}, {row['distinct_share']:.0%} distinct" if key == "against_plain" else row["scheme"]
+            ratios.append([f"{label}: {of}, n={row['n']}", *[f"{levels[x][key][i]['best_ratio']:.2f}" for x in names]])
+    for i, row in enumerate(first["two_threads"]):
+        label = f"two threads to one: {row['scheme']}, {size_name(row['size'])}"
+        ratios.append([label, *[f"{levels[x]['two_threads'][i]['best_ratio']:.2f}" for x in names]])
+    for i, row in enumerate(first["units"]):
+        label = f"MB/s of fss by {row['n']} {row['unit']}s, 1 KB" + "".join(f", {option}" for option in row["options"])
+        ratios.append([label, *[figure(levels[x]["units"][i]["best_mb_per_second"]) for x in names]])
+    return "\n\n".join(
+        [
+            f"{where(result)}. MB of text a second: the best slice, and the median one in brackets; documents a second "
+            "at the best level.",
+            table(["kernel", "text", *names, "documents/s"], rates),
+            table(["ratio or rate", *names], ratios),
+        ]
+    )
+
+
+def peer_table(result: Result) -> str:
+    """Fingerprints and near-duplicates of each library, with recall and precision beside the time."""
+    rows = []
+    for way, found in result["ways"].items():
+        if "not_measured" in found:
+            rows.append([way, f"not measured: {found['not_measured']}", *[""] * 8])
+            continue
+        near = found.get("near")
+        rows.append(
+            [
+                f"{way} ({found['package']} {found['version']})",
+                found["shingles"],
+                figure(found["mb_per_second"]),
+                f"{found['lsh_is_faster']:,.1f}",
+                *(
+                    [
+                        f"{near['documents']:,}",
+                        figure(near["cpu_seconds"]),
+                        f"{near['lsh_is_faster']:,.1f}",
+                        f"{near['recall']:.4f}",
+                        f"{near['precision']:.4f}",
+                        figure(near["memory_growth_mb"]),
+                    ]
+                    if near
+                    else [""] * 6
+                ),
+            ]
+        )
+    head = ["library", "shingles", "fingerprints MB/s", "lsh is x faster", "documents", "near-duplicates, s"]
+    head += ["lsh is x faster", "recall", "precision", "MB more memory"]
+    return f"{where(result)}. {result['data']['name']}, {result['about']}.\n\n{table(head, rows)}"
+
+
+def count_table(result: Result) -> str:
+    """Instructions a shingle of some kernels."""
+    kept = result["instructions"]
+    wanted = [name for name in kept if name.startswith("avx2 ")]
+    rows = [[name.partition(" ")[2], figure(kept[name]), figure(kept["baseline " + name[5:]])] for name in wanted]
+    head = ["scheme, unit, n, k, bytes of text", "avx2", "baseline"]
+    return f"{result['compiler']}, {' '.join(result['flags'])}.\n\n{table(head, rows)}"
+
+
+TABLES = {"kernels": kernel_tables, "peers": peer_table, "counts": count_table}
+
+
+def chart(result: Result) -> str:
+    """A bar for each library's fingerprints, on a logarithmic axis."""
+    measured = {way: found for way, found in result["ways"].items() if "not_measured" not in found}
+    rates = sorted(((found["mb_per_second"], way) for way, found in measured.items()), reverse=True)
+    low, high = math.floor(math.log10(rates[-1][0])), math.ceil(math.log10(rates[0][0]))
+    left, width, step, top = 190, 470, 26, 54
+
+    def place(rate: float) -> float:
+        return left + width * (math.log10(rate) - low) / (high - low)
+
+    height = top + step * len(rates) + 62
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" width="760" height="{height}" role="img" '
+        'aria-label="Fingerprints, megabytes of text a second, by library">',
+        "<style>text{font:13px sans-serif;fill:#24292f}.faint{fill:#57606a;font-size:11px}.line{stroke:#d0d7de}"
+        ".bar{fill:#8c959f}.ours{fill:#0969da}@media(prefers-color-scheme:dark){text{fill:#e6edf3}"
+        ".faint{fill:#9da7b1}.line{stroke:#30363d}.bar{fill:#6e7681}.ours{fill:#58a6ff}}</style>",
+        f'<text x="{left}" y="20">Raw text to fingerprints of 128 components, one thread</text>',
+    ]
+    for power in range(low, high + 1):
+        x = place(10**power)
+        parts.append(f'<line class="line" x1="{x:.1f}" y1="{top - 8}" x2="{x:.1f}" y2="{top + step * len(rates)}"/>')
+        parts.append(f'<text class="faint" x="{x:.1f}" y="{top - 14}" text-anchor="middle">{10.0**power:g}</text>')
+    for i, (rate, way) in enumerate(rates):
+        y = top + step * i
+        kind = "bar ours" if way.startswith("lsh") else "bar"
+        parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(way)}</text>')
+        length = max(place(rate) - left, 1)
+        parts.append(f'<rect class="{kind}" x="{left}" y="{y + 2}" width="{length:.1f}" height="{step - 9}" rx="2"/>')
+        parts.append(f'<text class="faint" x="{left + length + 6:.1f}" y="{y + 14}">{figure(rate)}</text>')
+    machine, y = result["machine"], top + step * len(rates)
+    caption = f"{machine['cpu']}, Python {machine['python']}; {result['data']['name']}, 5-byte or 5-character shingles"
+    parts.append(f'<text class="faint" x="{left}" y="{y + 18}">MB of text a CPU second, logarithmic</text>')
+    parts.append(f'<text class="faint" x="{left}" y="{y + 36}">{escape(caption)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def results() -> dict[str, Result]:
+    """The results that are there, by name."""
+    paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+
+
+def rendered(readme: str, found: dict[str, Result]) -> str:
+    """The README with its tables made of the results."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+        if name in found:
+            before, _, rest = readme.partition(begin)
+            _, _, after = rest.partition(end)
+            readme = f"{before}{begin}\n{make(found[name])}\n{end}{after}"
+    return readme
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(PARTS), metavar="NAMES", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--render", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    if unknown := set(wanted) - set(PARTS):
+        parser.error(f"--only takes names of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+    for name in () if options.render else wanted:
+        print(f"== {name}", flush=True)
+        subprocess.run([sys.executable, FOLDER / f"{name}.py"], check=True)
+    found = results()
+    README.write_text(rendered(README.read_text(encoding="utf-8"), found), encoding="utf-8")
+    if "peers" in found:
+        CHART.write_text(chart(found["peers"]), encoding="utf-8")
+    print(f"written to {README.name} and {CHART.name}")
+
+
+if __name__ == "__main__":
+    main()

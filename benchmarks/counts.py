@@ -1,0 +1,111 @@
+"""How many instructions a kernel takes for each shingle: a measure of speed that a busy machine does not change.
+
+`counts.py` counts them under callgrind and writes results/counts.json; `counts.py --compare` counts them again and ends
+with 1 where one is more than 2 % (or `--tolerance PERCENT`) above what is kept there. Callgrind knows no AVX-512, so
+the levels are avx2 and baseline. Counts belong to a compiler: those of another one are compared, too, but it says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import harness
+
+LEVELS = ("avx2", "baseline")
+FLAGS = ("-std=c11", "-O3", "-g0")  # those of setup.py
+MEAN_WORD = 6.0  # bytes of a word of the text and the space behind it
+KERNELS = [
+    *(("32", "byte", n, 128, size) for n in (5, 8, 12) for size in (100, 1000, 2000)),
+    *(("64", "byte", n, 128, size) for n in (5, 8) for size in (100, 2000)),
+    *(
+        ("fss", "byte", n, k, size)
+        for n in (5, 8)
+        for k in (128, 256)
+        for size in (30, 100, 300, 1000, 20_000, 200_000)
+    ),
+    *(("fss", "word", n, 128, 1000) for n in (1, 5)),
+    ("32", "byte", 20, 128, 1000),
+]
+
+
+def compile_program(folder: Path) -> Path:
+    program = folder / "counts"
+    house = harness.REPOSITORY / "lsh"
+    sources = [harness.REPOSITORY / "benchmarks" / "counts.c", house / "_murmur3.c", *sorted(house.glob("kernels/*.c"))]
+    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    strict = ("-Wall", "-Wextra", "-Werror")
+    subprocess.run([compiler, *FLAGS, *strict, f"-I{house}", *map(str, sources), "-o", str(program)], check=True)
+    return program
+
+
+def instructions(program: Path, arguments: list[str], times: int) -> int:
+    """What callgrind counts for the whole program."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), *arguments, str(times)]
+    ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=True)
+    found = re.search(r"Collected : (\d+)", ran.stderr)
+    if found is None:
+        raise SystemExit(f"callgrind said no count:\n{ran.stderr}")
+    return int(found[1])
+
+
+def count(folder: Path) -> dict[str, float]:
+    """Instructions a shingle, by level and kernel: the difference of two runs, over the shingles they differ in."""
+    program = compile_program(folder)
+    found = {}
+    for level in LEVELS:
+        for kernel in KERNELS:
+            arguments = [level, *map(str, kernel)]
+            _, unit, n, _, size = kernel
+            shingles = size - n + 1 if unit == "byte" else size / MEAN_WORD - n + 1
+            few, many = 2, 2 + max(1, min(40, 60_000 // size))
+            more = instructions(program, arguments, many) - instructions(program, arguments, few)
+            found[" ".join(arguments)] = round(more / (many - few) / shingles, 3)
+            print(f"{' '.join(arguments):40} {found[' '.join(arguments)]:10.2f}", flush=True)
+    return found
+
+
+def compare(kept: dict[str, float], now: dict[str, float], tolerance: float) -> list[str]:
+    """What to say of each count that has risen by more than `tolerance` percent, or is not kept."""
+    said = []
+    for name, value in now.items():
+        if name not in kept:
+            said.append(f"{name}: {value:.2f}, not kept yet")
+        elif value > kept[name] * (1 + tolerance / 100):
+            said.append(f"{name}: {kept[name]:.2f} -> {value:.2f} ({100 * (value / kept[name] - 1):+.1f} %)")
+    return said
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--compare", action="store_true", help="compare with results/counts.json, and write nothing")
+    parser.add_argument("--tolerance", type=float, default=2.0, help="percent (default: 2)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        now = count(Path(folder))
+    path = harness.RESULTS / "counts.json"
+    machine = harness.machine()
+    if not options.compare:
+        about = "instructions a shingle under callgrind; level, scheme, unit, n, k, size of the text in bytes"
+        content = {"about": about, "compiler": machine["compiler"], "flags": list(FLAGS), "instructions": now}
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        print(f"written to {path}")
+        return 0
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    if kept["compiler"] != machine["compiler"]:
+        print(f"counted with {machine['compiler']}, kept of {kept['compiler']}")
+    said = compare(kept["instructions"], now, options.tolerance)
+    print("\n".join(said) or f"no count rose by more than {options.tolerance:g} %")
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""One library at work: `peer_worker.py NAME CORPUS PAIRS`, in an environment that has it; prints JSON.
+
+CORPUS is lines of id, tab, text; PAIRS lines of two positions and their exact Jaccard similarity of 5-byte shingles. A
+worker makes fingerprints of 128 components of all texts in one thread, from raw text, the way its users do; holds
+estimates against the exact similarities; and looks for the documents that have a near-duplicate with an index of 16
+bands of 8. It uses the standard library, numpy and the library it is for, nothing of this repository but
+tests/reference.py for plain Python.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+K, N, BANDS, WIDTH, THRESHOLD = 128, 5, 16, 8, 0.8
+
+
+class Way:
+    """A way to work: fingerprints of texts, the estimate of two of them, and who has a near-duplicate."""
+
+    package = ""
+    shingles = "5 characters"
+    documents: int | None = None  # the first ones only, where it is slow
+    indexed = "every pair of a bucket whose estimate is 0.8 or more"
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        raise NotImplementedError
+
+    def estimate(self, a: Any, b: Any) -> float:
+        return float(np.mean(np.asarray(a) == np.asarray(b)))
+
+    def near(self, texts: list[bytes]) -> set[int] | None:
+        """The positions of the texts that have a near-duplicate; None where the library cannot tell."""
+        return None
+
+
+def characters(text: bytes) -> list[str]:
+    decoded = text.decode("utf-8")
+    return [decoded[i : i + N] for i in range(len(decoded) - N + 1)]
+
+
+def hashed(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """The 64-bit hashes of all 5-byte shingles of all texts, made in numpy, and where each text's begin."""
+    joined = np.frombuffer(b"".join(texts), np.uint8).astype(np.uint64)
+    grams = joined[: len(joined) - N + 1].copy()
+    for i in range(1, N):
+        grams |= joined[i : len(joined) - N + 1 + i] << np.uint64(8 * i)
+    grams *= np.uint64(0x9E3779B97F4A7C15)
+    grams ^= grams >> np.uint64(32)
+    grams *= np.uint64(0xD6E8FEB86659FD93)
+    sizes = np.array([len(text) for text in texts])
+    ends = np.cumsum(sizes)
+    within = np.ones(len(grams), bool)
+    for i in range(1, N):  # windows that reach into the next text
+        last = ends[:-1] - i
+        within[last[(last >= 0) & (last < len(grams))]] = False
+    offsets = np.concatenate([[0], np.cumsum(np.maximum(sizes - N + 1, 0))])
+    return grams[within], offsets.astype(np.uint64)
+
+
+def parts(texts: list[bytes]) -> Iterator[list[bytes]]:
+    """The texts, 1,000 at a time, so that what numpy makes of them stays in the cache."""
+    for start in range(0, len(texts), 1000):
+        yield texts[start : start + 1000]
+
+
+def members(buckets: list[list[int]], rows: Any) -> set[int]:
+    """Those of some rows with a candidate, other than themselves, whose estimate reaches the threshold."""
+    found: set[int] = set()
+    for i, candidates in enumerate(buckets):
+        others = np.array([j for j in candidates if j != i], np.int64)
+        if len(others) and (np.mean(rows[others] == rows[i], axis=1) >= THRESHOLD).any():
+            found.add(i)
+    return found
+
+
+class Lsh(Way):
+    package = "lsh-dedup"
+    shingles = "5 bytes"
+    indexed = "find_pairs: exact similarity 0.8 or more"
+
+    def __init__(self) -> None:
+        import lsh
+
+        self.lsh = lsh
+        self.hasher = lsh.MinHasher(K, scheme="fss", shingles=lsh.Shingles(N, "byte"))
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        return self.hasher.fingerprints(texts, num_threads=1)
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        bands = self.lsh.Bands(BANDS, WIDTH)
+        pairs = self.lsh.find_pairs(texts, threshold=THRESHOLD, hasher=self.hasher, bands=bands, num_threads=1)
+        return {document for i, j, _ in pairs for document in (i, j)}
+
+
+class LshMurmur(Lsh):
+    def __init__(self) -> None:
+        super().__init__()
+        self.hasher = self.lsh.MinHasher(K, char_ngram=N, hashbytes=4)
+
+
+class RensaReadme(Way):
+    package = "rensa"
+
+    def __init__(self) -> None:
+        import rensa
+
+        self.rensa = rensa
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        tokens = [characters(text) for text in texts]
+        return self.rensa.RMinHash.digest_matrix_from_token_sets(tokens, K, 42)
+
+    def rows(self, texts: list[bytes]) -> Any:
+        return np.array(self.fingerprints(texts).to_rows())
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        index = self.rensa.RMinHashLSH(THRESHOLD, K, BANDS)
+        made = self.rensa.RMinHash.from_token_sets([characters(text) for text in texts], K, 42)
+        index.insert_many(made)
+        found = set()
+        for i, candidates in enumerate(index.query_all(made)):
+            if any(j != i and made[i].jaccard(made[j]) >= THRESHOLD for j in candidates):
+                found.add(i)
+        return found
+
+
+class RensaFlat(RensaReadme):
+    shingles = "5 bytes, hashed in numpy"
+    indexed = "flags of its index, without a check"
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        tokens, offsets = hashed(texts)
+        return self.rensa.RMinHash.digest_matrix_from_flat_token_hashes(tokens, offsets, K, 42)
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        index = self.rensa.RMinHashLSH(THRESHOLD, K, BANDS)
+        made, at = [self.fingerprints(part) for part in parts(texts)], 0
+        for one in made:
+            index.insert_matrix(one, at)
+            at += one.len()
+        flags = [flag for one in made for flag in index.query_duplicate_flags_matrix(one)]
+        return {i for i, flag in enumerate(flags) if flag}
+
+
+class FastSketchReadme(Way):
+    package = "FastSketchLSH"
+
+    def __init__(self) -> None:
+        import FastSketchLSH
+
+        self.library = FastSketchLSH
+        self.sketcher = FastSketchLSH.FastSimilaritySketch(K, 42)
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        return np.asarray(self.sketcher.batch([characters(text) for text in texts], num_threads=1))
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        rows = np.concatenate([self.fingerprints(part) for part in parts(texts)])
+        index = self.library.LSH(K, BANDS, num_threads=1)
+        index.insert(rows)
+        flat, ends = index.query(rows, format="csr")
+        flat, ends = np.asarray(flat), np.asarray(ends)
+        return members([flat[ends[i] : ends[i + 1]].tolist() for i in range(len(rows))], rows)
+
+
+class FastSketchFlat(FastSketchReadme):
+    shingles = "5 bytes, hashed in numpy"
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        tokens, offsets = hashed(texts)
+        return self.sketcher.batch_csr(tokens, offsets, prehashed=True, num_threads=1)
+
+
+class Datasketch(Way):
+    package = "datasketch"
+    documents = 4000
+
+    def __init__(self) -> None:
+        import datasketch
+
+        self.library = datasketch
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        sets = [[token.encode("utf-8") for token in set(characters(text))] for text in texts]
+        return self.library.MinHash.bulk(sets, num_perm=K)
+
+    def estimate(self, a: Any, b: Any) -> float:
+        return a.jaccard(b)
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        index = self.library.MinHashLSH(threshold=THRESHOLD, num_perm=K, params=(BANDS, WIDTH))
+        made = self.fingerprints(texts)
+        for i, one in enumerate(made):
+            index.insert(i, one)
+        found = set()
+        for i, one in enumerate(made):
+            if any(j != i and one.jaccard(made[j]) >= THRESHOLD for j in index.query(one)):
+                found.add(i)
+        return found
+
+
+class Gaoya(Way):
+    package = "gaoya"
+    documents = 8000
+    indexed = "query of its index, which checks by estimate"
+
+    def index(self) -> Any:
+        from gaoya.minhash import MinHashStringIndex
+
+        return MinHashStringIndex(32, THRESHOLD, BANDS, WIDTH, None, "char", False, (N, N))
+
+    def __init__(self) -> None:
+        self.empty = self.index()
+
+    def fingerprints(self, texts: list[bytes]) -> Any:  # it gives none out; to ask an empty index is to make one
+        for text in texts:
+            self.empty.query(text.decode("utf-8"))
+        return None
+
+    def near(self, texts: list[bytes]) -> set[int]:
+        index, decoded = self.index(), [text.decode("utf-8") for text in texts]
+        for i, text in enumerate(decoded):
+            index.insert_document(i, text)
+        return {i for i, text in enumerate(decoded) if any(j != i for j in index.query(text))}
+
+
+class PlainPython(Way):
+    package = "numpy"
+    shingles = "5 bytes"
+    documents = 40
+
+    def __init__(self) -> None:
+        sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+        import reference
+
+        self.reference = reference
+
+    def fingerprints(self, texts: list[bytes]) -> Any:
+        return [self.reference.sketch(text, (K, 0), None, n=N, unit="byte") for text in texts]
+
+
+WAYS: dict[str, type[Way]] = {
+    "lsh, fss": Lsh,
+    "lsh, murmur3": LshMurmur,
+    "rensa, flat": RensaFlat,
+    "FastSketchLSH, CSR": FastSketchFlat,
+    "gaoya": Gaoya,
+    "rensa, README": RensaReadme,
+    "FastSketchLSH, README": FastSketchReadme,
+    "datasketch": Datasketch,
+    "plain Python, fss": PlainPython,
+}
+
+
+def slices(way: Way, texts: list[bytes], seconds: float) -> dict[str, float]:
+    """MB of raw text a CPU second in slices of about 20 ms, each on the next texts: the best and the median."""
+    started = time.process_time()
+    way.fingerprints(texts[:16])
+    count = max(1, min(len(texts), round(16 * 0.02 / max(time.process_time() - started, 1e-6))))
+    rates: list[float] = []
+    spent, at = 0.0, 0
+    while spent < seconds or len(rates) < 3:
+        chosen = [texts[(at + i) % len(texts)] for i in range(count)]
+        at += count
+        started = time.process_time()
+        way.fingerprints(chosen)
+        taken = time.process_time() - started
+        spent += taken
+        rates.append(sum(map(len, chosen)) / taken / 1e6)
+    return {"best_mb_per_second": max(rates), "median_mb_per_second": sorted(rates)[len(rates) // 2]}
+
+
+def estimation_error(way: Way, texts: list[bytes], pairs: list[tuple[int, int, float]]) -> float | None:
+    """The mean distance of estimates from the exact similarities of some pairs."""
+    some = pairs[:: max(1, len(pairs) // 200)]
+    if not some or isinstance(way, (Gaoya, PlainPython)):
+        return None
+    wanted = sorted({document for i, j, _ in some for document in (i, j)})
+    made = (
+        way.rows([texts[i] for i in wanted])
+        if isinstance(way, RensaReadme)
+        else way.fingerprints([texts[i] for i in wanted])
+    )
+    row = {document: made[i] for i, document in enumerate(wanted)}
+    return sum(abs(way.estimate(row[i], row[j]) - exact) for i, j, exact in some) / len(some)
+
+
+def main() -> None:
+    name, corpus, truth = sys.argv[1:]
+    texts = [line.rstrip(b"\n").split(b"\t")[1] for line in Path(corpus).read_bytes().splitlines(keepends=True)]
+    pairs = [
+        (int(i), int(j), float(s)) for i, j, s in (line.split("\t") for line in Path(truth).read_text().splitlines())
+    ]
+    way = WAYS[name]()
+    some = texts[: way.documents]
+    error = estimation_error(way, texts, pairs)
+    if error is not None and error > 0.05:
+        raise SystemExit(f"wrong answer, nothing measured: estimates are off by {error:.3f} on average")
+    result: dict[str, Any] = {
+        "package": way.package,
+        "version": importlib.metadata.version(way.package),
+        "shingles": way.shingles,
+        "estimation_error": error,
+        "fingerprints": slices(way, some, 1.0),
+    }
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    found = way.near(some)
+    taken = time.process_time() - started
+    if found is not None:
+        expected = {x for i, j, s in pairs if s >= THRESHOLD and max(i, j) < len(some) for x in (i, j)}
+        result["near"] = {
+            "how": way.indexed,
+            "documents": len(some),
+            "cpu_seconds": taken,
+            "mb_per_second": sum(map(len, some)) / taken / 1e6,
+            "recall": len(found & expected) / max(len(expected), 1),
+            "precision": len(found & expected) / max(len(found), 1),
+            "memory_growth_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+        }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Every benchmark, the tables of benchmarks/README.md and the chart peers.svg, by one command.
+"""Every benchmark, the tables of both READMEs and the chart peers.svg, by one command.
 
 `--only kernels,peers` measures some of them; `--render` measures nothing and writes tables and chart anew from the
 results that are there. A table stands between two comments that name it; tests/test_benchmarks.py says that it is what
@@ -124,7 +124,61 @@ def count_table(result: Result) -> str:
     return f"{result['compiler']}, {' '.join(result['flags'])}.\n\n{table(head, rows)}"
 
 
-TABLES = {"kernels": kernel_tables, "peers": peer_table, "counts": count_table}
+def pure_python_table(result: Result) -> str:
+    """What the front page says of fingerprints and of deduplicate."""
+    rows = [
+        [
+            f"`{found['parameters']['scheme']}`, {8 * found['parameters']['hashbytes']} bits",
+            f"{found['pure_python']['median_mb_per_second']:.4f}",
+            figure(found["lsh"]["median_mb_per_second"]),
+            f"{round(found['ratio'], -3):,.0f}",
+        ]
+        for found in result["fingerprints"]
+    ]
+    data, found = result["data"], result["deduplicate"]
+    head = [f"MB of text a second, {result['machine']['simd']}", "pure Python", "`lsh`", "times faster"]
+    made, seconds = found["removals"], found["median_cpu_seconds"]
+    about = f"{data['documents']:,} texts of {data['name']}, {data['bytes'] / 1e6:.1f} MB"
+    job = (
+        f"`deduplicate` at {found['parameters']['threshold']} with its default bands takes {seconds:.2f} s of CPU time"
+    )
+    answer = (
+        f"The exact answer has {made['exact']}; {made['others']} are not among those, and none is without a witness."
+    )
+    return "\n\n".join(
+        [
+            f"{where(result)}. {about}; medians of CPU time on a shared machine.",
+            table(head, rows),
+            f"{job} for all of them and makes {made['made']} removals. {answer}",
+        ]
+    )
+
+
+def short_peer_table(result: Result) -> str:
+    """The peers for the front page: rates, and recall and precision beside the time."""
+    rows = []
+    for way, found in result["ways"].items():
+        if "near" in found:
+            near = found["near"]
+            cells = [f"{found['lsh_is_faster']:,.1f}", f"{near['lsh_is_faster']:,.1f}"]
+            cells += [f"{near['recall']:.3f}", f"{near['precision']:.3f}"]
+            rows.append([f"{way} ({found['version']})", figure(found["mb_per_second"]), *cells])
+    head = [
+        "library",
+        "fingerprints, MB/s",
+        "lsh is x faster",
+        "near-duplicates: lsh is x faster",
+        "recall",
+        "precision",
+    ]
+    return table(head, rows)
+
+
+FRONT = FOLDER.parent / "README.md"
+TABLES = {
+    README: {"kernels": kernel_tables, "peers": peer_table, "counts": count_table},
+    FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
+}
 
 
 def chart(result: Result) -> str:
@@ -170,9 +224,10 @@ def results() -> dict[str, Result]:
     return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
 
 
-def rendered(readme: str, found: dict[str, Result]) -> str:
-    """The README with its tables made of the results."""
-    for name, make in TABLES.items():
+def rendered(path: Path, found: dict[str, Result]) -> str:
+    """A README with its tables made of the results."""
+    readme = path.read_text(encoding="utf-8")
+    for name, make in TABLES[path].items():
         begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
         if name in found:
             before, _, rest = readme.partition(begin)
@@ -193,10 +248,11 @@ def main() -> None:
         print(f"== {name}", flush=True)
         subprocess.run([sys.executable, FOLDER / f"{name}.py"], check=True)
     found = results()
-    README.write_text(rendered(README.read_text(encoding="utf-8"), found), encoding="utf-8")
+    for path in TABLES:
+        path.write_text(rendered(path, found), encoding="utf-8")
     if "peers" in found:
         CHART.write_text(chart(found["peers"]), encoding="utf-8")
-    print(f"written to {README.name} and {CHART.name}")
+    print("tables and chart are those of the results")
 
 
 if __name__ == "__main__":

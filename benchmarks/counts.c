@@ -3,6 +3,7 @@
  * counts LEVEL SCHEME UNIT N K SIZE TIMES: scheme 32, 64 or fss; unit byte or word. The text is made of words from a list drawn by a
  * fixed generator, common ones often, so that it repeats itself about as news does. Prints a check value.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,8 @@ int main(int count, char **arguments)
     scratch->state = malloc(2 * sizeof(uint64_t) * (k + LSH_LANES));
     for (int i = 0; i < 2; i++)
         scratch->word_hashes[i] = malloc((n + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
-    for (int c = 'a'; c <= 'z'; c++)
-        table[c >> 3] |= (uint8_t)(1 << (c & 7));
+    for (int c = 0; c < 128; c++)
+        table[c >> 3] |= (uint8_t)((c == '_' || isalnum(c)) << (c & 7));
     scratch->word_table = table;
     make_text(text);
     for (size_t s = 0; s < k + LSH_LANES; s++)

@@ -7,6 +7,8 @@ import numpy as np
 
 from lsh._columns import Column
 
+def extent(texts: tuple[Any, ...] | Column | Batch, start: int, stop: int, size: int) -> int: ...
+
 @final
 class Batch:
     def __new__(

@@ -7,6 +7,7 @@ other ``str`` are encoded as UTF-8 with ``surrogatepass`` into one piece of memo
 object; a ``bytearray`` or ``memoryview``, which may change, is copied.
 """
 
+from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
@@ -37,6 +38,62 @@ cdef uint8_t _missing = 0  # a text that is missing is an empty one at this addr
 
 cdef int _refuse_missing(Py_ssize_t position, str name) except -1:
     raise ValueError(f"{name}[{position}] is None; drop it, or count it as an empty text with missing='empty'")
+
+
+def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
+    """Return where a batch from `start` on has about `size` bytes: behind its first text, and at most at `stop`.
+
+    Parameters
+    ----------
+    texts : tuple, Column or Batch
+        The texts, as for `Batch`.
+    start, stop : int
+        Positions, 0 <= start < stop <= the number of texts.
+    size : int
+        Bytes; a `str` counts as it lies in memory, what is no text as nothing.
+    """
+    cdef Py_ssize_t i = start, length, total
+    cdef Py_ssize_t found = 0
+    cdef const uint8_t *text = NULL
+    cdef Fault fault = NO_FAULT
+    if isinstance(texts, tuple):
+        total = len(<tuple> texts)
+    elif isinstance(texts, Column):
+        total = (<Column> texts).count
+    else:
+        total = (<Batch?> texts).count
+    if not 0 <= start < stop <= total:
+        raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {stop}")
+    while i < stop and (found < size or i == start):
+        length = 0
+        if isinstance(texts, tuple):
+            length = _size_of(PyTuple_GET_ITEM(<PyObject *> texts, i))
+        elif isinstance(texts, Column):
+            fault = (<Column> texts).find(i, &text, &length)
+            if fault != NO_FAULT:
+                length = 0
+        else:
+            length = (<Batch> texts).lengths[i]
+        if i > start and length > size:
+            break
+        found += length
+        i += 1
+    return i
+
+
+cdef Py_ssize_t _size_of(PyObject *text) except -1:
+    """The bytes that a text takes in memory, 0 for what is none."""
+    if PyBytes_CheckExact(text):
+        return PyBytes_GET_SIZE(text)
+    if PyUnicode_CheckExact(text) or isinstance(<object> text, str):
+        return PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text)
+    if isinstance(<object> text, bytes):
+        return PyBytes_GET_SIZE(text)
+    if isinstance(<object> text, bytearray):
+        return PyByteArray_GET_SIZE(<object> text)
+    if isinstance(<object> text, memoryview):
+        return (<object> text).nbytes
+    return 0
 
 
 cdef class Batch:

@@ -62,6 +62,7 @@ cdef enum:
     ALIGNMENT = 64
     TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
     SHORT = 256  # bytes of a text for which the GIL is not released: to release it costs as much as the work
+    MOST_KEPT = 4194304  # bytes of a text, or of its words' hashes, that scratch holds on to
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
 
 UNIT_CODES = {"byte": LSH_BYTE, "char": LSH_CHAR, "word": LSH_WORD}
@@ -265,6 +266,20 @@ cdef Scratch _take_scratch():
         return Scratch()
 
 
+cdef int _give_back(Scratch scratch) except -1:
+    """Keep scratch for the next work, without what a very long text made of it."""
+    if scratch.words.capacity > MOST_KEPT:
+        free(scratch.words.bytes)
+        scratch.words = Words(NULL, 0)
+    if scratch.word_size * sizeof(uint32_t) > MOST_KEPT:
+        for i in range(2):
+            free(scratch.kernel.word_hashes[i])
+            scratch.kernel.word_hashes[i] = NULL
+        scratch.word_size = 0
+    _idle.append(scratch)
+    return 0
+
+
 @final
 cdef class Fingerprinter:
     """The minima of seeded hashes over the shingles of texts, for one scheme and its parameters. Immutable.
@@ -373,14 +388,14 @@ cdef class Fingerprinter:
         else:
             with nogil:
                 self._one(text, length, scratch, row, 0)
-        _idle.append(scratch)
+        _give_back(scratch)
         return 0
 
     cdef Scratch _scratch(self, size_t longest):
         """Take scratch for texts of at most `longest` bytes."""
         cdef Scratch scratch = _take_scratch()
         cdef size_t words = 0
-        if self.unit == LSH_WORD and longest:
+        if self.scheme == FSS and self.unit == LSH_WORD and longest:
             words = min(self.n, longest // 2 + 2) + LSH_TILE + LSH_LANES
         scratch.reserve(self.padded, words)
         return scratch
@@ -395,7 +410,7 @@ cdef class Fingerprinter:
         with nogil:
             for i in range(batch.count):
                 self._one(batch.texts[i], batch.lengths[i], scratch, rows, i)
-        _idle.append(scratch)
+        _give_back(scratch)
         return 0
 
     cdef int _one(self, const uint8_t *text, size_t length, Scratch scratch, void *rows, Py_ssize_t i) except -1 nogil:

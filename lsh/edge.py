@@ -34,7 +34,6 @@ class ArrowStream(Protocol):
 
 Texts = Iterable[Any] | ArrowArray | ArrowStream | Batch
 
-SAMPLE = 64  # texts that tell the size of the others
 OBJECTS = ("object", "Object")  # what pandas and polars call a dtype of Python objects
 
 
@@ -82,15 +81,6 @@ def whole(name: str, texts: Any, missing: bool = False) -> Batch:
         batches.append(Batch(piece, first, missing, name=name))
         first += len(piece)
     return batches[0] if len(batches) == 1 else Batch.join(batches)
-
-
-def mean_size(piece: Piece) -> float:
-    """Return the mean size of the first texts of a piece, in bytes or characters, 1 or more."""
-    if isinstance(piece, tuple):
-        sizes = [len(text) for text in piece[:SAMPLE] if type(text) in (str, bytes)]
-    else:
-        sizes = Batch(piece, missing=True, stop=min(len(piece), SAMPLE)).sizes().tolist()
-    return max(sum(sizes) / max(len(sizes), 1), 1.0)
 
 
 def _holds_objects(name: str, texts: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lsh import checks, edge, threads
+from lsh._batch import extent
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh.edge import Piece, Texts
 from lsh.shingling import Shingles, checked_shingles
@@ -396,15 +397,22 @@ class MinHasher:
 
     def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
         """Compute the fingerprints of a piece into their rows, about `_WORTH` bytes of text at a time."""
-        step = min(max(1, round(_WORTH[self._kind] / edge.mean_size(piece))), MOST_CHUNK)
-        starts = range(0, len(piece), step)
+        worth, total = _WORTH[self._kind], len(piece)
 
-        def compute(start: int) -> None:
-            stop = min(start + step, len(piece))
+        def cuts() -> Iterator[tuple[int, int]]:
+            start = 0
+            while start < total:
+                stop = extent(piece, start, min(start + MOST_CHUNK, total), worth)
+                yield start, stop
+                start = stop
+
+        def compute(cut: tuple[int, int]) -> None:
+            start, stop = cut
             batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        threads.share(compute, starts, min(workers, len(starts)))
+        only = total == 0 or extent(piece, 0, min(MOST_CHUNK, total), worth) == total
+        threads.share(compute, cuts(), 1 if only else workers)
 
     def _computed(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
         """Compute chunk by chunk, in order."""

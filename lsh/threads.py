@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from lsh import checks
@@ -40,59 +41,94 @@ def number_of(num_threads: Any) -> int:
     return available_cores() if num_threads is None else checks.whole_number("num_threads", num_threads, 1)
 
 
-def share(function: Callable[[Item], object], items: Sequence[Item], num_threads: int) -> None:
+def share(function: Callable[[Item], object], items: Iterable[Item], num_threads: int) -> None:
     """Call `function` with each item, in threads of which the caller's is one; each takes the next when it is free.
 
     After an exception no further item is taken. The one raised is that of the first item that failed, which does not
-    depend on the threads, but for an interrupt.
+    depend on the threads; with an interrupt it is raised when the items begun are done.
     """
+    waiting = enumerate(items)
     taking = threading.Lock()
-    failures: dict[int, Exception] = {}
-    taken = 0
+    failures: dict[int, BaseException] = {}
+    ended: SimpleQueue[None] = SimpleQueue()
+    helping = 0
+    stopped = False
 
     def work() -> None:
-        nonlocal taken
         while True:
             with taking:
-                number = taken
-                if failures or number >= len(items):
-                    return
-                taken += 1
+                taken = None if failures or stopped else next(waiting, None)
+            if taken is None:
+                return
+            number, item = taken
             try:
-                function(items[number])
-            except Exception as error:
+                function(item)
+            except BaseException as error:
                 failures[number] = error
 
-    others: list[threading.Thread] = []
+    def helper() -> None:
+        nonlocal helping
+        with taking:
+            if stopped:
+                return
+            helping += 1
+        work()
+        ended.put(None)
+
+    others = [threading.Thread(target=helper) for _ in range(num_threads - 1)]
     try:
-        for _ in range(num_threads - 1):
-            thread = threading.Thread(target=work)
-            thread.start()
-            others.append(thread)
+        for thread in others:
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads to be had: those there are will do
+                break
         work()
     finally:
-        taken = len(items)
-        for thread in others:
+        with taking:
+            stopped = True
+        _wait(ended, helping)
+    for thread in others:
+        if thread.ident is not None:
             thread.join()
-    if failures:
-        raise failures[min(failures)]
+    try:
+        if failures:
+            raise failures[min(failures)]
+    finally:
+        failures.clear()  # or they would hold this frame, and it them, with all that the items need
+
+
+def _wait(ended: SimpleQueue[None], helping: int) -> None:
+    """Wait for helpers to end, through interrupts, of which the last is raised then.
+
+    Not by `join`: before Python 3.13 an interrupted one takes the thread for ended.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    while helping:
+        try:
+            ended.get()
+            helping -= 1
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
     """Apply `function` to each item in threads and yield the results in the order of the items.
 
     Items are taken as results are wanted, at most two a thread ahead. An exception is raised where its result would
-    have come.
+    have come, one of the items themselves behind the results of those before it.
     """
     if num_threads == 1:
         yield from map(function, items)
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    failures: list[Exception] = []
     with ThreadPoolExecutor(num_threads) as pool:
         waiting: deque[Any] = deque()
         try:
-            for item in items:
+            for item in _until_failure(items, failures):
                 waiting.append(pool.submit(function, item))
                 if len(waiting) > 2 * num_threads:
                     yield waiting.popleft().result()
@@ -101,3 +137,16 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_
         finally:
             for future in waiting:
                 future.cancel()
+    try:
+        if failures:
+            raise failures[0]
+    finally:
+        failures.clear()
+
+
+def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
+    """Yield items; an exception of theirs ends them and is put into `failures`."""
+    try:
+        yield from items
+    except Exception as error:
+        failures.append(error)

@@ -33,7 +33,7 @@
 #define LSH_TEXT_(word) #word
 #define LSH_TEXT(word) LSH_TEXT_(word)
 
-enum { LOCKSTEP = 4, WORTH_DROPPING = 256, READ_ON = 64, FALL_BACK = 8, FEW = 4, FEW_IN_LANES = 8 };
+enum { LOCKSTEP = 4, WORTH_DROPPING = 256, READ_ON = 64, FALL_BACK = 6, FEW = 4, FEW_IN_LANES = 8 };
 
 static const uint32_t first_lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -513,45 +513,89 @@ static void hash_one(const uint8_t *bytes, size_t length, uint32_t seed, uint32_
     *h2 = out[1];
 }
 
-/* Hash the next words of a text, at most `most` (up to LSH_TILE), from *at on; returns how many. Words in lanes, but for long ones. */
-static size_t hash_letters(const lsh_document *document, size_t *at, size_t most, uint32_t seed, lsh_scratch *scratch,
-                           uint32_t *h1, uint32_t *h2)
+/* Let a block of 16 bytes, as four words, into the lanes of MurmurHash3_x86_128. */
+static inline __attribute__((always_inline)) void block_128(V h[4], V one, V two, V three, V four)
 {
     const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
-    size_t count = 0, longs = 0, start, size;
-    while (count < most &&
-           (size = lsh_next_word(document->text, document->length, scratch->word_table, at, &start)) > 0) {
-        const uint8_t *word = document->text + start;
-        uint64_t low, high;
-        if (size > LSH_FIXED_MOST) {
-            scratch->spans[longs] = (lsh_span){.start = start, .length = size};
-            scratch->bins[longs++] = (uint32_t)count;
-            low = high = 0;
-        } else if (document->length - start >= 16) {
-            low = lsh_load64(word) & UINT64_MAX >> (size < 8 ? 64 - 8 * size : 0);
-            high = size > 8 ? lsh_load64(word + 8) & UINT64_MAX >> (128 - 8 * size) : 0;
-        } else {
-            low = lsh_load_partial(word, size < 8 ? size : 8);
-            high = size > 8 ? lsh_load_partial(word + 8, size - 8) : 0;
+    const V five = v_one(5);
+    h[0] = v_xor(h[0], v_mul(v_rotl(v_mul(one, c1), 15), c2));
+    h[0] = v_add(v_mul(v_add(v_rotl(h[0], 19), h[1]), five), v_one(0x561ccd1bu));
+    h[1] = v_xor(h[1], v_mul(v_rotl(v_mul(two, c2), 16), c3));
+    h[1] = v_add(v_mul(v_add(v_rotl(h[1], 17), h[2]), five), v_one(0x0bcaa747u));
+    h[2] = v_xor(h[2], v_mul(v_rotl(v_mul(three, c3), 17), c4));
+    h[2] = v_add(v_mul(v_add(v_rotl(h[2], 15), h[3]), five), v_one(0x96cd1c35u));
+    h[3] = v_xor(h[3], v_mul(v_rotl(v_mul(four, c4), 18), c1));
+    h[3] = v_add(v_mul(v_add(v_rotl(h[3], 13), h[0]), five), v_one(0x32ac3b17u));
+}
+
+/* Let the last bytes, fewer than 16 with zeros behind them, and the length into the lanes, and finish. */
+static inline __attribute__((always_inline)) void tail_128(V h[4], V one, V two, V three, V four, V length, uint32_t *h1,
+                                                           uint32_t *h2)
+{
+    const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
+    h[0] = v_xor(v_xor(h[0], v_mul(v_rotl(v_mul(one, c1), 15), c2)), length);
+    h[1] = v_xor(v_xor(h[1], v_mul(v_rotl(v_mul(two, c2), 16), c3)), length);
+    h[2] = v_xor(v_xor(h[2], v_mul(v_rotl(v_mul(three, c3), 17), c4)), length);
+    h[3] = v_xor(v_xor(h[3], v_mul(v_rotl(v_mul(four, c4), 18), c1)), length);
+    finish_128(h[0], h[1], h[2], h[3], h1, h2);
+}
+
+/* The next bytes of a text, at most 15 of them as four words with zeros behind; `left` bytes can be read. */
+static inline void take_words(const uint8_t *bytes, size_t size, size_t left, uint32_t (*words)[LSH_TILE + LSH_LANES], size_t i)
+{
+    uint64_t low, high;
+    if (left >= 16) {
+        low = size ? lsh_load64(bytes) & UINT64_MAX >> (size < 8 ? 64 - 8 * size : 0) : 0;
+        high = size > 8 ? lsh_load64(bytes + 8) & UINT64_MAX >> (128 - 8 * size) : 0;
+    } else {
+        low = lsh_load_partial(bytes, size < 8 ? size : 8);
+        high = size > 8 ? lsh_load_partial(bytes + 8, size - 8) : 0;
+    }
+    words[0][i] = (uint32_t)low;
+    words[1][i] = (uint32_t)(low >> 32);
+    words[2][i] = (uint32_t)high;
+    words[3][i] = (uint32_t)(high >> 32);
+}
+
+/* The first two words of MurmurHash3_x86_128 of each of `count` spans of a text (scratch->spans, at most LSH_TILE): in lanes where they
+ * have fewer than 32 bytes. Whole vectors are written. */
+static void hash_spans(const lsh_document *document, size_t count, uint32_t seed, lsh_scratch *scratch, uint32_t *h1,
+                       uint32_t *h2)
+{
+    size_t blocks = 0, longs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t start = scratch->spans[i].start, size = scratch->spans[i].length;
+        const uint8_t *bytes = document->text + start;
+        size_t body = 0;
+        if (size >= 32) {
+            scratch->bins[longs++] = (uint32_t)i;
+        } else if (size >= 16) {
+            for (size_t w = 0; w < 4; w++)
+                scratch->body[w][i] = lsh_load32(bytes + 4 * w);
+            blocks++;
+            body = 16;
         }
-        scratch->words[0][count] = (uint32_t)low;
-        scratch->words[1][count] = (uint32_t)(low >> 32);
-        scratch->words[2][count] = (uint32_t)high;
-        scratch->words[3][count] = (uint32_t)(high >> 32);
-        scratch->sizes[count++] = (uint32_t)size;
+        if (size < 32)
+            take_words(bytes + body, size - body, document->length - start - body, scratch->words, i);
+        scratch->has_body[i] = body ? UINT32_MAX : 0;
+        scratch->sizes[i] = (uint32_t)size;
     }
     for (size_t i = 0; i < count; i += LANES_32) {
-        const V base = v_xor(v_one(seed), v_load(scratch->sizes + i));
-        V a = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[0] + i), c1), 15), c2));
-        V b = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[1] + i), c2), 16), c3));
-        V c = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[2] + i), c3), 17), c4));
-        V d = v_xor(base, v_mul(v_rotl(v_mul(v_load(scratch->words[3] + i), c4), 18), c1));
-        finish_128(a, b, c, d, h1 + i, h2 + i);
+        V h[4] = {v_one(seed), v_one(seed), v_one(seed), v_one(seed)};
+        if (blocks > 0) {
+            const V old = v_one(seed), has = v_load(scratch->has_body + i);
+            block_128(h, v_load(scratch->body[0] + i), v_load(scratch->body[1] + i), v_load(scratch->body[2] + i),
+                      v_load(scratch->body[3] + i));
+            for (size_t j = 0; j < 4; j++)
+                h[j] = v_xor(old, v_and(v_xor(old, h[j]), has));
+        }
+        tail_128(h, v_load(scratch->words[0] + i), v_load(scratch->words[1] + i), v_load(scratch->words[2] + i),
+                 v_load(scratch->words[3] + i), v_load(scratch->sizes + i), h1 + i, h2 + i);
     }
-    for (size_t i = 0; i < longs; i++)
-        hash_one(document->text + scratch->spans[i].start, scratch->spans[i].length, seed, h1 + scratch->bins[i],
-                 h2 + scratch->bins[i]);
-    return count;
+    for (size_t i = 0; i < longs; i++) {
+        const lsh_span *span = scratch->spans + scratch->bins[i];
+        hash_one(document->text + span->start, span->length, seed, h1 + scratch->bins[i], h2 + scratch->bins[i]);
+    }
 }
 
 /* The first two words of MurmurHash3_x86_128 of `count` shingles of n words: shingle i is the hashes of words i to i + n - 1, 8 bytes
@@ -559,26 +603,16 @@ static size_t hash_letters(const lsh_document *document, size_t *at, size_t most
 static void hash_words(size_t n, size_t count, uint32_t seed, const lsh_scratch *scratch, uint32_t *h1, uint32_t *h2)
 {
     const uint32_t *one = scratch->word_hashes[0], *two = scratch->word_hashes[1];
-    const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
-    const V five = v_one(5), length = v_one((uint32_t)(8 * n));
+    const V zero = v_one(0), length = v_one((uint32_t)(8 * n));
     for (size_t i = 0; i < count; i += LANES_32) {
-        V a = v_one(seed), b = a, c = a, d = a;
+        V h[4] = {v_one(seed), v_one(seed), v_one(seed), v_one(seed)};
         size_t w = 0;
-        for (; w + 2 <= n; w += 2) { /* a block of 16 bytes */
-            a = v_xor(a, v_mul(v_rotl(v_mul(v_load(one + i + w), c1), 15), c2));
-            a = v_add(v_mul(v_add(v_rotl(a, 19), b), five), v_one(0x561ccd1bu));
-            b = v_xor(b, v_mul(v_rotl(v_mul(v_load(two + i + w), c2), 16), c3));
-            b = v_add(v_mul(v_add(v_rotl(b, 17), c), five), v_one(0x0bcaa747u));
-            c = v_xor(c, v_mul(v_rotl(v_mul(v_load(one + i + w + 1), c3), 17), c4));
-            c = v_add(v_mul(v_add(v_rotl(c, 15), d), five), v_one(0x96cd1c35u));
-            d = v_xor(d, v_mul(v_rotl(v_mul(v_load(two + i + w + 1), c4), 18), c1));
-            d = v_add(v_mul(v_add(v_rotl(d, 13), a), five), v_one(0x32ac3b17u));
-        }
-        if (w < n) { /* a tail of 8 bytes */
-            a = v_xor(a, v_mul(v_rotl(v_mul(v_load(one + i + w), c1), 15), c2));
-            b = v_xor(b, v_mul(v_rotl(v_mul(v_load(two + i + w), c2), 16), c3));
-        }
-        finish_128(v_xor(a, length), v_xor(b, length), v_xor(c, length), v_xor(d, length), h1 + i, h2 + i);
+        for (; w + 2 <= n; w += 2)
+            block_128(h, v_load(one + i + w), v_load(two + i + w), v_load(one + i + w + 1), v_load(two + i + w + 1));
+        if (w < n)
+            tail_128(h, v_load(one + i + w), v_load(two + i + w), zero, zero, length, h1 + i, h2 + i);
+        else
+            tail_128(h, zero, zero, zero, zero, length, h1 + i, h2 + i);
     }
 }
 
@@ -596,7 +630,8 @@ static size_t next_word_hashes(const lsh_document *document, hashes *walk, uint3
     }
     while (walk->held < n - 1 + LSH_TILE) {
         const size_t wanted = n - 1 + LSH_TILE - walk->held, most = wanted < LSH_TILE ? wanted : LSH_TILE;
-        count = hash_letters(document, &walk->at, most, seed, scratch, one + walk->held, two + walk->held);
+        count = lsh_next_words(document->text, document->length, scratch->word_table, &walk->at, scratch->spans, most);
+        hash_spans(document, count, seed, scratch, one + walk->held, two + walk->held);
         walk->held += count;
         if (count < most)
             break;
@@ -625,8 +660,7 @@ static size_t next_hashes(const lsh_document *document, hashes *walk, uint32_t s
     if (document->unit == LSH_WORD)
         return next_word_hashes(document, walk, seed, scratch, h1, h2);
     count = lsh_shingler_next(&walk->shingler, scratch->spans, LSH_TILE);
-    for (size_t i = 0; i < count; i++)
-        hash_one(document->text + scratch->spans[i].start, scratch->spans[i].length, seed, h1 + i, h2 + i);
+    hash_spans(document, count, seed, scratch, h1, h2);
     return count;
 }
 
@@ -690,7 +724,8 @@ static uint32_t largest_minimum(size_t k, const lsh_scratch *scratch)
 
 /* ---- fss: the fallback ---- */
 
-/* least[j] = min(least[j], factor * rank[j] + shift) over a tile of shingles, components in lanes. */
+/* least[j] = min(least[j], factor * rank[j] + shift) over a tile of shingles, components in lanes; as many as FALL_BACK vectors of
+ * them, so that ranks and minima fit into sixteen registers. */
 static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *scratch, size_t count,
                                                             const size_t vectors, const uint32_t *rank, uint32_t *least)
 {
@@ -750,8 +785,6 @@ static void fall_back_tile(const uint32_t *restrict h1, const uint32_t *restrict
     for (; vectors >= FALL_BACK; vectors -= FALL_BACK, j += FALL_BACK * LANES_32)
         fall_back(scratch, count, FALL_BACK, rank + j, scratch->least + j);
     switch (vectors) {
-    case 7: fall_back(scratch, count, 7, rank + j, scratch->least + j); break;
-    case 6: fall_back(scratch, count, 6, rank + j, scratch->least + j); break;
     case 5: fall_back(scratch, count, 5, rank + j, scratch->least + j); break;
     case 4: fall_back(scratch, count, 4, rank + j, scratch->least + j); break;
     case 3: fall_back(scratch, count, 3, rank + j, scratch->least + j); break;
@@ -792,6 +825,19 @@ static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict 
     return empties;
 }
 
+/* Drop the pairs of scratch->h1 and h2 that were seen; returns how many are left. */
+static size_t drop_hashes(size_t count, lsh_scratch *restrict scratch)
+{
+    for (size_t i = 0; i < count; i++)
+        scratch->low[i] = (uint64_t)scratch->h2[i] << 32 | scratch->h1[i];
+    count = drop_seen(0, count, scratch);
+    for (size_t i = 0; i < count; i++) {
+        scratch->h1[i] = (uint32_t)scratch->low[i];
+        scratch->h2[i] = (uint32_t)(scratch->low[i] >> 32);
+    }
+    return count;
+}
+
 static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
                                 lsh_scratch *scratch, uint32_t *sketch)
 {
@@ -828,9 +874,16 @@ static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, con
             fall_back_tile(scratch->h1 + at, scratch->h2 + at, total - at < LSH_TILE ? total - at : LSH_TILE, lg,
                            scratch->rank, empties, scratch);
     } else {
+        const int drop = empties >= k / 8; /* so many after thousands: the text has few distinct shingles, often repeated */
         begin_hashes(document, &walk);
-        while ((count = next_hashes(document, &walk, seed, scratch, scratch->h1, scratch->h2)) > 0)
-            fall_back_tile(scratch->h1, scratch->h2, count, lg, scratch->rank, empties, scratch);
+        if (drop)
+            forget_seen(1, scratch);
+        while ((count = next_hashes(document, &walk, seed, scratch, scratch->h1, scratch->h2)) > 0) {
+            if (drop)
+                count = drop_hashes(count, scratch);
+            if (count > 0)
+                fall_back_tile(scratch->h1, scratch->h2, count, lg, scratch->rank, empties, scratch);
+        }
     }
     for (size_t j = 0; j < empties; j++)
         sketch[scratch->empty[j]] = scratch->least[j] >> 1 | 0x80000000u;

@@ -59,6 +59,11 @@ size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_ta
  * length, 0 where there is none. `word_table` is as for lsh_join_words. */
 size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start);
 
+/* The places of the next words, at most `capacity` (1 or more) of them; moves *at on and returns how many, fewer only at the end. Of
+ * ASCII the table has to hold the letters, the digits and the underscore. */
+size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
+                      size_t capacity);
+
 enum lsh_normalisation { LSH_LOWER = 1, LSH_STRIP = 2, LSH_COLLAPSE = 4 };
 
 /* Normalise an ASCII text: lower case, without punctuation (categories P*), each run of white space one space, as the flags of
@@ -98,6 +103,7 @@ typedef struct {
     uint32_t h1[LSH_FSS_KEPT], h2[LSH_FSS_KEPT];
     uint32_t factor[LSH_TILE + LSH_LANES], shift[LSH_TILE + LSH_LANES];
     uint32_t bins[LSH_TILE], sizes[LSH_TILE + LSH_LANES];
+    uint32_t body[4][LSH_TILE + LSH_LANES], has_body[LSH_TILE + LSH_LANES];
     uint32_t table[2][LSH_FSS_MOST + LSH_LANES];
     uint32_t empty[LSH_FSS_MOST + LSH_LANES], rank[LSH_FSS_MOST + LSH_LANES], least[LSH_FSS_MOST + LSH_LANES];
     lsh_span spans[LSH_TILE];

@@ -115,6 +115,65 @@ size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_tab
     return place - *start;
 }
 
+/* A bit for each of 64 bytes that is an ASCII letter, digit or underscore; 0 and *ascii = 0 where a byte is not ASCII. */
+static uint64_t word_bits(const uint8_t *text, int *ascii)
+{
+    uint8_t in_word[64];
+    uint64_t bits = 0, high = 0;
+    for (size_t i = 0; i < 64; i++) {
+        const uint8_t c = text[i], letter = (uint8_t)((c | 0x20) - 'a'), digit = (uint8_t)(c - '0');
+        in_word[i] = (letter < 26) | (digit < 10) | (c == '_');
+    }
+    for (size_t i = 0; i < 64; i += 8) {
+        high |= lsh_load64(text + i);
+        bits |= (lsh_load64(in_word + i) * 0x0102040810204080u >> 56) << i; /* the low bits of eight bytes, side by side */
+    }
+    *ascii = (high & 0x8080808080808080u) == 0;
+    return *ascii ? bits : 0;
+}
+
+static size_t trailing_zeros(uint64_t bits) /* of bits that are not 0 */
+{
+#ifdef __GNUC__
+    return (size_t)__builtin_ctzll(bits);
+#else
+    size_t count = 0;
+    for (; (bits & 1) == 0; bits >>= 1)
+        count++;
+    return count;
+#endif
+}
+
+size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
+                      size_t capacity)
+{
+    size_t count = 0;
+    while (count < capacity && *at < length) {
+        int ascii = 0;
+        uint64_t bits = length - *at >= 64 ? word_bits(text + *at, &ascii) : 0;
+        size_t first = *at, stop = first + 64;
+        while (bits && count < capacity) { /* a guess a block, where a loop over characters has two a word */
+            const size_t begin = trailing_zeros(bits), size = ~(bits >> begin) ? trailing_zeros(~(bits >> begin)) : 64;
+            if (begin + size >= 64) { /* it may go on behind the block */
+                stop = first + begin;
+                ascii = 0;
+                break;
+            }
+            spans[count++] = (lsh_span){.start = first + begin, .length = size};
+            bits &= ~(uint64_t)0 << (begin + size);
+            if (count == capacity)
+                stop = first + begin + size;
+        }
+        if (ascii || stop < first + 64)
+            *at = stop;
+        if (!ascii && count < capacity) {
+            spans[count].length = lsh_next_word(text, length, word_table, at, &spans[count].start);
+            count += spans[count].length > 0;
+        }
+    }
+    return count;
+}
+
 size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 {
     size_t written = 0, at = 0, start, size;

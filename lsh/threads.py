@@ -10,7 +10,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from lsh import checks
@@ -50,8 +49,7 @@ def share(function: Callable[[Item], object], items: Iterable[Item], num_threads
     waiting = enumerate(items)
     taking = threading.Lock()
     failures: dict[int, BaseException] = {}
-    ended: SimpleQueue[None] = SimpleQueue()
-    helping = 0
+    ends: list[threading.Event] = []
     stopped = False
 
     def work() -> None:
@@ -67,13 +65,13 @@ def share(function: Callable[[Item], object], items: Iterable[Item], num_threads
                 failures[number] = error
 
     def helper() -> None:
-        nonlocal helping
+        end = threading.Event()
         with taking:
             if stopped:
                 return
-            helping += 1
+            ends.append(end)
         work()
-        ended.put(None)
+        end.set()
 
     others = [threading.Thread(target=helper) for _ in range(num_threads - 1)]
     try:
@@ -86,7 +84,7 @@ def share(function: Callable[[Item], object], items: Iterable[Item], num_threads
     finally:
         with taking:
             stopped = True
-        _wait(ended, helping)
+        _wait(ends)
     for thread in others:
         if thread.ident is not None:
             thread.join()
@@ -97,18 +95,18 @@ def share(function: Callable[[Item], object], items: Iterable[Item], num_threads
         failures.clear()  # or they would hold this frame, and it them, with all that the items need
 
 
-def _wait(ended: SimpleQueue[None], helping: int) -> None:
+def _wait(ends: Iterable[threading.Event]) -> None:
     """Wait for helpers to end, through interrupts, of which the last is raised then.
 
     Not by `join`: before Python 3.13 an interrupted one takes the thread for ended.
     """
     interrupt: KeyboardInterrupt | None = None
-    while helping:
-        try:
-            ended.get()
-            helping -= 1
-        except KeyboardInterrupt as error:
-            interrupt = error
+    for end in ends:
+        while not end.is_set():
+            try:
+                end.wait()
+            except KeyboardInterrupt as error:
+                interrupt = error
     if interrupt is not None:
         raise interrupt
 

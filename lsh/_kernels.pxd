@@ -43,7 +43,6 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 
-    size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
     int lsh_is_ascii(const uint8_t *text, size_t length)
 
     cdef enum lsh_normalisation:

@@ -3,7 +3,7 @@
  * A level's file selects its target, defines LSH_LEVEL and the vectors below, and includes this file; the last word of
  * each symbol is the level, and every level gives the same bits.
  *
- *   V   LANES_32 words of 32 bits: v_load v_store v_one v_add v_xor v_xor3 v_and v_or v_mul v_shl v_shr v_rotl v_min_s
+ *   V   LANES_32 words of 32 bits: v_load v_store v_one v_add v_xor v_xor3 v_and v_mul v_shr v_rotl v_min_s
  *       v_min_u; v_mul16, the product of the high halves, modulo 2**16, in the high half, for operands whose low halves are 0;
  *       v_words(p), the words at p, p + 1, p + 2 ..., which reads at most 32 bytes behind the last; v_less(a, b), a bit a lane
  *       where a < b, unsigned; v_pack(p, a, mask), which stores the lanes of a whose bit is set at p, p + 1 ..., and may write

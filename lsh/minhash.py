@@ -7,6 +7,7 @@ fingerprints agree in a component with a probability equal to the Jaccard simila
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -397,22 +398,15 @@ class MinHasher:
 
     def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
         """Compute the fingerprints of a piece into their rows, about `_WORTH` bytes of text at a time."""
-        worth, total = _WORTH[self._kind], len(piece)
-
-        def cuts() -> Iterator[tuple[int, int]]:
-            start = 0
-            while start < total:
-                stop = extent(piece, start, min(start + MOST_CHUNK, total), worth)
-                yield start, stop
-                start = stop
 
         def compute(cut: tuple[int, int]) -> None:
             start, stop = cut
             batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        only = total == 0 or extent(piece, 0, min(MOST_CHUNK, total), worth) == total
-        threads.share(compute, cuts(), 1 if only else workers)
+        cuts = _cuts(piece, MOST_CHUNK, _WORTH[self._kind])
+        first = list(itertools.islice(cuts, 2))
+        threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
 
     def _computed(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
         """Compute chunk by chunk, in order."""
@@ -424,7 +418,14 @@ class MinHasher:
             self._fingerprinter.fill(batch, rows)
             return first + start, rows.view(self.dtype)
 
-        return threads.map_in_order(compute, _cuts(pieces), workers)
+        def cuts() -> Iterator[tuple[int, Piece, int, int]]:
+            first = 0
+            for piece in pieces:
+                for start, stop in _cuts(piece, CHUNK, _WORTH[self._kind]):
+                    yield first, piece, start, stop
+                first += len(piece)
+
+        return threads.map_in_order(compute, cuts(), workers)
 
     # ---- similarities ----
 
@@ -629,11 +630,10 @@ def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | Non
     return np.array(values, np.uint32), None
 
 
-def _cuts(pieces: Iterator[Piece]) -> Iterator[tuple[int, Piece, int, int]]:
-    """Cut pieces into chunks: the position of a piece, the piece, and where in it the chunk starts and stops."""
-    first = 0
-    for piece in pieces:
-        size = len(piece)
-        for start in range(0, size, CHUNK):
-            yield first, piece, start, min(start + CHUNK, size)
-        first += size
+def _cuts(piece: Piece, most: int, worth: int) -> Iterator[tuple[int, int]]:
+    """Cut a piece where about `worth` bytes or `most` texts are reached: where each cut starts and stops."""
+    start, total = 0, len(piece)
+    while start < total:
+        stop = extent(piece, start, min(start + most, total), worth)
+        yield start, stop
+        start = stop

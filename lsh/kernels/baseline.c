@@ -66,19 +66,5 @@ static inline void v_store(uint32_t *p, V words) { memcpy(p, &words, sizeof word
 #define v_shr(a, r) ((a) >> (r))
 #define v_rotl(a, r) ((a) << (r) | (a) >> (32 - (r)))
 
-typedef uint64_t W;
-#define LANES_64 1
-#define W_FLIP 0
-#define w_widen(p) ((W) * (p))
-#define w_load(p) (*(p))
-#define w_store(p, word) (*(p) = (word))
-#define w_one(x) ((W)(x))
-#define w_add(a, b) ((a) + (b))
-#define w_xor(a, b) ((a) ^ (b))
-#define w_and(a, b) ((a) & (b))
-#define w_words(p) lsh_load64(p)
-#define w_shr(a, r) ((a) >> (r))
-#define w_mul(a, c) ((a) * (uint64_t)(c))
-#define w_min(a, b) ((a) < (b) ? (a) : (b))
-
+#include "single_words.h"
 #include "body.h"

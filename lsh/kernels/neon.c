@@ -48,21 +48,7 @@ static inline void v_pack(uint32_t *p, V a, uint32_t mask)
     }
 }
 
-typedef uint64_t W;
-#define LANES_64 1
-#define W_FLIP 0
-#define w_widen(p) ((W) * (p))
-#define w_load(p) (*(p))
-#define w_store(p, word) (*(p) = (word))
-#define w_one(x) ((W)(x))
-#define w_add(a, b) ((a) + (b))
-#define w_xor(a, b) ((a) ^ (b))
-#define w_and(a, b) ((a) & (b))
-#define w_words(p) lsh_load64(p)
-#define w_shr(a, r) ((a) >> (r))
-#define w_mul(a, c) ((a) * (uint64_t)(c))
-#define w_min(a, b) ((a) < (b) ? (a) : (b))
-
+#include "single_words.h"
 #include "body.h"
 
 #else

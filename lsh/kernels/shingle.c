@@ -132,44 +132,30 @@ static uint64_t word_bits(const uint8_t *text, int *ascii)
     return *ascii ? bits : 0;
 }
 
-static size_t trailing_zeros(uint64_t bits) /* of bits that are not 0 */
-{
-#ifdef __GNUC__
-    return (size_t)__builtin_ctzll(bits);
-#else
-    size_t count = 0;
-    for (; (bits & 1) == 0; bits >>= 1)
-        count++;
-    return count;
-#endif
-}
-
 size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
                       size_t capacity)
 {
     size_t count = 0;
     while (count < capacity && *at < length) {
         int ascii = 0;
-        uint64_t bits = length - *at >= 64 ? word_bits(text + *at, &ascii) : 0;
-        size_t first = *at, stop = first + 64;
-        while (bits && count < capacity) { /* a guess a block, where a loop over characters has two a word */
-            const size_t begin = trailing_zeros(bits), size = ~(bits >> begin) ? trailing_zeros(~(bits >> begin)) : 64;
-            if (begin + size >= 64) { /* it may go on behind the block */
-                stop = first + begin;
-                ascii = 0;
-                break;
-            }
-            spans[count++] = (lsh_span){.start = first + begin, .length = size};
-            bits &= ~(uint64_t)0 << (begin + size);
-            if (count == capacity)
-                stop = first + begin + size;
-        }
-        if (ascii || stop < first + 64)
-            *at = stop;
-        if (!ascii && count < capacity) {
+        const size_t first = *at;
+        uint64_t bits = length - first >= 64 ? word_bits(text + first, &ascii) : 0;
+        /* A word that reaches the end of the block may go on behind it: the next block begins with that word. */
+        const size_t block = ~bits ? 64 - (size_t)__builtin_clzll(~bits) : 0;
+        if (!ascii || block == 0) {
             spans[count].length = lsh_next_word(text, length, word_table, at, &spans[count].start);
             count += spans[count].length > 0;
+            continue;
         }
+        bits &= UINT64_MAX >> (64 - block);
+        *at = first + block;
+        while (bits && count < capacity) { /* a guess a block, where a loop over characters has two a word */
+            const size_t begin = (size_t)__builtin_ctzll(bits), size = (size_t)__builtin_ctzll(~(bits >> begin));
+            spans[count++] = (lsh_span){.start = first + begin, .length = size};
+            bits &= ~(uint64_t)0 << (begin + size);
+        }
+        if (bits)
+            *at = spans[count - 1].start + spans[count - 1].length;
     }
     return count;
 }

@@ -1,0 +1,15 @@
+/* The vectors W of body.h for an instruction set that does not multiply them: one word of 64 bits. */
+typedef uint64_t W;
+#define LANES_64 1
+#define W_FLIP 0
+#define w_widen(p) ((W) * (p))
+#define w_load(p) (*(p))
+#define w_store(p, word) (*(p) = (word))
+#define w_one(x) ((W)(x))
+#define w_add(a, b) ((a) + (b))
+#define w_xor(a, b) ((a) ^ (b))
+#define w_and(a, b) ((a) & (b))
+#define w_words(p) lsh_load64(p)
+#define w_shr(a, r) ((a) >> (r))
+#define w_mul(a, c) ((a) * (uint64_t)(c))
+#define w_min(a, b) ((a) < (b) ? (a) : (b))

@@ -66,6 +66,9 @@ def kernel_tables(result: Result) -> str:
         for i, row in enumerate(first[key]):
             of = f"{row['text']}, {row['distinct_share']:.0%} distinct" if key == "against_plain" else row["scheme"]
             ratios.append([f"{label}: {of}, n={row['n']}", *[f"{levels[x][key][i]['best_ratio']:.2f}" for x in names]])
+    for i, row in enumerate(first["against_plain"]):
+        label = f"MB/s of murmur3, 64 bits: {row['text']}, n={row['n']}, 2 KB"
+        ratios.append([label, *[figure(levels[x]["against_plain"][i]["64 bits"]["best_mb_per_second"]) for x in names]])
     for i, row in enumerate(first["two_threads"]):
         label = f"two threads to one: {row['scheme']}, {size_name(row['size'])}"
         ratios.append([label, *[f"{levels[x]['two_threads'][i]['best_ratio']:.2f}" for x in names]])

@@ -79,6 +79,13 @@ def pages() -> Corpus | None:
     return Corpus("win32docs.tsv.gz", [row[0].decode() for row in table], [row[1] for row in table], None)
 
 
+def licences() -> Corpus | None:
+    """The licence texts that every Debian has, prose without a corpus; None on other systems."""
+    files = [file for file in sorted(Path("/usr/share/common-licenses").glob("*")) if not file.is_symlink()]
+    texts = [b" ".join(file.read_bytes().split()) for file in files]
+    return Corpus("Debian's licences", [file.name for file in files], texts, None) if files else None
+
+
 def reference() -> ModuleType:
     """The plain version of everything, tests/reference.py."""
     sys.path.append(str(REPOSITORY / "tests"))

@@ -75,6 +75,28 @@ static inline W w_words(const uint8_t *p)
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p)), places);
 }
 
+static inline void w_pack(uint64_t *p, W a, uint32_t mask)
+{
+    static const uint64_t places[16] = {0,
+                                        0x0100,
+                                        0x0302,
+                                        0x03020100,
+                                        0x0504,
+                                        0x05040100,
+                                        0x05040302,
+                                        0x050403020100,
+                                        0x0706,
+                                        0x07060100,
+                                        0x07060302,
+                                        0x070603020100,
+                                        0x07060504,
+                                        0x070605040100,
+                                        0x070605040302,
+                                        0x0706050403020100};
+    const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(places + mask)));
+    w_store(p, _mm256_permutevar8x32_epi32(a, order));
+}
+
 /* a * c = low(a) low(c) + (low(a) high(c) + high(a) low(c)) << 32 */
 static inline __attribute__((always_inline)) W w_mul(W a, uint64_t c)
 {

@@ -51,6 +51,7 @@ typedef __m512i W;
 #define w_shr(a, r) _mm512_srli_epi64(a, r)
 #define w_mul(a, c) _mm512_mullo_epi64(a, w_one(c))
 #define w_min(a, b) _mm512_min_epu64(a, b)
+#define w_pack(p, a, mask) w_store(p, _mm512_maskz_compress_epi64((__mmask8)(mask), a))
 
 static inline W w_words(const uint8_t *p)
 {

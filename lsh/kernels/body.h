@@ -9,7 +9,8 @@
  *       where a < b, unsigned; v_pack(p, a, mask), which stores the lanes of a whose bit is set at p, p + 1 ..., and may write
  *       a whole vector
  *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_and w_shr w_mul (by a constant)
- *       w_words(p), like v_words, within 16 bytes; w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64
+ *       w_words(p), like v_words, within 16 bytes; w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64;
+ *       w_pack, like v_pack
  *
  * What the schemes share is here: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
  * the last shingle of each slot, so it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
@@ -66,28 +67,43 @@ static void take_keys(const uint8_t *bytes, size_t n, size_t count, lsh_scratch 
         w_store(scratch->high + i, w_and(w_words(bytes + i + 8), high_mask));
 }
 
+/* A bit for each of `count` (at most 8) keys from `first` on that the table of seen ones does not hold; it holds them then. */
+static inline __attribute__((always_inline)) uint8_t enter_seen(const int wide, const size_t count, size_t first,
+                                                                lsh_scratch *restrict scratch)
+{
+    const uint64_t *low = scratch->low + first, *high = scratch->high + first;
+    uint32_t fresh = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t mixed = wide ? low[i] ^ high[i] * 0xc2b2ae3d27d4eb4fu : low[i];
+        const size_t slot = (mixed * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
+        uint32_t differs = scratch->seen_low[slot] != low[i];
+        scratch->seen_low[slot] = low[i];
+        if (wide) {
+            differs |= scratch->seen_high[slot] != high[i];
+            scratch->seen_high[slot] = high[i];
+        }
+        fresh |= differs << i;
+    }
+    return (uint8_t)fresh;
+}
+
 /* Drop the keys that the table of seen ones holds; returns how many are left. Two loops: were the table asked in the loop that
- * compacts, each question would wait for the place of the key before. */
+ * packs, each question would wait for the place of the keys before. */
 static inline __attribute__((always_inline)) size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict scratch)
 {
     uint64_t *low = scratch->low, *high = scratch->high;
     uint8_t *fresh = scratch->fresh;
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t mixed = wide ? low[i] ^ high[i] * 0xc2b2ae3d27d4eb4fu : low[i];
-        const size_t slot = (mixed * 0x9E3779B97F4A7C15u) >> 53; /* 11 bits: LSH_SEEN */
-        fresh[i] = scratch->seen_low[slot] != low[i];
-        scratch->seen_low[slot] = low[i];
-        if (wide) {
-            fresh[i] |= scratch->seen_high[slot] != high[i];
-            scratch->seen_high[slot] = high[i];
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        low[kept] = low[i];
+    size_t kept = 0, i = 0;
+    for (; i + 8 <= count; i += 8)
+        fresh[i / 8] = enter_seen(wide, 8, i, scratch);
+    if (i < count)
+        fresh[i / 8] = enter_seen(wide, count - i, i, scratch);
+    for (i = 0; i < count; i += LANES_64) {
+        const uint32_t mask = (uint32_t)fresh[i / 8] >> i % 8 & ((1u << LANES_64) - 1);
+        w_pack(low + kept, w_load(low + i), mask);
         if (wide)
-            high[kept] = high[i];
-        kept += fresh[i];
+            w_pack(high + kept, w_load(high + i), mask);
+        kept += LANES_64 == 1 ? mask : (uint32_t)__builtin_popcount(mask); /* which not every CPU has */
     }
     return kept;
 }

@@ -96,7 +96,7 @@ typedef struct {
 typedef struct {
     uint8_t bytes[LSH_TILE + 128]; /* a piece of text, padded so that vectors may read on */
     uint64_t low[LSH_TILE], high[LSH_TILE];
-    uint8_t fresh[LSH_TILE];
+    uint8_t fresh[LSH_TILE / 8]; /* a bit a shingle */
     uint32_t words[4][LSH_TILE + LSH_LANES];
     uint64_t wide[2][LSH_TILE];
     uint64_t seen_low[LSH_SEEN], seen_high[LSH_SEEN];

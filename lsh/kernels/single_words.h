@@ -9,6 +9,7 @@ typedef uint64_t W;
 #define w_add(a, b) ((a) + (b))
 #define w_xor(a, b) ((a) ^ (b))
 #define w_and(a, b) ((a) & (b))
+#define w_pack(p, a, mask) (*(p) = (a))
 #define w_words(p) lsh_load64(p)
 #define w_shr(a, r) ((a) >> (r))
 #define w_mul(a, c) ((a) * (uint64_t)(c))

@@ -40,6 +40,13 @@ cdef int _refuse_missing(Py_ssize_t position, str name) except -1:
     raise ValueError(f"{name}[{position}] is None; drop it, or count it as an empty text with missing='empty'")
 
 
+cdef bint _is_null(object value):
+    """Tell whether a value that is no text says that there is none: None, NaN, NA and NaT of pandas."""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     """Return where a batch from `start` on has about `size` bytes: behind its first text, and at most at `stop`.
 
@@ -102,7 +109,8 @@ cdef class Batch:
     Parameters
     ----------
     texts : tuple, list, Column or Batch
-        Of a tuple or list: ``str``, ``bytes``, ``bytearray``, ``memoryview``, or ``None`` where ``missing`` allows it.
+        Of a tuple or list: ``str``, ``bytes``, ``bytearray``, ``memoryview``, or a null (``None``, NaN, pandas' NA)
+        where ``missing`` allows it.
     first : int, optional
         Position of the first of them, for messages.
     missing : bool, optional
@@ -232,7 +240,7 @@ cdef class Batch:
         return self.lengths[i]
 
     cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
-        if text is None:
+        if _is_null(text):
             if not missing:
                 _refuse_missing(position, name)
             self.texts[i] = &_missing

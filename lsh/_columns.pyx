@@ -28,7 +28,10 @@ _FAULTS = {
     BAD_VIEW: "a view that reaches beyond its buffer",
     BAD_INDEX: "an index outside its dictionary",
 }
-_WORDS = {"b": "bool", "+": "nested", "t": "time", "d": "decimal", "e": "float", "f": "float", "g": "float"}
+_WORDS = {
+    "b": "bool", "+r": "run-end encoded", "+": "nested", "t": "time", "d": "decimal", "e": "float", "f": "float",
+    "g": "float",
+}
 
 
 def is_arrow(value):
@@ -62,7 +65,8 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
     elif texts.dictionary == NULL and written.encode() in _KINDS:
         layout.kind = <Kind> <int> _KINDS[written.encode()]
     else:
-        kind = _WORDS.get(written[:1], "integer" if written[:1] in tuple("cCsSiIlL") else "unknown")
+        kind = "integer" if written[:1] in tuple("cCsSiIlL") else "unknown"
+        kind = _WORDS.get(written) or _WORDS.get(written[:1], kind)
         raise TypeError(
             f"{name} must be a column of strings or bytes, got Arrow type {written!r} ({kind}); "
             "pick another column or cast it"

@@ -7,6 +7,7 @@ run. It decides nothing about meaning; `lsh.shingling` and `lsh.minhash` do.
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.unicode cimport Py_UNICODE_ISALNUM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -80,12 +81,16 @@ def simd_levels():
 
 
 def simd_level():
-    """Return the name of the level in use: the fastest, or the one that the variable LSH_SIMD names."""
+    """Return the instruction set that the kernels use: "avx512", "avx2", "neon" or "baseline".
+
+    It is the fastest that this CPU has, or the one that the environment variable ``LSH_SIMD`` names when `lsh` is
+    imported first. Every level gives the same bits.
+    """
     return _kernels.level.decode()
 
 
 cdef const lsh_kernels *_choose_kernels() except NULL:
-    level = os.environ.get(LEVEL_VARIABLE)
+    level = os.environ.get(LEVEL_VARIABLE) or None
     cdef const lsh_kernels *found
     found = lsh_kernels_find(NULL) if level is None else lsh_kernels_find(<bytes> os.fsencode(level))
     if found == NULL:
@@ -623,9 +628,10 @@ cdef class ShingleSets:
             raise ValueError("rows and first_column must lie within the batch")
         out = np.empty((rows, columns))
         cdef double[:, ::1] view = out
-        with nogil:
-            for i in range(rows):
+        for i in range(rows):
+            with nogil:
                 self.choose(i)
                 for j in range(columns):
                     view[i, j] = self.similarity(first_column + j)
+            PyErr_CheckSignals()
         return out

@@ -201,7 +201,7 @@ class Cache:
         row = self._hasher.as_fingerprint("fingerprint", _not_a_text("fingerprint", fingerprint))
         self._add(row[None], [doc_id])
 
-    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable]) -> None:
+    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: str = "error") -> None:
         """Add many documents at once: all of them, or none if one is bad.
 
         Parameters
@@ -210,8 +210,10 @@ class Cache:
             The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
             As many ids; of a repeated one the last document stays.
+        missing : {"error", "empty"}, optional
+            Whether ``None`` or a null is a ValueError, or counts as an empty text.
         """
-        self._add(self._hasher.fingerprints(docs), list(doc_ids))
+        self._add(self._hasher.fingerprints(docs, missing=missing), list(doc_ids))
 
     def add_fingerprints(self, fingerprints: Any, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""

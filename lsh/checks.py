@@ -75,10 +75,11 @@ def collection(name: str, value: Any) -> Any:
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns"):
-        raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; pass table['text']")
+        how = "collect it and pass table['text']" if hasattr(value, "collect") else "pass table['text']"
+        raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; {how}")
     dimensions = getattr(value, "ndim", 1)
     if not hasattr(value, "__iter__") or dimensions == 0:
-        raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}")
+        raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}; pass a list or a column")
     if dimensions != 1:
         raise ValueError(f"{name} must have one dimension, got {dimensions}; pick a column or flatten it")
     return value

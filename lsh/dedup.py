@@ -295,6 +295,8 @@ def _hasher_and_bands(
         raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
     elif num_seeds is not None:
         raise ValueError("num_seeds and hasher both say how many seeds there are; give one of them")
+    elif random_state != 0:
+        raise ValueError("random_state and hasher both say what the seeds are; give one of them")
     elif shingles is not None and checked_shingles(shingles) != hasher.shingles:
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
     return hasher, checked_bands(DEFAULT_BANDS if bands is None else bands, hasher.num_seeds)

@@ -559,7 +559,8 @@ class MinHasher:
             raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
         array: Array
         try:
-            array = np.asarray(value) if isinstance(value, np.ndarray) else _whole_numbers(value)
+            plain = isinstance(value, np.ndarray) and (value.dtype != object or value.ndim != 1)
+            array = np.asarray(value) if plain else _whole_numbers(value)
         except (TypeError, ValueError):  # rows of different lengths, or no numbers at all
             array = np.asarray(None)
         if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
@@ -577,7 +578,10 @@ class MinHasher:
 
 def _whole_numbers(values: Any) -> Array:
     """Return a sequence of whole numbers of any size, or of such sequences, as an array of Python's integers."""
-    whole: Array = np.vectorize(index, otypes=[object])(np.array(values, dtype=object))
+    rows = list(values)
+    if rows and all(isinstance(row, np.ndarray) for row in rows):  # such as a column of fingerprints
+        return np.stack(rows)
+    whole: Array = np.vectorize(index, otypes=[object])(np.array(rows, dtype=object))
     return whole
 
 

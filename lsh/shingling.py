@@ -60,10 +60,10 @@ class Shingles:
 
     Notes
     -----
-    The order is `normalize`, `lowercase`, `strip_punctuation`, `collapse_whitespace`. A text shorter than n units is
-    one shingle, itself; a text without units has none. ``bytes`` are taken as UTF-8 with surrogates let through; an
-    undecodable byte counts as one character, belongs to no word and stays as it is. Texts beyond ASCII
-    depend on the Unicode version of Python where they are normalised or split into words.
+    The order is `normalize`, `lowercase`, `strip_punctuation`, `collapse_whitespace`. A text of fewer
+    than n units is one shingle, all of them; a text without units has none. ``bytes`` are taken as UTF-8 with
+    surrogates let through; an undecodable byte counts as one character, belongs to no word and stays as it is. Texts
+    beyond ASCII depend on the Unicode version of Python where they are normalised or split into words.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def jaccard(
 
 
 def jaccard_matrix(
-    texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None
+    texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None, missing: str = "error"
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the exact Jaccard similarity of every text with every other.
 
@@ -263,6 +263,8 @@ def jaccard_matrix(
         ``m`` documents; default: `texts` again.
     shingles : Shingles, optional
         Default: ``Shingles(8)``.
+    missing : {"error", "empty"}, optional
+        Whether ``None`` or a null is a ValueError, or counts as an empty text.
 
     Returns
     -------
@@ -277,8 +279,9 @@ def jaccard_matrix(
            [1., 0.]])
     """
     shingles = checked_shingles(shingles)
-    batch = edge.whole("texts", texts)
+    allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
+    batch = edge.whole("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:
-        batch, first_column = Batch.join([batch, edge.whole("others", others)]), rows
+        batch, first_column = Batch.join([batch, edge.whole("others", others, allowed)]), rows
     return shingles.sets(shingles.batch(batch)).matrix(rows, first_column)

@@ -708,6 +708,7 @@ PARAMETERS = [
     ({"bands": "20x6"}, TypeError, r"bands must be a Bands, got str; use lsh.Bands\(num_bands, width\)"),
     ({"bands": (20, 6)}, TypeError, "bands must be a Bands, got tuple"),
     ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher both say how many seeds"),
+    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher both say what the seeds are"),
     ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
     (
         {"hasher": EXAMPLE, "shingles": Shingles(5)},

@@ -217,6 +217,49 @@ def test_a_missing_text_is_named(make):
         HASHER.fingerprints(taken)
 
 
+class NAType:
+    """Like the missing value of pandas, of which even a comparison has no truth."""
+
+    def __eq__(self, other):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("null", [None, float("nan"), np.float64("nan"), NAType()])
+@pytest.mark.parametrize("make", [list, iter, lambda found: np.array(found, dtype=object)])
+def test_every_null_counts_as_missing(null, make):
+    with pytest.raises(ValueError, match=r"^texts\[1\] is None"):
+        HASHER.fingerprints(make(["a", null]))
+    assert np.array_equal(HASHER.fingerprints(make(["a", null]), missing="empty"), HASHER.fingerprints(["a", ""]))
+    with pytest.raises(TypeError, match=r"^texts\[1\] must be str, .* got float$"):
+        HASHER.fingerprints(make(["a", 1.5]), missing="empty")
+
+
+def test_missing_texts_of_a_matrix_and_a_cache():
+    texts = ["a text", None, "a text"]
+    with pytest.raises(ValueError, match="missing='empty'"):
+        lsh.jaccard_matrix(texts)
+    found = lsh.jaccard_matrix(texts, texts[:2], missing="empty")
+    assert np.array_equal(found, [[1, 0], [0, 0], [1, 0]])
+    cache = lsh.Cache(HASHER, num_bands=HASHER.num_seeds)
+    with pytest.raises(ValueError, match="missing='empty'"):
+        cache.add_docs(texts, "abc")
+    cache.add_docs(texts, "abc", missing="empty")
+    assert cache.get_all_duplicates() == {("a", "c")}
+
+
+def test_a_lazy_table_has_to_be_collected():
+    class LazyFrame:
+        columns = ("text",)
+
+        def collect(self):
+            return self
+
+    with pytest.raises(TypeError, match="collect it and pass"):
+        HASHER.fingerprints(LazyFrame())
+
+
 # numpy.
 
 
@@ -504,7 +547,7 @@ def test_an_empty_array_may_lack_its_buffers():
         (Node("tdD"), "time"),
         (Node("d:19,10"), "decimal"),
         (Node("+l", children=(Node("u"),)), "nested"),
-        (Node("+r", children=(Node("i"), Node("u"))), "nested"),
+        (Node("+r", children=(Node("i"), Node("u"))), "run-end encoded"),
         (Node(""), "unknown"),
         (Node("w:-1"), "unknown"),
         (Node("w:"), "unknown"),

@@ -564,6 +564,19 @@ def test_no_texts(hashbytes):
     assert hasher.similarities(rows, rows).shape == (0, 0)
 
 
+def test_fingerprints_as_a_column_of_arrays():
+    """As a table keeps them: one array an element, in a list or an array of objects."""
+    hasher = MinHasher(16, shingles=Shingles(3))
+    rows = hasher.fingerprints(["one text", "another text", "one more text"])
+    column = numpy.empty(3, dtype=object)
+    column[:] = list(rows)
+    for found in (list(rows), column):
+        assert numpy.array_equal(hasher.similarities(found), hasher.similarities(rows))
+    column[1] = rows[1][:5]
+    with pytest.raises(TypeError, match="must hold uint64 components"):
+        hasher.similarities(column)
+
+
 # Bad input: the type, and what the message says of it.
 
 

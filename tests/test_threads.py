@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 import pytest
 
+import lsh
 from lsh import MinHasher, threads
 from lsh._batch import Batch, extent
 from lsh.minhash import MOST_CHUNK
@@ -255,3 +256,18 @@ def test_items_that_fail_come_behind_their_results(workers):
     assert [next(results) for _ in range(5)] == list(range(5))
     with pytest.raises(KeyError, match="no more"):
         next(results)
+
+
+def test_a_long_matrix_can_be_interrupted():
+    texts = [f"{i} " + "the quick brown fox jumps over the lazy dog " * 20 for i in range(4000)]  # minutes of work
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    started = time.monotonic()
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lsh.jaccard_matrix(texts, shingles=lsh.Shingles(5))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, handler)
+    assert time.monotonic() - started < 20

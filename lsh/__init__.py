@@ -18,6 +18,7 @@ from lsh.bands import Bands
 from lsh.cache import Cache
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
+from lsh.planning import plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
 __version__ = "0.1.0"
@@ -35,5 +36,6 @@ __all__ = [
     "jaccard",
     "jaccard_matrix",
     "minhash",
+    "plan",
     "simd_level",
 ]

@@ -2,18 +2,20 @@
 
 Two documents are a candidate pair when they agree in every component of some band. With b bands of r components a pair
 of similarity s is found with probability ``1 - (1 - s^r)^b`` (Leskovec, Rajaraman and Ullman, Mining of Massive
-Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply.
+Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply. How to choose bands is the matter
+of `lsh.planning`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh import checks
+from lsh import checks, filtering
 from lsh._grouping import band_keys
 
 MOST = 2**20  # bands, and components of a band: as many as a fingerprint can have
@@ -25,6 +27,18 @@ class BandError(ValueError, AssertionError):
 
     It is an AssertionError as well, because mattilyra/LSH raises that.
     """
+
+
+class Promise(NamedTuple):
+    """What `lsh.planning` says of the bands it made."""
+
+    threshold: float
+    recall: float
+    num_seeds: int  # of the fingerprints that the bands were planned for
+    loss: float  # of the sketch filter behind the bands; 0 where there is none
+    share: float  # of the pairs below the threshold that are candidates, so in vain
+    background: str  # what those pairs are
+    documents: int | None
 
 
 class Bands:
@@ -61,9 +75,11 @@ class Bands:
     similarity  0.3    0.4    0.5    0.6    0.7    0.8    0.9    1.0
     found       0.047  0.186  0.470  0.802  0.975  1.000  1.000  1.000
     half of the pairs are found at 0.509, 95 % at 0.674; (1/b)^(1/r) is 0.549
+    keys take 160 bytes a document
     """
 
-    __slots__ = ("_widths",)
+    __slots__ = ("_promise", "_widths")
+    _promise: Promise | None  # no part of the value: bands are equal if their widths are
     _widths: tuple[int, ...]
 
     def __init__(
@@ -82,6 +98,7 @@ class Bands:
         else:
             number = checks.whole_number("num_bands", num_bands, 1, MOST)
             values = (checks.whole_number("width", width, 1, MOST),) * number
+        object.__setattr__(self, "_promise", None)
         object.__setattr__(self, "_widths", values)
 
     @classmethod
@@ -161,6 +178,41 @@ class Bands:
             missed *= (1.0 - s**width) ** number
         return 1.0 - missed if s.ndim else float(1.0 - missed)
 
+    def recall_at(self, similarity: Any) -> Any:
+        """Return the probability that a pair of this similarity shares a band and passes the sketch filter.
+
+        Parameters
+        ----------
+        similarity : float or array_like
+            Jaccard similarities, 0 to 1.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            `probability` times that of the filter, which is set for the threshold that the bands were planned for. Of
+            bands that were not planned it is taken to lose 0.1 %: what it may lose at whatever threshold they are used
+            with. Of those planned for a `Cache`, which has no filter, it is `probability`.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.plan(0.8, 0.99).recall_at(0.8) >= 0.99
+        True
+        >>> bands = lsh.Bands(20, 6)
+        >>> round(bands.probability(0.8), 4), round(bands.recall_at(0.8), 4)
+        (0.9977, 0.9967)
+        """
+        found = self.probability(similarity)
+        if self._promise is None:
+            return found * (1.0 - filtering.LOSS)
+        if not self._promise.loss:
+            return found
+        k = self._promise.num_seeds
+        least = filtering.least_equal(k, self._promise.threshold, self._promise.loss)
+        s = np.asarray(similarity, np.float64)
+        passed = np.array([filtering.passing(k, least, one) for one in s.ravel().tolist()]).reshape(s.shape)
+        return found * passed if s.ndim else float(found * passed)
+
     def similarity_at(self, probability: float) -> float:
         """Return the similarity at which a pair is found with this probability, by bisection."""
         wanted, low, high = checks.fraction("probability", probability, zero=True), 0.0, 1.0
@@ -214,7 +266,7 @@ class Bands:
         return hash(self._widths)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Bands.from_dict, (self.to_dict(),)
+        return promised, (self._widths, None if self._promise is None else tuple(self._promise))
 
     def __repr__(self) -> str:
         if isinstance(self.band_width, int):
@@ -225,19 +277,51 @@ class Bands:
         similarities = [s / 10 for s in range(3, 11)]
         widths = self.band_width
         if isinstance(widths, int):
-            shape = f"{widths} components"
+            shape = f" of {widths} components"
             threshold = f"; (1/b)^(1/r) is {(1 / self.num_bands) ** (1 / widths):.3f}"
         else:
-            shape, threshold = f"{', '.join(map(str, widths))} components", ""
+            groups = "+".join(f"{len(list(same))}x{width}" for width, same in groupby(widths))
+            shape, threshold = f", {groups} components", ""
         return "\n".join(
             [
-                f"{self.num_bands} bands of {shape}, {self.num_components} in all",
+                f"{self.num_bands} bands{shape}, {self.num_components} in all",
                 "similarity  " + "  ".join(f"{s:<5.1f}" for s in similarities).rstrip(),
                 "found       " + "  ".join(f"{self.probability(s):.3f}" for s in similarities),
                 f"half of the pairs are found at {self.similarity_at(0.5):.3f}, "
                 f"95 % at {self.similarity_at(0.95):.3f}{threshold}",
+                f"keys take {8 * self.num_bands} bytes a document",
+                *self._said(),
             ]
         )
+
+    def _said(self) -> list[str]:
+        """Return the lines on the promise of planned bands."""
+        if self._promise is None:
+            return []
+        promise, at = self._promise, self._promise.threshold
+        filtered = f", found and verified with {self.recall_at(at):.4f}" if promise.loss else ""
+        lines = [
+            f"planned for {at:g}: a pair there is found with probability {self.probability(at):.4f}{filtered}",
+            f"of 1,000 pairs, {promise.background}, {1000 * promise.share:.3g} are false candidates",
+        ]
+        if promise.documents is not None:
+            number = promise.share * (promise.documents - 1)
+            shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+            lines.append(f"among {promise.documents:,} documents {shown} false candidates for each")
+        return lines
+
+
+def promised(widths: tuple[int, ...], promise: Any) -> Bands:
+    """Return bands with a promise, the fields of a `Promise`, or without one."""
+    bands = Bands(widths=widths)
+    object.__setattr__(bands, "_promise", None if promise is None else Promise(*promise))
+    return bands
+
+
+def for_documents(bands: Bands, documents: int) -> Bands:
+    """Return planned bands that know the size of the corpus."""
+    promise = bands._promise
+    return bands if promise is None else promised(bands.widths, promise._replace(documents=documents))
 
 
 def checked_bands(bands: Any, num_seeds: int) -> Bands:

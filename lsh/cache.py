@@ -22,6 +22,7 @@ from lsh._grouping import BinTables
 from lsh.bands import Bands, checked_bands, equal_bands
 from lsh.edge import Texts
 from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_RECALL, planned
 
 __all__ = ["Cache"]
 
@@ -88,6 +89,40 @@ class Cache:
         self._version = 0  # counts the changes, so that an iteration notices one
         self._stored = self._documents([], self._hasher.fingerprints([]))
         self._renew_lock()
+
+    @classmethod
+    def plan(cls, hasher: MinHasher, threshold: float = 0.8, recall: float = DEFAULT_RECALL) -> Cache:
+        """Make a cache whose bins find similar documents with a given probability.
+
+        Parameters
+        ----------
+        hasher : MinHasher
+            Makes the fingerprints.
+        threshold : float, optional
+            Jaccard similarity of the documents that are wanted, more than 0 and at most 1.
+        recall : float, optional
+            Least probability that a document of just that similarity shares a bin, more than 0 and less than 1.
+
+        Returns
+        -------
+        Cache
+            Empty, with the cheapest bands for it; see `plan` of the package, of which this is the banding alone.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is bad, or no bands of so many components keep the promise.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache.plan(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
+        >>> cache.num_bands, round(cache.bands.probability(0.8), 3)
+        (16, 0.951)
+        """
+        if not isinstance(hasher, MinHasher):
+            raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
+        return cls(hasher=hasher, bands=planned(threshold, recall, hasher.num_seeds, filtered=False))
 
     def _renew_lock(self) -> None:
         """Take a lock of this process, held by nobody."""

@@ -17,10 +17,10 @@ from contextlib import ExitStack, suppress
 import lsh
 from lsh import checks, io
 from lsh.dedup import DEFAULT_SEEDS
+from lsh.planning import DEFAULT_RECALL
 from lsh.shingling import UNITS
 
 EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE = 0, 2, 130, 141
-LOW_RECALL = 0.95  # below this probability at the threshold the bands deserve a word
 REDRAW = 0.1  # seconds between two states of the progress line
 
 EXAMPLE = """\
@@ -99,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components per fingerprint (default {DEFAULT_SEEDS})"
     )
-    command.add_argument("--bands", default="20x6", help="bands x width, such as 20x6 or 2x7+14x8 (default 20x6)")
+    command.add_argument(
+        "--recall",
+        type=float,
+        help=f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
+    )
+    command.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
     command.add_argument("--field", help="the field of a JSON record that holds the text (default text)")
     command.add_argument("--format", help="jsonl, tsv or txt, with .gz if compressed; for - or another ending of INPUT")
     command.add_argument("--removed", metavar="FILE", help="write removed id, kept id, similarity here, tab-separated")
@@ -112,10 +117,12 @@ def dedup(options: argparse.Namespace) -> int:
     threshold = checks.fraction("--threshold", options.threshold, zero=False)
     shingles = lsh.Shingles(checks.whole_number("--ngram", options.ngram, 1), options.unit)
     seeds = checks.whole_number("--num-seeds", options.num_seeds, 1)
-    bands = lsh.Bands.from_string(options.bands)
+    bands = None if options.bands is None else lsh.Bands.from_string(options.bands)
+    if bands is not None and options.recall is not None:
+        raise ValueError("--recall and --bands both say which pairs are found; give one of them")
     form = _checked_files(options)
     lsh.deduplicate(
-        [], threshold, bands=bands, shingles=shingles, num_seeds=seeds
+        [], threshold, recall=options.recall, bands=bands, shingles=shingles, num_seeds=seeds
     )  # bad parameters show before any work
     with io.Source(options.input, form, options.field) as source:
         ids: list[bytes] = []
@@ -124,7 +131,13 @@ def dedup(options: argparse.Namespace) -> int:
             ids.append(record.id)
             texts.append(record.text)
         result = lsh.deduplicate(
-            texts, threshold, bands=bands, shingles=shingles, num_seeds=seeds, progress=_progress()
+            texts,
+            threshold,
+            recall=options.recall,
+            bands=bands,
+            shingles=shingles,
+            num_seeds=seeds,
+            progress=_progress(),
         )
         with ExitStack() as opened:
             output = opened.enter_context(_target(options.output))
@@ -135,8 +148,6 @@ def dedup(options: argparse.Namespace) -> int:
                 removed.commit()
             output.commit()
     counts = result.summary()
-    if (found := bands.probability(threshold)) < LOW_RECALL:
-        _say(f"note: bands of {options.bands} find a pair at {threshold:g} with a probability of {found:.2f} only")
     parts = [_counted(counts["documents"], "document"), f"{counts['removed']} removed"]
     parts += [_counted(counts["clusters"], "cluster"), f"{time.perf_counter() - started:.1f} seconds"]
     _say(", ".join(parts))

@@ -16,15 +16,15 @@ import numpy as np
 from lsh import checks, edge, threads
 from lsh._batch import Batch
 from lsh._grouping import Pairs, Walk, first_copies
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
 from lsh.edge import Texts
 from lsh.minhash import MOST_SKETCH, MinHasher
+from lsh.planning import chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
 CAP = 1000  # kept members of a bucket that a document is compared with, the latest ones
 STEP = 1024  # documents decided between two reports of progress
 DEFAULT_SEEDS = 128
-DEFAULT_BANDS = Bands(20, 6)
 
 REMOVED = np.dtype([("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)])
 
@@ -89,6 +89,7 @@ def deduplicate(
     texts: Texts,
     threshold: float = 0.8,
     *,
+    recall: float | None = None,
     bands: Bands | None = None,
     shingles: Shingles | None = None,
     hasher: MinHasher | None = None,
@@ -107,8 +108,11 @@ def deduplicate(
         ``n`` documents, as for `MinHasher.fingerprints`.
     threshold : float, optional
         Least Jaccard similarity of near duplicates, more than 0 and at most 1.
+    recall : float, optional
+        Least probability that a pair just at the threshold is found, more than 0 and less than 1; more similar ones are
+        found more often. Default 0.99, where `bands` is not given.
     bands : Bands, optional
-        Default: ``Bands(20, 6)``.
+        Default: ``plan(threshold, recall, num_seeds)``, the cheapest that find so many.
     shingles : Shingles, optional
         Default: the hasher's, else ``Shingles(8)``.
     hasher : MinHasher, optional
@@ -156,7 +160,7 @@ def deduplicate(
     """
     seconds: dict[str, float] = {}
     threshold = checks.fraction("threshold", threshold, zero=False)
-    hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state)
+    hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state, recall, threshold)
     report = _progress(progress)
     raw = edge.whole("texts", texts, _allowed(missing))
     priority = _priority(keep, len(raw))
@@ -186,6 +190,7 @@ def find_pairs(
     b: Texts | None = None,
     *,
     threshold: float = 0.8,
+    recall: float | None = None,
     bands: Bands | None = None,
     shingles: Shingles | None = None,
     hasher: MinHasher | None = None,
@@ -203,7 +208,7 @@ def find_pairs(
         The documents, as for `MinHasher.fingerprints`.
     b : iterable of str or bytes, numpy array, or Arrow column, optional
         Others; pairs are then of one of `a` and one of `b`.
-    threshold, bands, shingles, hasher, num_seeds, random_state, missing, num_threads, progress
+    threshold, recall, bands, shingles, hasher, num_seeds, random_state, missing, num_threads, progress
         As for `deduplicate`.
 
     Returns
@@ -220,7 +225,7 @@ def find_pairs(
     [(0, 2, 0.92)]
     """
     threshold = checks.fraction("threshold", threshold, zero=False)
-    hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state)
+    hasher, bands = _hasher_and_bands(hasher, bands, shingles, num_seeds, random_state, recall, threshold)
     report = _progress(progress)
     allowed = _allowed(missing)
     threads.number_of(num_threads)
@@ -285,7 +290,7 @@ class _Corpus:
 
 
 def _hasher_and_bands(
-    hasher: Any, bands: Any, shingles: Any, num_seeds: Any, random_state: Any
+    hasher: Any, bands: Any, shingles: Any, num_seeds: Any, random_state: Any, recall: Any, threshold: float
 ) -> tuple[MinHasher, Bands]:
     """Settle what makes the fingerprints and how they are banded."""
     if hasher is None:
@@ -299,7 +304,7 @@ def _hasher_and_bands(
         raise ValueError("random_state and hasher both say what the seeds are; give one of them")
     elif shingles is not None and checked_shingles(shingles) != hasher.shingles:
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
-    return hasher, checked_bands(DEFAULT_BANDS if bands is None else bands, hasher.num_seeds)
+    return hasher, chosen_bands(bands, recall, threshold, hasher.num_seeds, filtered=True)
 
 
 def _allowed(missing: Any) -> bool:

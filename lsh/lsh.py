@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from lsh import cache
+from lsh.bands import Bands
 from lsh.minhash import MinHasher
 
 __all__ = ["Cache"]
@@ -19,14 +20,17 @@ class Cache(cache.Cache):
 
     Parameters
     ----------
-    bands : int
-        Bands of equal width; must divide the number of seeds.
+    bands : int or Bands
+        Bands of equal width, whose number must divide the number of seeds; or any that fit.
     hasher : MinHasher
         Makes the fingerprints.
     """
 
-    def __init__(self, bands: int, hasher: MinHasher) -> None:
-        super().__init__(hasher, bands)
+    def __init__(self, bands: int | Bands, hasher: MinHasher) -> None:
+        if isinstance(bands, Bands):
+            super().__init__(hasher, bands=bands)
+        else:
+            super().__init__(hasher, bands)
 
     def update(self, fingerprint: Any, meta: Hashable = None) -> None:
         """Add a fingerprint; its id is ``(tuple(fingerprint), meta)``."""

@@ -118,7 +118,7 @@ class Cache:
         >>> import lsh
         >>> cache = lsh.Cache.plan(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
         >>> cache.num_bands, round(cache.bands.probability(0.8), 3)
-        (16, 0.951)
+        (16, 0.952)
         """
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")

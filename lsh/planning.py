@@ -25,7 +25,7 @@ DEFAULT_RECALL = 0.99
 NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close together where the curve is steep
 SAME = 1e-9  # costs that differ by this fraction count as equal
 REACHED = 1e-12  # a promise that is missed by this fraction of what may be lost counts as kept
-LEAST_PROMISE = 1e-15  # smaller ones are kept by the same bands
+LEAST_PROMISE = 1e-9  # a smaller recall is taken for this one
 MOST_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
 
 SAMPLE_TEXTS = 4000  # of a corpus that stands for its random pairs
@@ -221,7 +221,7 @@ def _impossible(threshold: float, recall: float, missed: float, loss: float, cou
     ways.append(f"threshold={ceil(-np.expm1(missed / count) * 1000) / 1000:g} or more")
     ways += [f"recall={floor(kept * 1000) / 1000:g} or less"] if kept >= 0.001 else []
     return (
-        f"fingerprints of {count} components cannot find pairs of similarity {threshold:g} with a recall of {recall}; "
+        f"num_seeds={count} is too few to find pairs of similarity {threshold:g} with a recall of {recall}; "
         f"possible: {', or '.join(ways)}"
     )
 

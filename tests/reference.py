@@ -16,6 +16,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import groupby
 from statistics import NormalDist
@@ -391,6 +392,62 @@ def find_pairs(
         elif i < len(a) <= j:
             pairs.append((i, j - len(a), similar))
     return pairs
+
+
+# Planning. A shape (r, b, c) is b bands of r components and c of r + 1.
+
+
+def shapes(components: int) -> Iterator[tuple[int, int, int]]:
+    """Every shape that takes at most so many components."""
+    for r in range(1, components + 1):
+        for b in range(components // r + 1):
+            for c in range((components - b * r) // (r + 1) + 1):
+                if b + c:
+                    yield r, b, c
+
+
+def shape_misses(s: float, shape: tuple[int, int, int]) -> float:
+    """The probability that a pair of similarity s shares no band."""
+    r, b, c = shape
+    return (1 - s**r) ** b * (1 - s ** (r + 1)) ** c
+
+
+def even_cost(threshold: Fraction, shape: tuple[int, int, int]) -> Fraction:
+    """The mean of the polynomial 1 - (1 - s^r)^b (1 - s^(r + 1))^c over s from 0 to the threshold, exactly."""
+    r, b, c = shape
+    mean = Fraction(0)
+    for i in range(b + 1):
+        for j in range(c + 1):
+            power = r * i + (r + 1) * j
+            mean += (-1) ** (i + j) * math.comb(b, i) * math.comb(c, j) * threshold**power / (power + 1)
+    return 1 - mean
+
+
+def cheapest_shapes(
+    threshold: float, recall: float, components: int, filtered: bool, background: Sequence[float] | None = None
+) -> list[tuple[float, int, tuple[int, int, int]]]:
+    """Every shape that keeps the promise, as (cost, number of bands, shape), the cheapest first.
+
+    The filter may lose a fifth of what may be lost; a promise kept but for rounding is kept.
+    """
+    loss = (1 - recall) / 5 if filtered else 0
+    most_missed = 1 - recall / (1 - loss)
+    found = []
+    for shape in shapes(components):
+        if shape_misses(threshold, shape) > most_missed * (1 + 1e-12):
+            continue
+        if background is None:
+            cost = float(even_cost(Fraction(threshold), shape))
+        else:
+            cost = sum(1 - shape_misses(s, shape) for s in background if s < threshold) / len(background)
+        found.append((cost, shape[1] + shape[2], shape))
+    return sorted(found)
+
+
+def fewer_equal(components: int, least: int, similarity: float) -> Fraction:
+    """P(fewer than `least` of so many components agree in 8 bits), exactly."""
+    p = Fraction(similarity) + (1 - Fraction(similarity)) / 256
+    return sum((math.comb(components, j) * p**j * (1 - p) ** (components - j) for j in range(least)), start=Fraction(0))
 
 
 # Deduplication.

@@ -206,6 +206,22 @@ def test_similarity_at_undoes_probability(widths, wanted):
     assert bands.probability(bands.similarity_at(wanted)) == pytest.approx(wanted, rel=1e-9)
 
 
+@given(widths=some_widths, s=st.floats(0, 1))
+def test_recall_of_given_bands(widths, s):
+    """The filter behind bands that were not planned may lose one pair of a thousand."""
+    found = Bands(widths=widths).recall_at(s)
+    assert isinstance(found, float)
+    assert found == pytest.approx(0.999 * (1 - math.prod(1 - s**width for width in widths)), rel=1e-12, abs=1e-14)
+
+
+def test_recall_of_an_array():
+    bands = Bands(20, 6)
+    s = numpy.linspace(0, 1, 12).reshape(3, 4)
+    assert bands.recall_at(s).tolist() == (0.999 * bands.probability(s)).tolist()
+    with pytest.raises(ValueError, match="similarity must be 0 to 1, got 2"):
+        bands.recall_at(2)
+
+
 def test_similarity_at_the_ends():
     assert Bands(20, 5).similarity_at(0) == pytest.approx(0, abs=1e-15)
     assert Bands(1, 1).similarity_at(1) == pytest.approx(1, abs=1e-15)
@@ -217,22 +233,24 @@ def test_similarity_at_the_ends():
 
 def test_printed_form_of_equal_bands():
     lines = str(Bands(25, 4)).split("\n")
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert lines[0] == "25 bands of 4 components, 100 in all"
     assert lines[1].split() == ["similarity", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
     assert lines[2].split() == ["found"] + [f"{1 - (1 - (s / 10) ** 4) ** 25:.3f}" for s in range(3, 11)]
     half, most = ((1 - (1 - p) ** (1 / 25)) ** 0.25 for p in (0.5, 0.95))
     assert lines[3] == f"half of the pairs are found at {half:.3f}, 95 % at {most:.3f}; (1/b)^(1/r) is 0.447"
+    assert lines[4] == "keys take 200 bytes a document"
 
 
 def test_printed_form_of_mixed_bands():
     """No (1/b)^(1/r), which is of one r."""
     lines = str(Bands(widths=(2, 3, 3))).split("\n")
-    assert lines[0] == "3 bands of 2, 3, 3 components, 8 in all"
+    assert lines[0] == "3 bands, 1x2+2x3 components, 8 in all"
     found = [1 - (1 - (s / 10) ** 2) * (1 - (s / 10) ** 3) ** 2 for s in range(3, 11)]
     assert lines[2].split()[1:] == [f"{p:.3f}" for p in found]
     assert lines[3].startswith("half of the pairs are found at 0.")
     assert "(1/b)" not in lines[3]
+    assert lines[4:] == ["keys take 24 bytes a document"]
 
 
 # Keys.

@@ -491,6 +491,48 @@ def test_face():
     assert (len(cache), 1 in cache, 2 in cache) == (1, True, False)
 
 
+@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
+def test_planned(scheme):
+    """The bands alone keep the promise: nothing is filtered behind them."""
+    hasher = MinHasher(128, 5, scheme=scheme)
+    cache = Cache.plan(hasher, 0.8, recall=0.95)
+    assert cache.hasher is hasher
+    assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
+    assert cache.bands.recall_at(0.8) == cache.bands.probability(0.8) >= 0.95
+    assert Cache.plan(hasher).bands == Cache.plan(hasher, 0.8, 0.99).bands == Cache.plan(hasher, threshold=0.8).bands
+    assert 0.99 <= Cache.plan(hasher).bands.probability(0.8) < 0.993
+    cache.add_docs([FERRY, FERRY + "!"], "ab")
+    assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
+    assert copy.deepcopy(cache).bands.recall_at(0.8) == cache.bands.recall_at(0.8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"recall": 1}, "recall must be less than 1, got 1"),
+        ({"recall": 0}, "recall must be more than 0 and at most 1, got 0"),
+        ({"threshold": 0}, "threshold must be more than 0 and at most 1, got 0"),
+        ({"threshold": math.nan}, "threshold must be more than 0 and at most 1, got nan"),
+        ({"threshold": 0.01}, "possible: num_seeds=459 or more, or threshold=0.036 or more, or recall=0.723 or less"),
+    ],
+)
+def test_planned_badly(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Cache.plan(MinHasher(128), **arguments)
+
+
+def test_planned_without_a_hasher():
+    with pytest.raises(TypeError, match="hasher must be a MinHasher, got int"):
+        Cache.plan(128)
+
+
+def test_the_first_form_planned():
+    hasher = MinHasher(128, 5)
+    cache = lsh.lsh.Cache.plan(hasher, 0.9)
+    assert type(cache) is lsh.lsh.Cache
+    assert cache.bands == Cache.plan(hasher, 0.9).bands
+
+
 def test_import_forms():
     from lsh import cache, minhash
 

@@ -137,7 +137,8 @@ def test_sample(tmp_path):
 @pytest.mark.parametrize(
     ("options", "n", "unit", "threshold", "num_seeds", "widths"),
     [
-        ([], 8, "char", 0.8, 128, [6] * 20),
+        ([], 8, "char", 0.8, 128, [6] * 6 + [7] * 13),
+        (["--recall", "0.3", "--num-seeds", "24"], 8, "char", 0.8, 24, [12] * 2),
         (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
         (
             ["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
@@ -402,6 +403,13 @@ def test_no_file_is_left_open(tmp_path, form):
         ("--bands", ""),
         ("--bands", "wide"),
         ("--bands", "9999999999999x9999999999999"),
+        ("--recall", "0"),
+        ("--recall", "1"),
+        ("--recall", "1.5"),
+        ("--recall", "-0.5"),
+        ("--recall", "nan"),
+        ("--recall", "most"),
+        ("--recall", ""),
         ("--unit", "line"),
         ("--format", "csv"),
         ("--format", "gz"),
@@ -426,7 +434,8 @@ def test_bad_options(news, option, value):
     "options",
     [
         ["--bands", "20x7"],
-        ["--num-seeds", "100"],
+        ["--num-seeds", "100", "--bands", "20x6"],
+        ["--num-seeds", "2"],
         ["--bands", "10x8+7x7"],
         ["--num-seeds", "64", "--bands", "65x1"],
     ],
@@ -434,6 +443,17 @@ def test_bad_options(news, option, value):
 def test_bands_need_as_many_seeds(news, options):
     message = refused(news, "dedup", "news.txt", "-o", "out.txt", *options)
     assert "seeds" in message
+
+
+def test_recall_or_bands_but_not_both(news):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--recall", "0.9", "--bands", "20x6")
+    assert "--recall" in message
+    assert "--bands" in message
+
+
+def test_a_recall_that_is_not_to_be_had(news):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--threshold", "0.02")
+    assert "possible: num_seeds=239 or more, or threshold=0.038 or more" in message
 
 
 def test_bands_may_leave_seeds_unused(news):

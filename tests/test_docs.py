@@ -34,6 +34,7 @@ def test_docstrings_have_examples():
         lsh.jaccard_matrix,
         lsh.deduplicate,
         lsh.find_pairs,
+        lsh.plan,
     ):
         assert any(test.examples for test in finder.find(public, public.__name__)), public
 

@@ -143,7 +143,8 @@ def pure_python_table(result: Result) -> str:
     made, seconds = found["removals"], found["median_cpu_seconds"]
     about = f"{data['documents']:,} texts of {data['name']}, {data['bytes'] / 1e6:.1f} MB"
     job = (
-        f"`deduplicate` at {found['parameters']['threshold']} with its default bands takes {seconds:.2f} s of CPU time"
+        f"`deduplicate` at {found['parameters']['threshold']} with "
+        f"{found['parameters']['bands'].partition(' components')[0]} takes {seconds:.2f} s of CPU time"
     )
     answer = (
         f"The exact answer has {made['exact']}; {made['others']} are not among those, and none is without a witness."

@@ -69,4 +69,5 @@ def _equal_components(num_seeds: int, similarity: float) -> Array:
     steps = np.log((num_seeds - equal[:-1]) / equal[1:])  # from one binomial coefficient to the next
     ways = np.concatenate([[0.0], np.cumsum(steps)])
     chances = np.exp(ways + equal * np.log1p(-differ) + (num_seeds - equal) * np.log(differ))
-    return chances / chances.sum()  # the sum of many logarithms is a little off, for all of them alike
+    chances /= chances.sum()  # the sums of many logarithms are a little off, all of them alike
+    return chances

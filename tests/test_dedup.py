@@ -228,7 +228,7 @@ def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widt
 
 
 def test_defaults():
-    """Shingles(8), threshold .8, sketches of scheme fss with 128 components and seed 0, Bands(20, 6)."""
+    """Shingles(8), threshold .8, sketches of scheme fss with 128 components and seed 0, bands for a recall of .99."""
     draw = random.Random(6)
     texts = []
     for _ in range(7):
@@ -237,14 +237,15 @@ def test_defaults():
             at = draw.randrange(180)
             texts.append(base[:at] + draw.choice(["", "x", "é", base[:20]]) + base[at:])
     draw.shuffle(texts)
-    settled = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 20}
+    settled = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 6 + (7,) * 13}
     result = deduplicate(texts)
     same_as(result, reference.deduplicate(texts, 0.8, **settled))
     assert 6 <= len(result.removed) <= 14
     assert list(find_pairs(texts)) == reference.find_pairs(texts, threshold=0.8, **settled)
     hasher = MinHasher(128, random_state=0, scheme="fss", shingles=Shingles(8))
     for same in (
-        deduplicate(texts, 0.8, bands=Bands(20, 6), shingles=Shingles(8), num_seeds=128, random_state=0, keep="first"),
+        deduplicate(texts, 0.8, recall=0.99, shingles=Shingles(8), num_seeds=128, random_state=0, keep="first"),
+        deduplicate(texts, 0.8, bands=Bands(widths=settled["widths"])),
         deduplicate(texts, hasher=hasher),
         deduplicate(texts, hasher=hasher, shingles=Shingles(8, unit="char")),
     ):
@@ -253,6 +254,8 @@ def test_defaults():
     other = deduplicate(texts, bands=Bands(3, 9), num_seeds=30, random_state=7)
     same_as(other, fewer)
     assert removed_of(other) != removed_of(result)
+    planned = reference.deduplicate(texts, 0.8, **{**settled, "widths": (15, 15), "seeds": (30, 7)})
+    same_as(deduplicate(texts, recall=0.05, num_seeds=30, random_state=7), planned)
 
 
 # What the walk decides, case by case.

@@ -445,6 +445,22 @@ def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
         assert binomial_tail(len(pairs), count, found) > ALPHA
 
 
+def test_recall_is_what_is_planned_with():
+    """The pairs that are missed tell the bands apart."""
+    texts = pairs_of_texts(80, 100, 1000)
+
+    def kept(**options) -> list[bool]:
+        pairs = list(lsh.find_pairs(texts, threshold=0.8, shingles=WORDS, **options))
+        result = lsh.deduplicate(texts, 0.8, shingles=WORDS, **options)
+        assert result.removed["document"].tolist() == [j for _, j, _ in pairs]
+        return result.keep.tolist()
+
+    default = kept()
+    assert default == kept(recall=0.99) == kept(bands=lsh.plan(0.8, 0.99, 128))
+    assert default != kept(bands=Bands(20, 6))
+    assert kept(recall=0.9, num_seeds=100) == kept(bands=lsh.plan(0.8, 0.9, 100), num_seeds=100) != default
+
+
 def test_a_recall_that_is_not_kept_is_seen():
     """Bands for half of the pairs fail the test of nine in ten."""
     texts = pairs_of_texts(80, 100, 1000)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Band keys to buckets, buckets to pairs, pairs to decisions.
 
-For a corpus, a bucket is a chain: `link_documents` gives each document, for each band, its latest predecessor in the
-same bucket, and `Walk` and `Pairs` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one hash
+For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same bucket,
+and `Walk` and `Pairs` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one hash
 table a band. This floor answers for memory and leaves meaning to `lsh.dedup` and `lsh.cache`.
 """
 
@@ -13,15 +13,14 @@ from libc.string cimport memcmp, memset
 from lsh._batch cimport Batch
 from lsh._kernels cimport (
     LSH_NOTHING,
-    lsh_band_keys_32,
-    lsh_band_keys_64,
     lsh_bins_find,
     lsh_bins_free,
     lsh_link_equal,
-    lsh_link_slot,
+    lsh_link_record,
+    lsh_link_slots,
     lsh_murmur3_x64_128,
 )
-from lsh._minhash cimport ShingleSets
+from lsh._minhash cimport ShingleSets, chosen_kernels
 
 import numpy as np
 
@@ -45,7 +44,8 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
     Parameters
     ----------
     rows : numpy.ndarray
-        Fingerprints, shape ``(n, k)``, uint32 or uint64, C-contiguous.
+        Fingerprints, shape ``(n, k)``, uint32 or uint64; the components of a row lie side by side, the rows at any
+        distance of k components or more, so that they may be the first columns of a wider matrix.
     bounds : numpy.ndarray
         uintp, shape ``(bands + 1,)``, ascending, at most k: band b covers components bounds[b] to bounds[b + 1] - 1.
     out : numpy.ndarray
@@ -57,31 +57,42 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
         _band_keys_64(rows, bounds, out)
 
 
-cdef int _check_bounds(const size_t[::1] bounds, uint64_t[:, ::1] out, Py_ssize_t rows, size_t k) except -1:
+cdef size_t _checked_stride(
+    Py_ssize_t step, size_t itemsize, size_t k, const size_t[::1] bounds, uint64_t[:, ::1] out, Py_ssize_t rows
+) except 0:
+    """Return the distance of the rows in components, after checking all that the kernel goes by."""
     cdef Py_ssize_t i
     if bounds.shape[0] < 2 or out.shape[0] != bounds.shape[0] - 1 or out.shape[1] != rows:
         raise ValueError("out must have shape (bands, rows)")
     for i in range(bounds.shape[0]):
         if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+    if rows < 2:  # the distance is that of nothing
+        return max(k, 1)
+    if step < 0 or <size_t> step < k * itemsize or <size_t> step % itemsize:
+        raise ValueError(f"rows must lie {k} components or more apart, got {step} bytes")
+    return max(<size_t> step // itemsize, 1)
+
+
+cdef int _band_keys_32(const uint32_t[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
+    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0]
+    cdef size_t stride = _checked_stride(rows.strides[0], sizeof(uint32_t), k, bounds, out, count)
+    if k > 1 and rows.strides[1] != sizeof(uint32_t):
+        raise ValueError("the components of a row must lie side by side")
+    if count and k:
+        with nogil:
+            chosen_kernels().band_keys_32(&rows[0, 0], count, stride, &bounds[0], bands, &out[0, 0], count)
     return 0
 
 
-cdef int _band_keys_32(const uint32_t[:, ::1] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
-    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = bounds.shape[0] - 1
-    _check_bounds(bounds, out, count, k)
-    if count:
+cdef int _band_keys_64(const uint64_t[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
+    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0]
+    cdef size_t stride = _checked_stride(rows.strides[0], sizeof(uint64_t), k, bounds, out, count)
+    if k > 1 and rows.strides[1] != sizeof(uint64_t):
+        raise ValueError("the components of a row must lie side by side")
+    if count and k:
         with nogil:
-            lsh_band_keys_32(&rows[0, 0], count, k, &bounds[0], bands, &out[0, 0], count)
-    return 0
-
-
-cdef int _band_keys_64(const uint64_t[:, ::1] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
-    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = bounds.shape[0] - 1
-    _check_bounds(bounds, out, count, k)
-    if count:
-        with nogil:
-            lsh_band_keys_64(&rows[0, 0], count, k, &bounds[0], bands, &out[0, 0], count)
+            chosen_kernels().band_keys_64(&rows[0, 0], count, stride, &bounds[0], bands, &out[0, 0], count)
     return 0
 
 
@@ -95,43 +106,100 @@ cdef object _checked_order(order, Py_ssize_t count):
     return own
 
 
-def link_documents(const uint64_t[:, ::1] keys not None, documents not None, Py_ssize_t entered):
+cdef class LinkScratch:
+    """The memory for linking the documents of one band."""
+
+    cdef lsh_link_record *records
+    cdef uint32_t *table
+
+    def __cinit__(self, size_t count, size_t entered):
+        self.records = <lsh_link_record *> malloc(max(count, 1) * sizeof(lsh_link_record))
+        self.table = <uint32_t *> malloc(lsh_link_slots(entered) * sizeof(uint32_t))
+        if self.records == NULL or self.table == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.records)
+        free(self.table)
+
+
+cdef class Linker:
+    """Link each document to its latest predecessor with the same key, one band at a time.
+
+    Bands are independent of one another: threads may share a linker, each with another row of links. It holds on to 20
+    to 24 bytes of scratch a document and thread.
+
+    Parameters
+    ----------
+    count : int
+        The number of documents that have a key.
+    order : numpy.ndarray
+        int32: the documents that take part, in the order in which they are seen.
+    entered : int
+        Only the first `entered` of them can be predecessors; the rest only look for one.
+    """
+
+    cdef Py_ssize_t count, entered
+    cdef const int32_t[::1] order
+    cdef list idle  # scratch of no thread at the moment; taking from a list and adding to it are atomic
+
+    def __cinit__(self, Py_ssize_t count, order not None, Py_ssize_t entered):
+        self.order = _checked_order(order, count)
+        if not 0 <= entered <= self.order.shape[0]:
+            raise ValueError("entered must be at most the number of documents")
+        self.count, self.entered, self.idle = count, entered, []
+
+    def link(self, const uint64_t[::1] keys not None, int32_t[::1] links not None):
+        """Link the documents of one band; the GIL is released.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            The keys of the band: uint64, shape ``(count,)``.
+        links : numpy.ndarray
+            Receives the links: int32, shape ``(count,)``; -1 where there is none.
+        """
+        cdef LinkScratch scratch
+        cdef Py_ssize_t taking_part = self.order.shape[0]
+        if keys.shape[0] != self.count or links.shape[0] != self.count:
+            raise ValueError(
+                f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
+            )
+        if self.count == 0:
+            return
+        try:
+            scratch = <LinkScratch> self.idle.pop()
+        except IndexError:
+            scratch = LinkScratch(taking_part, self.entered)
+        with nogil:
+            memset(&links[0], 0xFF, links.shape[0] * sizeof(int32_t))
+            if taking_part:
+                lsh_link_equal(&keys[0], &self.order[0], taking_part, self.entered, scratch.records, scratch.table,
+                               &links[0])
+        self.idle.append(scratch)
+
+
+def link_documents(keys not None, documents not None, Py_ssize_t entered):
     """Link each document to its latest predecessor with the same key, band by band.
 
     Parameters
     ----------
     keys : numpy.ndarray
-        uint64, shape ``(bands, n)``.
-    documents : numpy.ndarray
-        int32: the documents that take part, in the order in which they are seen.
-    entered : int
-        Only the first `entered` of them can be predecessors; the rest only look for one.
+        uint64, shape ``(bands, n)``, C-contiguous.
+    documents, entered
+        The order and the number of `Linker`.
 
     Returns
     -------
     numpy.ndarray
         int32, shape ``(bands, n)``; -1 where there is none.
     """
-    cdef Py_ssize_t band, bands = keys.shape[0], count = keys.shape[1]
-    cdef const int32_t[::1] order = _checked_order(documents, count)
-    cdef size_t i, size
-    cdef lsh_link_slot *slots
-    if not 0 <= entered <= order.shape[0]:
-        raise ValueError("entered must be at most the number of documents")
-    size = _table_size(entered)
-    links = np.full((bands, count), -1, np.int32)
-    cdef int32_t[:, ::1] view = links
-    if order.shape[0] == 0:
-        return links
-    slots = <lsh_link_slot *> malloc(size * sizeof(lsh_link_slot))
-    if slots == NULL:
-        raise MemoryError()
-    with nogil:
-        for band in range(bands):
-            for i in range(size):
-                slots[i].document = -1
-            lsh_link_equal(&keys[band, 0], &order[0], order.shape[0], entered, slots, size - 1, &view[band, 0])
-    free(slots)
+    cdef const uint64_t[:, ::1] view = keys
+    cdef Linker linker = Linker(view.shape[1], documents, entered)
+    links = np.empty((view.shape[0], view.shape[1]), np.int32)
+    cdef int32_t[:, ::1] out = links
+    for band in range(view.shape[0]):
+        linker.link(view[band], out[band])
     return links
 
 

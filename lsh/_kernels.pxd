@@ -78,6 +78,10 @@ cdef extern from "kernels/kernels.h" nogil:
                     lsh_scratch *scratch, uint32_t *sketch) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
+        void (*band_keys_32)(const uint32_t *rows, size_t count, size_t row_stride, const size_t *bounds,
+                             size_t num_bands, uint64_t *keys, size_t stride) noexcept nogil
+        void (*band_keys_64)(const uint64_t *rows, size_t count, size_t row_stride, const size_t *bounds,
+                             size_t num_bands, uint64_t *keys, size_t stride) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
@@ -90,17 +94,14 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_set_hits(lsh_set_slot *slots, size_t mask, const uint8_t *text, uint64_t mark, const uint8_t *other,
                         const lsh_span *spans, size_t count)
 
-    void lsh_band_keys_32(const uint32_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
-                          uint64_t *keys, size_t stride)
-    void lsh_band_keys_64(const uint64_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
-                          uint64_t *keys, size_t stride)
-
-    ctypedef struct lsh_link_slot:
+    ctypedef struct lsh_link_record:
         uint64_t key
         int32_t document
+        uint32_t next
 
+    size_t lsh_link_slots(size_t entered)
     void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered,
-                        lsh_link_slot *slots, size_t mask, int32_t *links)
+                        lsh_link_record *records, uint32_t *table, int32_t *links)
 
     enum:
         LSH_NOTHING

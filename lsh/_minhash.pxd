@@ -1,9 +1,12 @@
-# The C face of the exact sets, for the walk in _grouping.
+# The C face of the exact sets and of the chosen kernels, for _grouping.
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from lsh._batch cimport Batch
-from lsh._kernels cimport lsh_set_slot, lsh_unit
+from lsh._kernels cimport lsh_kernels, lsh_set_slot, lsh_unit
+
+
+cdef const lsh_kernels *chosen_kernels() noexcept nogil
 
 
 cdef struct Words:

@@ -104,6 +104,10 @@ cdef const lsh_kernels *_choose_kernels() except NULL:
 cdef const lsh_kernels *_kernels = _choose_kernels()
 
 
+cdef const lsh_kernels *chosen_kernels() noexcept nogil:
+    return _kernels
+
+
 # ---- the hashes themselves ----
 
 def murmur3_x86_32(const uint8_t[::1] data not None, uint32_t seed):

@@ -241,7 +241,10 @@ class Bands:
                 f"got {np.shape(fingerprints)}"
             )
         keys = np.empty((self.num_bands, len(fingerprints)), np.uint64)
-        band_keys(np.ascontiguousarray(fingerprints), self.bounds, keys)
+        rows = np.asarray(fingerprints)
+        if rows.strides[1] != rows.itemsize or rows.strides[0] < rows.shape[1] * rows.itemsize:
+            rows = np.ascontiguousarray(rows)
+        band_keys(rows, self.bounds, keys)
         return keys
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import re
 import struct
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -357,6 +357,33 @@ def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int | 
     if list(fingerprint) == empty(len(fingerprint), hashbytes):
         return []
     return list(enumerate(band_keys(fingerprint, widths)))
+
+
+def link(keys: Sequence[int], order: Sequence[int], entered: int) -> list[int]:
+    """For each document the latest earlier one of `order` with its key, of the first `entered`; -1 for none."""
+    links = [-1] * len(keys)
+    latest: dict[int, int] = {}
+    for place, document in enumerate(order):
+        links[document] = latest.get(keys[document], -1)
+        if place < entered:
+            latest[keys[document]] = document
+    return links
+
+
+def components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """For each of `count` documents the smallest one that it is connected with, found breadth first."""
+    neighbours: list[list[int]] = [[] for _ in range(count)]
+    for i, j in pairs:
+        neighbours[i].append(j)
+        neighbours[j].append(i)
+    labels = [-1] * count
+    for root in range(count):
+        reached = [root] if labels[root] < 0 else []
+        while reached:
+            for i in reached:
+                labels[i] = root
+            reached = list({j for i in reached for j in neighbours[i] if labels[j] < 0})
+    return labels
 
 
 def candidate_pairs(

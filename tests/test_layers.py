@@ -25,6 +25,7 @@ FLOORS = {
     "_batch": 1,
     "_minhash": 1,
     "_grouping": 1,
+    "_components": 1,
     "checks": 2,
     "threads": 2,
     "edge": 2,

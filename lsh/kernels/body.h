@@ -14,7 +14,7 @@
  *
  * What the schemes share is here: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
  * the last shingle of each slot, so it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
- * body_murmur3.h and body_fss.h, included below, have one scheme each.
+ * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys.
  */
 #include <string.h>
 
@@ -152,6 +152,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 
 #include "body_murmur3.h"
 #include "body_fss.h"
+#include "body_keys.h"
 
 /* ---- comparing ---- */
 
@@ -178,4 +179,6 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .fss = LSH_SYMBOL(lsh_fss),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
+    .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),
+    .band_keys_64 = LSH_SYMBOL(lsh_band_keys_64),
 };

@@ -1,43 +1,82 @@
-/* Band keys, and the documents that share one. See kernels.h.
+/* Documents that share a band key. See kernels.h.
  *
  * A corpus is grouped by links: for each document and band the latest earlier document in the same bucket, so that
- * a bucket is a chain and costs 4 bytes a member, whatever its size. A cache, which grows and shrinks, has a
- * table of bins a band instead. Both probe linearly from the low bits of the key, which is a finished mix.
+ * a bucket is a chain and costs 4 bytes a member, whatever its size. One table of a million keys lies outside the cache, and each
+ * question to it waits for memory. So the documents of a band are first dealt out by some bits of their key to partitions, in
+ * their order, and each partition has a table that stays in the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
+ *
+ * A cache, which grows and shrinks, has a table of bins a band instead, which probes linearly from the low bits of the key.
  */
-#include "../_murmur3.h"
+#include <string.h>
+
 #include "kernels.h"
 
-#define GOLDEN 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: neighbouring numbers end far apart */
+#define SPREAD 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: a product has its best bits at the top, whatever the key */
 
-#define DEFINE_BAND_KEYS(name, value_type)                                                                             \
-    void name(const value_type *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands, uint64_t *keys,  \
-              size_t stride)                                                                                           \
-    {                                                                                                                  \
-        for (size_t row = 0; row < count; row++)                                                                       \
-            for (size_t band = 0; band < num_bands; band++) {                                                          \
-                uint64_t sum = lsh_fmix64((band + 1) * GOLDEN);                                                        \
-                for (size_t c = bounds[band]; c < bounds[band + 1]; c++)                                               \
-                    sum += lsh_fmix64(rows[row * k + c] ^ ((c + 1) * GOLDEN));                                         \
-                keys[band * stride + row] = lsh_fmix64(sum);                                                           \
-            }                                                                                                          \
-    }
+/* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
+ * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
+enum { PARTITION = 2048, MOST_BITS = 10, SMALLEST_LG = 3 };
 
-DEFINE_BAND_KEYS(lsh_band_keys_32, uint32_t)
-DEFINE_BAND_KEYS(lsh_band_keys_64, uint64_t)
-
-void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_slot *slots,
-                    size_t mask, int32_t *links)
+/* A table has 4 slots a document, so that a slot is mostly free; in a partition much above the mean, 1. */
+size_t lsh_link_slots(size_t entered)
 {
+    size_t slots = (size_t)1 << SMALLEST_LG;
+    while (slots < entered || (slots < 4 * entered && slots < 4 * PARTITION))
+        slots *= 2;
+    return slots;
+}
+
+static size_t partition_of(uint64_t spread, unsigned bits) { return (size_t)(spread >> 1 >> (63 - bits)); }
+
+/* Link the documents of one partition. A slot is the head of a chain of distinct keys, and a document takes the place of the one
+ * that it is linked to: a bucket of a million costs one step a member. */
+static void link_partition(lsh_link_record *restrict records, size_t count, size_t entered, unsigned bits, size_t slots,
+                           uint32_t *restrict table, int32_t *restrict links)
+{
+    unsigned lg = SMALLEST_LG;
+    while ((size_t)1 << lg < slots && (size_t)1 << lg < 4 * entered)
+        lg++;
+    memset(table, 0, sizeof *table << lg);
     for (size_t i = 0; i < count; i++) {
-        int32_t document = order[i];
-        uint64_t key = keys[document];
-        size_t at = (size_t)key & mask;
-        while (slots[at].document != -1 && slots[at].key != key)
-            at = (at + 1) & mask;
-        links[document] = slots[at].document;
-        if (i < entered)
-            slots[at] = (lsh_link_slot){.key = key, .document = document};
+        const uint64_t key = records[i].key;
+        uint32_t *at = table + (key << bits >> (64 - lg)), next = 0;
+        while (*at && records[*at - 1].key != key)
+            at = &records[*at - 1].next;
+        if (*at) {
+            const lsh_link_record *found = records + *at - 1;
+            links[records[i].document] = found->document;
+            next = found->next;
+        }
+        if (i >= entered)
+            continue;
+        records[i].next = next;
+        *at = (uint32_t)i + 1;
     }
+}
+
+void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_record *records,
+                    uint32_t *table, int32_t *links)
+{
+    uint32_t ends[1 << MOST_BITS] = {0}, entering[1 << MOST_BITS], sum = 0;
+    unsigned bits = 0;
+    while (bits < MOST_BITS && count >> bits > PARTITION)
+        bits++;
+    for (size_t i = 0; i < entered; i++)
+        ends[partition_of(keys[order[i]] * SPREAD, bits)]++;
+    memcpy(entering, ends, sizeof ends);
+    for (size_t i = entered; i < count; i++)
+        ends[partition_of(keys[order[i]] * SPREAD, bits)]++;
+    for (size_t p = 0; p < (size_t)1 << bits; p++) { /* from sizes to where each begins */
+        const uint32_t size = ends[p];
+        ends[p] = sum;
+        sum += size;
+    }
+    for (size_t i = 0; i < count; i++) { /* and on to where each ends */
+        const uint64_t spread = keys[order[i]] * SPREAD;
+        records[ends[partition_of(spread, bits)]++] = (lsh_link_record){.key = spread, .document = order[i]};
+    }
+    for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++])
+        link_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_link_slots(entered), table, links);
 }
 
 size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)

@@ -128,6 +128,15 @@ struct lsh_kernels {
     /* How many of the k components of a and b are equal. */
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
+    /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components
+     * apart. keys[b * stride + row] =
+     *     mix(mix((b + 1) G) + sum over c of mix(value_c ^ ((c + 1) G))),   G = 0x9E3779B97F4A7C15,
+     * mix being the 64-bit finaliser of MurmurHash3 and the sums modulo 2**64. The values of a row may be far from
+     * uniform, so each is mixed with its component before they meet. Part of the stored format. */
+    void (*band_keys_32)(const uint32_t *rows, size_t count, size_t row_stride, const size_t *bounds, size_t num_bands,
+                         uint64_t *keys, size_t stride);
+    void (*band_keys_64)(const uint64_t *rows, size_t count, size_t row_stride, const size_t *bounds, size_t num_bands,
+                         uint64_t *keys, size_t stride);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
@@ -161,28 +170,24 @@ void lsh_set_move(const lsh_set_slot *from, size_t from_mask, lsh_set_slot *to, 
 size_t lsh_set_hits(lsh_set_slot *slots, size_t mask, const uint8_t *text, uint64_t mark, const uint8_t *other,
                     const lsh_span *spans, size_t count);
 
-/* ---- grouping.c: band keys, and documents that share one ---- */
+/* ---- grouping.c: documents that share a band key ---- */
 
-/* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row of k components. keys[b * stride + row] =
- *     mix(mix((b + 1) G) + sum over c of mix(value_c ^ ((c + 1) G))),   G = 0x9E3779B97F4A7C15,
- * mix being the 64-bit finaliser of MurmurHash3 and the sums modulo 2**64. The values of a row may be far from
- * uniform, so each is mixed with its component before they meet. Part of the stored format. */
-void lsh_band_keys_32(const uint32_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
-                      uint64_t *keys, size_t stride);
-void lsh_band_keys_64(const uint64_t *rows, size_t count, size_t k, const size_t *bounds, size_t num_bands,
-                      uint64_t *keys, size_t stride);
-
-/* A slot of the table that links documents; free while document is -1. */
+/* A document at work in lsh_link_equal. */
 typedef struct {
-    uint64_t key;
+    uint64_t key; /* times an odd number */
     int32_t document;
-} lsh_link_slot;
+    uint32_t next; /* in the chain of its slot: 1 + the number of a record, 0 at the end */
+} lsh_link_record;
 
-/* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
- * -1 where there is none. Only the first `entered` enter the table, the rest only ask it. `slots` is free
- * throughout on entry; mask + 1 slots, a power of two, more than `entered`. */
-void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_slot *slots,
-                    size_t mask, int32_t *links);
+/* Words of the table that lsh_link_equal needs: a power of two, `entered` or more. */
+size_t lsh_link_slots(size_t entered);
+
+/* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d].
+ * Only the first `entered` can be found, the rest only ask. count < 2**31, and order has no document twice. On entry links is
+ * -1 throughout, and stays so where there is none. Scratch of any content: `count` records and lsh_link_slots(entered) words,
+ * together 20 to 24 bytes a document. */
+void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_record *records,
+                    uint32_t *table, int32_t *links);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */

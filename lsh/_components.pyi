@@ -1,0 +1,16 @@
+# Types of lsh/_components.pyx; compared with the build by mypy's stubtest.
+
+from typing import Any, final
+
+import numpy as np
+
+_Int32 = np.ndarray[Any, np.dtype[np.int32]]
+
+@final
+class Components:
+    def __new__(cls, count: int) -> Components: ...
+    @property
+    def count(self) -> int: ...
+    def add_links(self, links: _Int32) -> None: ...
+    def add_pairs(self, firsts: _Int32, seconds: _Int32) -> int: ...
+    def labels(self) -> _Int32: ...

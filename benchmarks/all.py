@@ -17,7 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "peers", "counts")
+PARTS = ("pure_python", "kernels", "grouping", "peers", "counts")
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
 
@@ -127,6 +127,18 @@ def count_table(result: Result) -> str:
     return f"{result['compiler']}, {' '.join(result['flags'])}.\n\n{table(head, rows)}"
 
 
+def grouping_table(result: Result) -> str:
+    """Seconds from fingerprints to keys, links and components, by case."""
+    rows = []
+    for case, found in result["cases"].items():
+        for step, times in found["steps"].items():
+            cells = [times["seconds"], times["median_seconds"], times["ns_per_document_and_band"]]
+            rows.append([f"{case}: {step}", *map(figure, cells)])
+    data = result["data"]
+    about = f"{data['documents']:,} fingerprints, {data['bands']} bands of {data['width']}; {result['about']}"
+    return f"{where(result)}. {about}.\n\n{table(['step', 's', 'median s', 'ns a document and band'], rows)}"
+
+
 def pure_python_table(result: Result) -> str:
     """What the front page says of fingerprints and of deduplicate."""
     rows = [
@@ -180,7 +192,7 @@ def short_peer_table(result: Result) -> str:
 
 FRONT = FOLDER.parent / "README.md"
 TABLES = {
-    README: {"kernels": kernel_tables, "peers": peer_table, "counts": count_table},
+    README: {"kernels": kernel_tables, "grouping": grouping_table, "peers": peer_table, "counts": count_table},
     FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
 }
 

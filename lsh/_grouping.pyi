@@ -13,6 +13,7 @@ _Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
 _Float64 = np.ndarray[Any, np.dtype[np.float64]]
 
 def band_keys(rows: np.ndarray[Any, Any], bounds: np.ndarray[Any, np.dtype[np.uintp]], out: _Uint64) -> None: ...
+
 @final
 class LinkScratch:
     def __new__(cls, count: int, entered: int) -> LinkScratch: ...

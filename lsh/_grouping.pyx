@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Band keys to buckets, buckets to pairs, pairs to decisions.
 
-For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same bucket,
-and `Walk` and `Pairs` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one hash
+For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
+bucket, and `Walk` and `Pairs` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one hash
 table a band. This floor answers for memory and leaves meaning to `lsh.dedup` and `lsh.cache`.
 """
 

@@ -43,7 +43,7 @@ def test_the_chart_has_a_bar_for_each_library(everything):
     assert {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")} >= set(measured)
 
 
-@pytest.mark.parametrize("name", ["kernels", "peers", "pure_python"])
+@pytest.mark.parametrize("name", ["kernels", "grouping", "peers", "pure_python"])
 def test_a_result_names_machine_and_data(name):
     result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert {"system", "cpu", "python", "numpy", "lsh", "compiler", "simd"} <= set(result["machine"])

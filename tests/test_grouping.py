@@ -119,7 +119,9 @@ def test_bad_arguments_of_links():
 
 
 @pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
-@pytest.mark.parametrize("widths", [[6] * 20, [1] * 40, [300, 3, 3], [0, 2, 0], [17, 16, 16, 600], [256, 257, 1], [2] * 300])
+@pytest.mark.parametrize(
+    "widths", [[6] * 20, [1] * 40, [300, 3, 3], [0, 2, 0], [17, 16, 16, 600], [256, 257, 1], [2] * 300]
+)
 def test_keys_of_many_rows_against_twin(dtype, widths):
     used, random = sum(widths), numpy.random.default_rng(len(widths))
     wide = random.integers(0, numpy.iinfo(dtype).max, (130, used + 5), dtype=dtype, endpoint=True)

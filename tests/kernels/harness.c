@@ -53,6 +53,12 @@ static room make_room(size_t size)
     return (room){memory + page, memory + page + whole};
 }
 
+static void drop_room(room place)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    munmap(place.first - page, (size_t)(place.end - place.first) + 2 * page);
+}
+
 /* `size` bytes at the end of a room, or at its beginning. */
 static void *at_end(room place, size_t size) { return place.end - size; }
 static void *at_edge(room place, size_t size) { return below(4) ? place.end - size : place.first; }
@@ -462,7 +468,7 @@ static void check_counts(void)
         }
 }
 
-/* The whole hashes of _murmur3.c, and the keys of one band of grouping.c: compiled once, for any level. */
+/* The whole hashes of _murmur3.c: compiled once, for any level. */
 static void check_whole_hashes(void)
 {
     const size_t size = below(200);
@@ -483,22 +489,95 @@ static void check_whole_hashes(void)
     }
 }
 
-static void check_band_key(void)
+/* The keys of bands of any widths, of rows that lie apart: the last component of the last row is the last that can be read. */
+static void check_band_keys(const struct lsh_kernels *kernels)
 {
     const uint64_t golden = 0x9E3779B97F4A7C15u;
-    const size_t k = between(1, 40), bounds[3] = {0, below(k), k};
-    uint32_t *row = at_end(text_room, k * sizeof *row);
-    uint64_t keys[2], wide_keys[2], *wide = at_end(out_room, k * sizeof *wide), sum = finish64(2 * golden);
-    for (size_t c = 0; c < k; c++)
-        wide[c] = row[c] = (uint32_t)draw();
-    for (size_t c = bounds[1]; c < k; c++)
-        sum += finish64(row[c] ^ (c + 1) * golden);
-    lsh_band_keys_32(row, 1, k, bounds, 2, keys, 1);
-    lsh_band_keys_64(wide, 1, k, bounds, 2, wide_keys, 1);
-    if (keys[1] != finish64(sum) || wide_keys[1] != keys[1] || wide_keys[0] != keys[0]) {
-        fprintf(stderr, "a band key differs, %zu components\n", k);
-        failures++;
+    const size_t num_bands = between(1, 40), width = below(20), most = below(8) ? 12 : 600, count = below(140);
+    size_t bounds[41] = {0};
+    for (size_t b = 0; b < num_bands; b++)
+        bounds[b + 1] = bounds[b] + (below(4) ? width : below(most));
+    const size_t k = bounds[num_bands], stride = k + below(5) + !k, size = count ? (count - 1) * stride + k : 0;
+    const size_t height = count + below(3);
+    uint32_t *rows = malloc(size * sizeof *rows + 1);
+    uint64_t *wide = malloc(size * sizeof *wide + 1), *wanted = malloc(num_bands * height * sizeof *wanted + 1);
+    for (size_t i = 0; i < size; i++)
+        wide[i] = rows[i] = (uint32_t)draw();
+    const size_t key_bytes = (num_bands * height - (height - count)) * sizeof(uint64_t);
+    room rows_room = make_room(size * sizeof *rows), wide_room = make_room(size * sizeof *wide), keys_room = make_room(key_bytes);
+    memcpy(at_end(rows_room, size * sizeof *rows), rows, size * sizeof *rows);
+    memcpy(at_end(wide_room, size * sizeof *wide), wide, size * sizeof *wide);
+    for (size_t b = 0; b < num_bands; b++)
+        for (size_t row = 0; row < count; row++) {
+            uint64_t sum = finish64((b + 1) * golden);
+            for (size_t c = bounds[b]; c < bounds[b + 1]; c++)
+                sum += finish64(rows[row * stride + c] ^ (c + 1) * golden);
+            wanted[b * height + row] = finish64(sum);
+        }
+    uint64_t *keys = at_end(keys_room, key_bytes);
+    for (int is_wide = 0; is_wide < 2; is_wide++) {
+        memset(keys, 0, key_bytes);
+        if (is_wide)
+            kernels->band_keys_64(at_end(wide_room, size * sizeof *wide), count, stride, bounds, num_bands, keys, height);
+        else
+            kernels->band_keys_32(at_end(rows_room, size * sizeof *rows), count, stride, bounds, num_bands, keys, height);
+        for (size_t b = 0; b < num_bands; b++)
+            if (memcmp(keys + b * height, wanted + b * height, count * sizeof *keys)) {
+                fprintf(stderr, "%s: keys of band %zu differ, %zu rows of %zu components\n", kernels->level, b, count, k);
+                failures++;
+            }
     }
+    free(rows);
+    free(wide);
+    free(wanted);
+    drop_room(rows_room);
+    drop_room(wide_room);
+    drop_room(keys_room);
+}
+
+/* Links against a search backwards through the order. */
+static void check_links(void)
+{
+    const size_t documents = below(8) ? between(1, 300) : between(2000, 6000), values = between(1, 2 * documents);
+    const size_t count = below(documents + 1), entered = below(2) ? count : below(count + 1);
+    const size_t slots = lsh_link_slots(entered);
+    const int shift = below(2) ? 0 : (int)below(64);
+    room keys_room = make_room(documents * sizeof(uint64_t)), order_room = make_room(count * sizeof(int32_t));
+    room record_room = make_room(count * sizeof(lsh_link_record)), table_room = make_room(slots * sizeof(uint32_t));
+    room link_room = make_room(documents * sizeof(int32_t));
+    uint64_t *keys = at_end(keys_room, documents * sizeof *keys);
+    int32_t *order = at_end(order_room, count * sizeof *order), *links = at_end(link_room, documents * sizeof *links);
+    lsh_link_record *records = at_end(record_room, count * sizeof *records);
+    uint32_t *table = at_end(table_room, slots * sizeof *table);
+    int32_t *shuffled = malloc(documents * sizeof *shuffled);
+    for (size_t d = 0; d < documents; d++) {
+        const size_t other = below(d + 1);
+        keys[d] = (uint64_t)below(values) << shift;
+        keys[d] = shift % 2 ? finish64(keys[d]) : keys[d];
+        shuffled[d] = shuffled[other];
+        shuffled[other] = (int32_t)d;
+    }
+    memcpy(order, shuffled, count * sizeof *order);
+    memset(records, 0xA5, count * sizeof *records); /* scratch of any content */
+    memset(table, 0xA5, slots * sizeof *table);
+    memset(links, 0xFF, documents * sizeof *links);
+    lsh_link_equal(keys, order, count, entered, records, table, links);
+    for (size_t i = 0; i < documents; i++) {
+        size_t j = i < count ? (i < entered ? i : entered) : 0;
+        while (j && keys[shuffled[j - 1]] != keys[shuffled[i]])
+            j--;
+        if (links[shuffled[i]] != (j ? shuffled[j - 1] : -1)) {
+            fprintf(stderr, "a link differs, %zu documents, %zu in order, %zu enter\n", documents, count, entered);
+            failures++;
+            break;
+        }
+    }
+    free(shuffled);
+    drop_room(keys_room);
+    drop_room(order_room);
+    drop_room(record_room);
+    drop_room(table_room);
+    drop_room(link_room);
 }
 
 static void prepare(void)
@@ -530,7 +609,9 @@ int main(int argc, char **argv)
         check_document(unit, between(65, 600), between(1, 12), some_k(), 1);
         check_counts();
         check_whole_hashes();
-        check_band_key();
+        check_links();
+        for (size_t l = 0; l < level_count; l++)
+            check_band_keys(levels[l]);
         if (i % 4)
             continue;
         /* around the tiles, the joins of the two tables and the hashes that are kept; then far beyond */

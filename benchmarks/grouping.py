@@ -1,0 +1,124 @@
+"""How long a million fingerprints take to their band keys, links and connected components, by CPU time in one thread.
+
+No text is hashed and nothing is verified: the fingerprints are drawn at random, and 3 in 10 documents are
+near-duplicates of an earlier one. Besides: documents in a random order, and documents that are all equal, whose buckets
+hold everybody. Each step writes into memory that is there, so that the time is that of the work and not of the system
+that hands out pages. On a small case all three steps are first held against tests/reference.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import harness
+import numpy as np
+
+import lsh
+from lsh._components import Components
+from lsh._grouping import Linker, band_keys
+
+DOCUMENTS, BANDS, WIDTH = 1_000_000, 20, 6
+NEAR, KEPT = 0.3, 0.85  # share of near-duplicates, and of the components that they have in common with another
+RUNS = 7
+BLOCK = 20_000
+
+
+def fingerprints(count: int) -> np.ndarray[Any, Any]:
+    """Random rows; each near-duplicate has most components of an earlier row."""
+    random = np.random.default_rng(1)
+    rows = random.integers(0, 2**32, (count, BANDS * WIDTH), dtype=np.uint32)
+    near = 1 + np.nonzero(random.random(count - 1) < NEAR)[0]
+    other = (random.random(len(near)) * near).astype(np.int64)
+    for start in range(0, len(near), BLOCK):
+        these, those = near[start : start + BLOCK], other[start : start + BLOCK]
+        kept = random.random((len(these), rows.shape[1])) < KEPT
+        rows[these] = np.where(kept, rows[those], rows[these])
+    return rows
+
+
+class Steps:
+    """The three steps over some fingerprints, with the memory that they write to."""
+
+    def __init__(self, rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
+        self.rows, self.bounds = rows, lsh.Bands(BANDS, WIDTH).bounds
+        self.keys = np.zeros((BANDS, len(rows)), np.uint64)
+        self.links = np.zeros((BANDS, len(rows)), np.int32)
+        self.labels = np.zeros(len(rows), np.int32)
+        self.linker = Linker(len(rows), order, len(order))
+
+    def make_keys(self) -> None:
+        band_keys(self.rows, self.bounds, self.keys)
+
+    def link(self) -> None:
+        for keys, links in zip(self.keys, self.links, strict=True):
+            self.linker.link(keys, links)
+
+    def connect(self) -> None:
+        components = Components(len(self.rows))
+        for row in self.links:
+            components.add_links(row)
+        self.labels = components.labels()
+
+    def all(self) -> None:
+        self.make_keys()
+        self.link()
+        self.connect()
+
+
+def check(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
+    """Hold the three steps against the plain definitions."""
+    reference, steps = harness.reference(), Steps(rows, order)
+    steps.all()
+    keys = [reference.band_keys(row, [WIDTH] * BANDS) for row in rows.tolist()]
+    harness.must(steps.keys.T.tolist() == keys, "band keys differ")
+    links = [reference.link(band, order.tolist(), len(order)) for band in zip(*keys, strict=True)]
+    harness.must(steps.links.tolist() == links, "links differ")
+    pairs = [(i, other) for band in links for i, other in enumerate(band) if other >= 0]
+    harness.must(steps.labels.tolist() == reference.components(len(rows), pairs), "components differ")
+
+
+def best(work: Callable[[], None]) -> dict[str, float]:
+    """The best and the median of some runs, after one that is not counted."""
+    work()
+    seconds = []
+    for _ in range(RUNS):
+        started = time.process_time()
+        work()
+        seconds.append(time.process_time() - started)
+    return {"seconds": min(seconds), "median_seconds": float(np.median(seconds))}
+
+
+def measure(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Seconds of each step, and nanoseconds by document and band."""
+    steps = Steps(rows, order)
+    work = {"keys": steps.make_keys, "links": steps.link, "components": steps.connect, "all": steps.all}
+    found = {name: best(step) for name, step in work.items()}
+    for times in found.values():
+        times["ns_per_document_and_band"] = times["seconds"] * 1e9 / len(rows) / BANDS
+    return {
+        "steps": found,
+        "linked_share": float((steps.links >= 0).mean()),
+        "components": int((steps.labels == np.arange(len(rows))).sum()),
+    }
+
+
+def main() -> None:
+    random, rows = np.random.default_rng(2), fingerprints(DOCUMENTS)
+    in_turn = np.arange(DOCUMENTS, dtype=np.int32)
+    small = fingerprints(3000)
+    for order in (in_turn[:3000], random.permutation(3000).astype(np.int32)):
+        check(small, order)
+        check(np.broadcast_to(small[:1], small.shape).copy(), order)
+    cases = {"near-duplicates": measure(rows, in_turn)}
+    cases["in a random order"] = measure(rows, random.permutation(DOCUMENTS).astype(np.int32))
+    rows[:] = rows[0]
+    cases["all equal"] = measure(rows, in_turn)
+    data = {"documents": DOCUMENTS, "bytes": rows.nbytes, "bands": BANDS, "width": WIDTH, "near": NEAR, "kept": KEPT}
+    about = "fingerprints to band keys, links and components; single thread, CPU time, best of the runs"
+    harness.write("grouping", {"about": about, "data": data, "cases": cases})
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,8 @@
 The parent of a document is never a later one, so that the root of a component is its smallest member, whatever the
 order in which pairs come. Two components are joined by Rem's algorithm (Dijkstra 1976), which walks up from both
 documents at once, gives each document that it passes the smaller parent of the other side, and stops where the two
-meet; it needs no ranks, and most pairs of a large component meet at once. It was the fastest variant of those that
-Patwary, Blair and Manne measured in "Experiments on union-find algorithms for the disjoint-set data structure", SEA 2010.
+meet; it needs no ranks, and most pairs of a large component meet at once. It was the fastest of the variants that
+Patwary, Blair and Manne measured: Experiments on union-find algorithms for the disjoint-set data structure, SEA 2010.
 """
 
 from libc.stdint cimport int32_t

@@ -165,17 +165,16 @@ cdef class Linker:
             raise ValueError(
                 f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
             )
-        if self.count == 0:
+        if taking_part == 0:
+            links[:] = -1
             return
         try:
             scratch = <LinkScratch> self.idle.pop()
         except IndexError:
             scratch = LinkScratch(taking_part, self.entered)
         with nogil:
-            memset(&links[0], 0xFF, links.shape[0] * sizeof(int32_t))
-            if taking_part:
-                lsh_link_equal(&keys[0], &self.order[0], taking_part, self.entered, scratch.records, scratch.table,
-                               &links[0])
+            lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
+                           scratch.table, &links[0])
         self.idle.append(scratch)
 
 

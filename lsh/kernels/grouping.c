@@ -54,15 +54,17 @@ static void link_partition(lsh_link_record *restrict records, size_t count, size
     }
 }
 
-void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_record *records,
-                    uint32_t *table, int32_t *links)
+void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+                    lsh_link_record *records, uint32_t *table, int32_t *links)
 {
+    const int all_enter = entered == documents; /* then any order will do to count them, the keys' own is the fastest */
     uint32_t ends[1 << MOST_BITS] = {0}, entering[1 << MOST_BITS], sum = 0;
     unsigned bits = 0;
     while (bits < MOST_BITS && count >> bits > PARTITION)
         bits++;
+    memset(links, 0xFF, documents * sizeof *links); /* -1 */
     for (size_t i = 0; i < entered; i++)
-        ends[partition_of(keys[order[i]] * SPREAD, bits)]++;
+        ends[partition_of(keys[all_enter ? i : (size_t)order[i]] * SPREAD, bits)]++;
     memcpy(entering, ends, sizeof ends);
     for (size_t i = entered; i < count; i++)
         ends[partition_of(keys[order[i]] * SPREAD, bits)]++;

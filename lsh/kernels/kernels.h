@@ -182,12 +182,12 @@ typedef struct {
 /* Words of the table that lsh_link_equal needs: a power of two, `entered` or more. */
 size_t lsh_link_slots(size_t entered);
 
-/* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d].
- * Only the first `entered` can be found, the rest only ask. count < 2**31, and order has no document twice. On entry links is
- * -1 throughout, and stays so where there is none. Scratch of any content: `count` records and lsh_link_slots(entered) words,
- * together 20 to 24 bytes a document. */
-void lsh_link_equal(const uint64_t *keys, const int32_t *order, size_t count, size_t entered, lsh_link_record *records,
-                    uint32_t *table, int32_t *links);
+/* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
+ * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found, the rest only ask.
+ * documents < 2**31, and order has none of them twice. Scratch of any content: `count` records and lsh_link_slots(entered)
+ * words, together 20 to 24 bytes a document. */
+void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+                    lsh_link_record *records, uint32_t *table, int32_t *links);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */

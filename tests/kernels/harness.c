@@ -539,7 +539,7 @@ static void check_band_keys(const struct lsh_kernels *kernels)
 static void check_links(void)
 {
     const size_t documents = below(8) ? between(1, 300) : between(2000, 6000), values = between(1, 2 * documents);
-    const size_t count = below(documents + 1), entered = below(2) ? count : below(count + 1);
+    const size_t count = below(2) ? documents : below(documents + 1), entered = below(2) ? count : below(count + 1);
     const size_t slots = lsh_link_slots(entered);
     const int shift = below(2) ? 0 : (int)below(64);
     room keys_room = make_room(documents * sizeof(uint64_t)), order_room = make_room(count * sizeof(int32_t));
@@ -560,8 +560,8 @@ static void check_links(void)
     memcpy(order, shuffled, count * sizeof *order);
     memset(records, 0xA5, count * sizeof *records); /* scratch of any content */
     memset(table, 0xA5, slots * sizeof *table);
-    memset(links, 0xFF, documents * sizeof *links);
-    lsh_link_equal(keys, order, count, entered, records, table, links);
+    memset(links, 0xA5, documents * sizeof *links);
+    lsh_link_equal(keys, documents, order, count, entered, records, table, links);
     for (size_t i = 0; i < documents; i++) {
         size_t j = i < count ? (i < entered ? i : entered) : 0;
         while (j && keys[shuffled[j - 1]] != keys[shuffled[i]])

@@ -17,7 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "grouping", "peers", "counts")
+PARTS = ("pure_python", "kernels", "grouping", "peers", "counts", "quality")
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
 
@@ -170,6 +170,31 @@ def pure_python_table(result: Result) -> str:
     )
 
 
+def quality_table(result: Result) -> str:
+    """Precision and recall of pairs and of removals, by corpus."""
+    rows = []
+    for found in result["corpora"]:
+        pairs, removals = found["pairs"], found["removals"]
+        rows.append(
+            [
+                found["data"]["name"].partition(".")[0],
+                f"{found['data']['documents']:,}",
+                f"{pairs['exact']:,}",
+                f"{pairs['least_precision']:.4f}",
+                f"{pairs['mean_recall']:.4f} ({pairs['least_recall']:.4f})",
+                figure(pairs["median_cpu_seconds"]),
+                f"{removals['exact']:,}",
+                f"{removals['mean_recall']:.4f} ({removals['least_recall']:.4f})",
+                f"{removals['mean_others']:.1f}",
+                f"{removals['without_witness']:,}",
+                figure(removals["median_cpu_seconds"]),
+            ]
+        )
+    head = ["corpus", "documents", "pairs", "precision", "recall", "`find_pairs`, s", "removals", "of them made"]
+    head += ["others", "without witness", "`deduplicate`, s"]
+    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
+
+
 def short_peer_table(result: Result) -> str:
     """The peers for the front page: rates, and recall and precision beside the time."""
     rows = []
@@ -192,7 +217,13 @@ def short_peer_table(result: Result) -> str:
 
 FRONT = FOLDER.parent / "README.md"
 TABLES = {
-    README: {"kernels": kernel_tables, "grouping": grouping_table, "peers": peer_table, "counts": count_table},
+    README: {
+        "kernels": kernel_tables,
+        "grouping": grouping_table,
+        "peers": peer_table,
+        "counts": count_table,
+        "quality": quality_table,
+    },
     FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
 }
 

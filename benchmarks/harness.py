@@ -79,6 +79,20 @@ def pages() -> Corpus | None:
     return Corpus("win32docs.tsv.gz", [row[0].decode() for row in table], [row[1] for row in table], None)
 
 
+def corpus(name: str) -> Corpus | None:
+    """The corpus of that file, texts as their UTF-8 bytes and without pairs; None where it is not at hand."""
+    folder = data_folder()
+    if folder is None or not (folder / name).exists():
+        return None
+    if ".jsonl" in name:
+        with gzip.open(folder / name) as file:
+            records = [json.loads(line) for line in file]
+        ids = [record["id"] for record in records]
+        return Corpus(name, ids, [record["text"].encode("utf-8", "surrogatepass") for record in records], None)
+    table = rows(folder / name)
+    return Corpus(name, [row[0].decode() for row in table], [row[1] for row in table], None)
+
+
 def licences() -> Corpus | None:
     """The licence texts that every Debian has, prose without a corpus; None on other systems."""
     files = [file for file in sorted(Path("/usr/share/common-licenses").glob("*")) if not file.is_symlink()]
@@ -240,9 +254,10 @@ def must(holds: bool, what: str) -> None:
         raise SystemExit(f"wrong answer, nothing measured: {what}")
 
 
-def write(name: str, content: dict[str, Any]) -> None:
-    """Write a result to the folder given on the command line, else to results/, and say where."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+def write(name: str, content: dict[str, Any], folder: Path | None = None) -> None:
+    """Write a result to the folder given here or on the command line, else to results/, and say where."""
+    if folder is None:
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(rounded({"machine": machine(), **content}), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,146 @@
+"""What `find_pairs` and `deduplicate` find of what there is, on five corpora and with five random states.
+
+The truth is that of truth.py, exact and independent of the library. Some things must hold, or no result is written:
+every pair is a true one with its exact similarity, the mean recall of pairs and of removals is what was asked for, and
+no document is removed without a kept witness that is as similar as it says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import harness
+import truth
+
+import lsh
+
+RECALL = 0.995
+RANDOM_STATES = range(5)
+PARAMETERS: dict[str, Any] = {"threshold": truth.THRESHOLD, "shingles": lsh.Shingles(truth.N, "byte"), "recall": RECALL}
+
+
+def cpu_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What `work` returns, and the CPU time that it took."""
+    started = time.process_time()
+    result = work()
+    return result, time.process_time() - started
+
+
+def pairs(texts: list[bytes], known: dict[tuple[int, int], float], state: int) -> dict[str, Any]:
+    """Precision, recall and time of `find_pairs`; a pair that comes twice is wrong the second time."""
+    found, seconds = cpu_seconds(lambda: list(lsh.find_pairs(texts, random_state=state, **PARAMETERS)))
+    right = {(i, j) for i, j, similarity in found if known.get((i, j)) == similarity}
+    return {
+        "precision": len(right) / len(found) if found else 1.0,
+        "recall": len(right) / len(known) if known else 1.0,
+        "cpu_seconds": seconds,
+    }
+
+
+def removals(
+    texts: list[bytes], known: dict[tuple[int, int], float], exact: dict[int, truth.Removal], state: int
+) -> dict[str, Any]:
+    """How much of the exact answer `deduplicate` gives, what else, and whether each removal has its witness."""
+    result, seconds = cpu_seconds(lambda: lsh.deduplicate(texts, random_state=state, **PARAMETERS))
+    without_witness = 0
+    for document, kept, similarity, identical in result.removed.tolist():
+        true = known.get((min(document, kept), max(document, kept)))
+        witnessed = result.keep[kept] and not result.keep[document] and true == similarity
+        without_witness += not (witnessed and identical == (texts[document] == texts[kept]))
+    removed = set(result.removed["document"].tolist())
+    return {
+        "recall": len(removed & exact.keys()) / len(exact) if exact else 1.0,
+        "others": len(removed - exact.keys()),
+        "without_witness": without_witness + abs(int((~result.keep).sum()) - len(removed)),
+        "same_witness": sum(
+            kept == exact[document].kept for document, kept, *_ in result.removed.tolist() if document in exact
+        ),
+        "cpu_seconds": seconds,
+    }
+
+
+def measured(corpus: harness.Corpus, cache: Path) -> dict[str, Any]:
+    """Everything of one corpus."""
+    true = truth.pairs(corpus, cache)
+    known = {(i, j): similarity for i, j, similarity in true}
+    exact = truth.removals(corpus.texts, true)
+    of_pairs = [pairs(corpus.texts, known, state) for state in RANDOM_STATES]
+    of_removals = [removals(corpus.texts, known, exact, state) for state in RANDOM_STATES]
+
+    def each(runs: list[dict[str, Any]], key: str) -> list[Any]:
+        return [run[key] for run in runs]
+
+    return {
+        "data": corpus.describe(),
+        "pairs": {
+            "exact": len(true),
+            "least_precision": min(each(of_pairs, "precision")),
+            "mean_recall": statistics.mean(each(of_pairs, "recall")),
+            "least_recall": min(each(of_pairs, "recall")),
+            "median_cpu_seconds": statistics.median(each(of_pairs, "cpu_seconds")),
+            "runs": of_pairs,
+        },
+        "removals": {
+            "exact": len(exact),
+            "mean_recall": statistics.mean(each(of_removals, "recall")),
+            "least_recall": min(each(of_removals, "recall")),
+            "mean_others": statistics.mean(each(of_removals, "others")),
+            "without_witness": sum(each(of_removals, "without_witness")),
+            "median_cpu_seconds": statistics.median(each(of_removals, "cpu_seconds")),
+            "runs": of_removals,
+        },
+    }
+
+
+def faults(found: dict[str, Any]) -> list[str]:
+    """What must hold of a corpus and does not."""
+    name, of_pairs, of_removals = found["data"]["name"], found["pairs"], found["removals"]
+    checks = {
+        f"a precision of {of_pairs['least_precision']}": of_pairs["least_precision"] == 1,
+        f"a recall of pairs of {of_pairs['mean_recall']}": of_pairs["mean_recall"] >= RECALL,
+        f"a recall of removals of {of_removals['mean_recall']}": of_removals["mean_recall"] >= RECALL,
+        f"{of_removals['without_witness']} removals without a witness": not of_removals["without_witness"],
+    }
+    return [f"{name}: {what}" for what, holds in checks.items() if not holds]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="of the result; default: benchmarks/results")
+    parser.add_argument("--cache", type=Path, default=truth.CACHE, metavar="FOLDER", help="of the true pairs")
+    options = parser.parse_args()
+    corpora = []
+    for name in truth.EXPECTED:
+        corpus = harness.corpus(name)
+        if corpus is None:
+            raise SystemExit(f"{name} is not at hand: LSH_DATA must name its folder")
+        found = measured(corpus, options.cache)
+        corpora.append(found)
+        print(
+            f"{name}: precision {found['pairs']['least_precision']:.4f}, recall {found['pairs']['mean_recall']:.4f} of "
+            f"{found['pairs']['exact']:,} pairs and {found['removals']['mean_recall']:.4f} of "
+            f"{found['removals']['exact']:,} removals, {found['removals']['mean_others']:.1f} others",
+            flush=True,
+        )
+    wrong = [fault for found in corpora for fault in faults(found)]
+    harness.must(not wrong, "; ".join(wrong))
+    content = {
+        "about": f"Threshold {truth.THRESHOLD}, {truth.N}-byte shingles, recall {RECALL}, "
+        f"{len(RANDOM_STATES)} random states, {lsh.threads.available_cores()} threads; CPU time, medians of the states",
+        "data": {
+            "name": ", ".join(truth.EXPECTED),
+            "documents": sum(found["data"]["documents"] for found in corpora),
+            "bytes": sum(found["data"]["bytes"] for found in corpora),
+        },
+        "corpora": corpora,
+    }
+    harness.write("quality", content, options.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,34 @@
 """What is shown of the benchmarks is what their results say."""
 
+import hashlib
+import importlib
 import importlib.util
 import json
+import random
+import statistics
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = FOLDER / "results"
+
+
+def module(name):
+    """A module of the benchmarks, which import each other by name."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+truth, corpora, harness, quality = map(module, ("truth", "corpora", "harness", "quality"))
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +46,8 @@ def test_the_tables_are_those_of_the_results(everything):
         readme = path.read_text(encoding="utf-8")
         assert everything.rendered(path, found) == readme
         for name in tables:
+            if name not in found:
+                continue
             begin, end = (readme.index(f"<!-- {word}: {name} -->") for word in ("begin", "end"))
             assert readme.count("\n| ", begin, end) >= 5
 
@@ -43,7 +65,7 @@ def test_the_chart_has_a_bar_for_each_library(everything):
     assert {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")} >= set(measured)
 
 
-@pytest.mark.parametrize("name", ["kernels", "grouping", "peers", "pure_python"])
+@pytest.mark.parametrize("name", sorted({path.stem for path in RESULTS.glob("*.json")} - {"counts"}))
 def test_a_result_names_machine_and_data(name):
     result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert {"system", "cpu", "python", "numpy", "lsh", "compiler", "simd"} <= set(result["machine"])
@@ -57,3 +79,145 @@ def test_counts_are_kept_for_every_kernel():
         for scheme in ("32", "64", "fss"):
             assert any(name.split()[:2] == [word, scheme] for name in names)
     assert all(value > 0 for value in result["instructions"].values())
+
+
+# The truth that quality is measured against.
+
+
+def plain_pairs(texts, threshold):
+    sets = [set(reference.shingles(text, 5, "byte")) for text in texts]
+    some = [i for i in range(len(texts)) if sets[i]]
+    found = ((i, j, len(sets[i] & sets[j]) / len(sets[i] | sets[j])) for i in some for j in some if i < j)
+    return [pair for pair in found if pair[2] >= threshold]
+
+
+few_letters = st.lists(st.text("ab ", max_size=14).map(str.encode), max_size=14)
+
+
+@given(few_letters, st.sampled_from([0.1, 0.5, 2 / 3, 0.8, 1.0]))
+def test_the_join_gives_literally_all_pairs(texts, threshold):
+    expected = plain_pairs(texts, threshold)
+    assert truth.join(texts, threshold) == expected
+    assert truth.all_pairs(texts, threshold) == expected
+
+
+@given(few_letters, st.sampled_from([0.3, 0.5, 0.8]))
+def test_the_exact_removals_are_those_of_the_definition(texts, threshold):
+    expected = reference.deduplicate_exact(texts, threshold, n=5, unit="byte")
+    removed = truth.removals(texts, plain_pairs(texts, threshold))
+    assert {i: (one.kept, one.similarity, one.identical) for i, one in removed.items()} == expected.removed
+
+
+def test_the_truth_of_a_subsample_of_each_corpus(data_folder):
+    for name in truth.EXPECTED:
+        corpus = harness.corpus(name).texts
+        texts = [text[:600] for text in corpus[:100] + random.Random(name).sample(corpus, 100)]
+        for threshold in (0.15, truth.THRESHOLD):
+            assert truth.join(texts, threshold) == plain_pairs(texts, threshold)
+        assert truth.join(texts, 0.15)
+
+
+def test_the_truth_is_kept_under_a_checksum_of_the_texts(tmp_path, monkeypatch):
+    texts = [b"a cat sat on the mat", b"a dog", b"a cat sat on the mat.", b"", b"a dog"]
+    found = truth.pairs(harness.Corpus("some", [], texts, None), tmp_path)
+    assert found == plain_pairs(texts, truth.THRESHOLD) == [(0, 2, 16 / 17), (1, 4, 1.0)]
+    monkeypatch.setattr(truth, "join", lambda texts, threshold: [])
+    assert truth.pairs(harness.Corpus("some", [], texts, None), tmp_path) == found
+    assert truth.pairs(harness.Corpus("some", [], texts[::-1], None), tmp_path) == []
+    with pytest.raises(SystemExit, match="has 20 pairs, 2 were found"):
+        truth.pairs(harness.Corpus("articles2500.tsv.gz", [], texts, None), tmp_path)
+
+
+def test_quality_says_what_does_not_hold():
+    right = {
+        "data": {"name": "some"},
+        "pairs": {"least_precision": 1.0, "mean_recall": 0.995},
+        "removals": {"mean_recall": 1.0, "without_witness": 0},
+    }
+    assert quality.faults(right) == []
+    for part, key, value in [
+        ("pairs", "least_precision", 0.999),
+        ("pairs", "mean_recall", 0.9949),
+        ("removals", "mean_recall", 0.9949),
+        ("removals", "without_witness", 1),
+    ]:
+        assert len(quality.faults({**right, part: {**right[part], key: value}})) == 1
+
+
+# Synthetic corpora. The checksums are of the first 5,000 texts, joined by newlines.
+
+SYNTHETIC = {
+    # name: count, checksum, bytes of the shortest and the longest text, share planted
+    "short_texts": (300_000, "5c41ed6f07a0429a", 60, 160, 0.1),
+    "stories": (806_791, "e03c1c2335472481", 200, 4000, 0.05),
+    "reviews": (10_000_000, "0f41914d271af265", 100, 500, 0.05),
+    "one_template": (100_000, "091d10199914b707", 100, 1000, 0),
+    "edited_copies": (1_000_000, "3634fe2bfc4b5b4d", 900, 1000, 1),
+    "articles": (4500, "0b5f0606f2e64f6e", 1000, 2000, 2000 / 4500),
+    "news_and_articles": (26_077, "a915735945fde8e3", 32, 10_000, 2000 / 26_077),
+}
+FROM_NEWS = {"short_texts", "stories", "articles", "news_and_articles"}
+SMALL = 5000
+
+
+@pytest.fixture(scope="module", params=SYNTHETIC)
+def synthetic(request):
+    if request.param in FROM_NEWS:
+        request.getfixturevalue("data_folder")
+    make = corpora.MAKERS[request.param]
+    return make(SYNTHETIC[request.param][0]) if request.param == "reviews" else make()
+
+
+def similarities(corpus, pairs):
+    left, right = (corpus.at([pair[side] for pair in pairs]) for side in (0, 1))
+    return [reference.jaccard(a, b, 5, "byte") for a, b in zip(left, right)]
+
+
+def test_a_synthetic_corpus_has_the_same_bytes_everywhere(synthetic):
+    count, checksum, least, most, _ = SYNTHETIC[synthetic.name]
+    texts = list(synthetic.texts(0, SMALL))
+    assert len(synthetic) == count
+    assert hashlib.sha256(b"\n".join(texts)).hexdigest()[:16] == checksum
+    assert least <= min(map(len, texts)) <= max(map(len, texts)) <= most
+    assert not any(b"\t" in text or b"\n" in text for text in texts)
+    assert list(synthetic.texts(2000, 2100)) == texts[2000:2100]
+    assert synthetic.at([4000, 7]) == [texts[4000], texts[7]]
+    last = list(synthetic.texts(count - 2, count + 5))
+    assert last == synthetic.at([count - 2, count - 1])
+
+
+def test_planted_copies_are_similar_and_others_are_not(synthetic):
+    count, _, _, _, share = SYNTHETIC[synthetic.name]
+    start = max(0, count - 20_000)
+    planted = synthetic.planted(start)
+    if synthetic.name == "news_and_articles":  # its copies are all at the end
+        share *= count / (count - start)
+    assert len(planted) / (count - start) == pytest.approx(share, abs=0.01)
+    draw = random.Random(0)
+    chosen = draw.sample(planted.tolist(), min(200, len(planted)))
+    assert all(source < document for document, source in chosen)
+    found = similarities(synthetic, chosen)
+    if found:
+        assert 0.85 < statistics.mean(found) < 0.95
+        assert sum(similarity >= 0.8 for similarity in found) >= 0.95 * len(found)
+    others = similarities(synthetic, [draw.sample(range(start, count), 2) for _ in range(200)])
+    low, high = {"one_template": (0.45, 0.55), "edited_copies": (0.78, 0.83)}.get(synthetic.name, (0, 0.08))
+    assert low <= statistics.mean(others) <= high
+
+
+def test_a_seed_gives_another_corpus():
+    for name in set(SYNTHETIC) - FROM_NEWS:
+        make = corpora.MAKERS[name]
+        assert list(make(10, seed=1)) != list(make(10)) == list(make(20).texts(0, 10))
+
+
+def test_news_and_articles_have_the_size_of_a_collection(data_folder):
+    corpus = corpora.news_and_articles()
+    texts = list(corpus)
+    assert (len(texts), sum(map(len, texts)) // 1_000_000) == (26_077, 23)
+    assert texts[:21_577] == harness.corpus("reuters21578.tsv.gz").texts
+    assert texts[21_577:24_077] == harness.corpus("articles2500.tsv.gz").texts
+    copies, sources = corpus.planted().T.tolist()
+    assert copies == list(range(24_077, 26_077))
+    assert len(set(sources)) == 2000
+    assert set(sources) <= set(range(21_577, 24_077))

@@ -1,0 +1,431 @@
+"""Synthetic corpora of any size, with near duplicates planted in known places.
+
+A corpus is a function of its name, its count and its seed, the same bytes on every run, platform and version of Python:
+every choice is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014), and text i is drawn from its own numbers. So
+texts come as a stream in flat memory, any of them can be made again alone, and a planted copy is made from its source
+without having kept it. `reviews`, `one_template` and `edited_copies` draw on a model of words; the others recombine
+Reuters-21578 or extend articles2500, which LSH_DATA must name the folder of.
+
+    python benchmarks/corpora.py stories --output stories.tsv
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, odd
+M64 = 2**64 - 1
+BATCH = 2048  # texts that are made at a time
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A corpus that is made as it is read. Immutable."""
+
+    name: str
+    count: int
+    make: Callable[[Array], list[bytes]]  # the texts at these positions
+    sources: Callable[[Array], Array]  # for each position, what its text is an edited copy of, else -1
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.texts()
+
+    def texts(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """The texts from `start` to before `stop`, a batch of them in memory at a time."""
+        stop = self.count if stop is None else min(stop, self.count)
+        for first in range(start, stop, BATCH):
+            yield from self.make(np.arange(first, min(first + BATCH, stop)))
+
+    def at(self, positions: Sequence[int]) -> list[bytes]:
+        """The texts at some positions."""
+        return self.make(np.array(positions, np.int64)) if len(positions) else []
+
+    def planted(self, start: int = 0, stop: int | None = None) -> Array:
+        """The planted pairs, int64 of shape (m, 2): the edited copy and what it is a copy of, by copy."""
+        stop = self.count if stop is None else min(stop, self.count)
+        found = [np.empty((0, 2), np.int64)]
+        for first in range(start, stop, BATCH):
+            positions = np.arange(first, min(first + BATCH, stop))
+            source = self.sources(positions)
+            found.append(np.stack([positions, source], axis=1)[source >= 0])
+        return np.concatenate(found)
+
+
+# Numbers. Products and sums of 64 bits wrap.
+
+
+def key_of(name: str, seed: int) -> int:
+    """What sets the numbers of one corpus apart from those of another."""
+    return int.from_bytes(hashlib.sha256(f"{name} {seed}".encode()).digest()[:8], "little")
+
+
+def drawn(key: int, positions: Array, width: int, first: int | None = None) -> Array:
+    """The `first` of `width` numbers of 64 bits for each position: splitmix64 from the state `key`."""
+    columns = np.arange(1, (first or width) + 1, dtype=np.uint64)
+    counters = positions.astype(np.uint64)[:, None] * np.uint64(width) + columns
+    z = counters * np.uint64(GOLDEN) + np.uint64(key)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ z >> np.uint64(31)
+
+
+def numbers(state: int) -> Iterator[int]:
+    """splitmix64, one number after another, shifted to 32 bits."""
+    while True:
+        state = (state + GOLDEN) & M64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & M64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & M64
+        yield (z ^ z >> 31) >> 32
+
+
+def below(draws: Array, bounds: Any) -> Array:
+    """Each draw as a number from 0 to before its bound of at most 32 bits."""
+    high = draws >> np.uint64(32)
+    return (high * np.asarray(bounds).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+
+
+def chosen_sources(key: int, positions: Array, width: int, share: int) -> Array:
+    """Of about `share` of 65,536 texts, an earlier one that is not chosen itself; -1 of the others.
+
+    The first number of a position says whether it is chosen, the second which one it is to copy. Where that one is
+    chosen too, the text is an original after all: so no copy is of a copy, and each can be made from its source alone.
+    """
+    draws = drawn(key, positions, width, 2)
+    wanted = below(draws[:, 1], positions)
+    chosen = (draws[:, 0] & np.uint64(0xFFFF)).astype(np.int64) < share
+    rows = np.flatnonzero(chosen & (positions > 0))
+    other = (drawn(key, wanted[rows], width, 1)[:, 0] & np.uint64(0xFFFF)).astype(np.int64) < share
+    source = np.full(len(positions), -1)
+    source[rows[~other]] = wanted[rows[~other]]
+    return source
+
+
+def share_of(planted: float) -> int:
+    """The `share` of chosen texts of which so many remain planted: c (1 - c) = planted."""
+    return round(65536 * (1 - math.sqrt(1 - 4 * planted)) / 2)
+
+
+# The model of words.
+
+
+@cache
+def vocabulary() -> list[bytes]:
+    """4,096 words of one to four syllables, the short ones first; a skewed choice makes these the frequent ones."""
+    draw = numbers(key_of("vocabulary", 0))
+    starts = b"b c d f g h l m n p r s t v w br ch cl cr dr fl gr pl pr sh sl sp st th tr".split()
+    middles = b"a e i o u ai ea ee io ou".split()
+    ends = [b"", b"", b"", *b"d l m n r s t x ck ll nd ng nt rd rt ss st".split()]
+    words: dict[bytes, None] = {}
+
+    def pick(parts: list[bytes]) -> bytes:
+        return parts[next(draw) * len(parts) >> 32]
+
+    while len(words) < 4096:
+        syllables = 1 + ((next(draw) & 7) * (next(draw) & 7) >> 4)
+        words[b"".join(pick(starts) + pick(middles) + pick(ends) for _ in range(syllables))] = None
+    return sorted(words, key=len)
+
+
+def skewed(draw: Iterator[int], size: int) -> int:
+    """A rank below `size`, the small ones more often: the product of two uniform numbers."""
+    return (next(draw) * next(draw) >> 32) * size >> 32
+
+
+def other_ending(draw: Iterator[int], phrase: bytes) -> bytes:
+    """The phrase of two words with another second one, 11 to 15 bytes in all."""
+    words, first = vocabulary(), phrase.partition(b" ")[0]
+    while True:
+        found = first + b" " + words[skewed(draw, len(words))]
+        if 11 <= len(found) <= 15 and found != phrase:
+            return found
+
+
+@cache
+def phrases() -> list[bytes]:
+    """65,536 phrases of two words, 11 to 15 bytes; then each of them with another second word."""
+    draw, words = numbers(key_of("phrases", 0)), [word for word in vocabulary() if len(word) <= 8]
+    first = [other_ending(draw, words[skewed(draw, len(words))]) for _ in range(65536)]
+    return first + [other_ending(draw, phrase) for phrase in first]
+
+
+@cache
+def long_phrases() -> list[bytes]:
+    """65,536 phrases of four words, 23 to 31 bytes; then each of them with another last word."""
+    draw, short = numbers(key_of("long phrases", 0)), phrases()
+    chosen = [(next(draw) >> 16, next(draw) >> 16) for _ in range(65536)]
+    first = [short[a] + b" " + short[b] for a, b in chosen]
+    return first + [short[a] + b" " + short[65536 + b] for a, b in chosen]
+
+
+def joined_rows(joint: bytes, pool: list[bytes], rows: Array, sizes: Array) -> list[bytes]:
+    """For each row, its first `size` numbers as parts out of the pool, joined."""
+    parts = list(map(pool.__getitem__, rows[np.arange(rows.shape[1]) < sizes[:, None]].tolist()))
+    ends = np.cumsum(sizes).tolist()
+    return [joint.join(parts[start:end]) for start, end in zip([0, *ends], ends)]
+
+
+# Sentences of the news, and edits of them.
+
+
+def news_texts(name: str) -> list[bytes]:
+    corpus = harness.corpus(name)
+    if corpus is None:
+        raise FileNotFoundError(f"this corpus is made from {name}, which LSH_DATA must name the folder of")
+    return corpus.texts
+
+
+@cache
+def sentences() -> list[bytes]:
+    """The sentences of Reuters-21578 in order, cut behind a full stop and a space."""
+    return [s for text in news_texts("reuters21578.tsv.gz") for s in re.split(rb"(?<=[a-z0-9][.]) +(?=[A-Z])", text)]
+
+
+def edited(text: bytes, state: int, edits: int) -> bytes:
+    """The text after so many edits of a word: another one in its place, none, one more, or one letter changed."""
+    draw, words, known = numbers(state), text.split(b" "), vocabulary()
+    for _ in range(edits):
+        kind, place = next(draw) & 3, next(draw) * len(words) >> 32
+        word = known[skewed(draw, len(known))]
+        if kind == 0:
+            words[place] = word
+        elif kind == 1 and len(words) > 1:
+            del words[place]
+        elif kind == 2:
+            words.insert(place, word)
+        else:
+            at = next(draw) * (len(words[place]) or 1) >> 32
+            words[place] = words[place][:at] + word[:1] + words[place][at + 1 :]
+    return b" ".join(words)
+
+
+def with_copies(
+    make: Callable[[Array], list[bytes]], positions: Array, source: Array, states: Array, spread: int
+) -> list[bytes]:
+    """Make texts, those with a source as edited copies of it: one edit, and up to one more for each `spread` bytes."""
+    made = make(np.where(source >= 0, source, positions))
+    for row in np.flatnonzero(source >= 0).tolist():
+        state = int(states[row])
+        made[row] = edited(made[row], state, 1 + ((state & 0xFFFF) * (1 + len(made[row]) // spread) >> 16))
+    return made
+
+
+# The corpora.
+
+
+def short_texts(count: int = 300_000, seed: int = 0) -> Synthetic:
+    """Texts of about 110 bytes: sentences of the news as they are, each once, and heads of some with tails of others.
+
+    A tenth are copies with one edit, most of them at a similarity of .8 to .95.
+    """
+    key, width, share = key_of("short_texts", seed), 4, share_of(0.1)
+    whole = list(dict.fromkeys(s for s in sentences() if 80 <= len(s) <= 145))
+    cuts = [s.find(b" ", len(s) // 2 - 3) for s in whole]
+    heads = [s[:cut] for s, cut in zip(whole, cuts)]
+    tails = [s[cut:] for s, cut in zip(whole, cuts)]
+    size = len(whole)
+    step = next(k for k in range(int(size * 0.618), size) if math.gcd(k, size) == 1)
+
+    def originals(positions: Array) -> list[bytes]:
+        draws = drawn(key, positions, width)
+        head = positions * step % size
+        alone = (positions < size) & ((draws[:, 0] >> np.uint64(16) & np.uint64(3)) == 0)
+        tail = np.where(alone, head, below(draws[:, 2], size))
+        return [heads[i] + tails[j] for i, j in zip(head.tolist(), tail.tolist())]
+
+    def sources(positions: Array) -> Array:
+        return chosen_sources(key, positions, width, share)
+
+    def make(positions: Array) -> list[bytes]:
+        return with_copies(originals, positions, sources(positions), drawn(key, positions, width)[:, 3], 1000)
+
+    return Synthetic("short_texts", count, make, sources)
+
+
+def stories(count: int = 806_791, seed: int = 0) -> Synthetic:
+    """As many stories as RCV1, 1.2 GB: two to four runs of two to five sentences of the news.
+
+    A twentieth are edited copies, most of them at a similarity of .82 to .99.
+    """
+    key, width, share = key_of("stories", seed), 8, share_of(0.05)
+    news = [s for s in sentences() if 20 <= len(s) <= 240]  # without tables and abbreviations
+    joined = b" ".join(news)
+    starts = np.append(0, np.cumsum([len(s) + 1 for s in news]))
+
+    def originals(positions: Array) -> list[bytes]:
+        draws = drawn(key, positions, width)
+        runs = 2 + below(draws[:, 1], 3)
+        first = below(draws[:, 2:7], len(news) - 6)
+        last = first + 2 + (draws[:, 2:7] & np.uint64(3)).astype(np.int64)
+        begin, end = starts[first].tolist(), (starts[last] - 1).tolist()
+        return [b" ".join([joined[a:b] for a, b in zip(begin[i][:r], end[i][:r])]) for i, r in enumerate(runs.tolist())]
+
+    def sources(positions: Array) -> Array:
+        return chosen_sources(key, positions, width, share)
+
+    def make(positions: Array) -> list[bytes]:
+        return with_copies(originals, positions, sources(positions), drawn(key, positions, width)[:, 7], 80)
+
+    return Synthetic("stories", count, make, sources)
+
+
+def reviews(count: int, seed: int = 0) -> Synthetic:
+    """Texts of 119 to 479 bytes, 5 to 15 phrases of four words; for tens and hundreds of millions.
+
+    A twentieth are copies, an eighth of these byte for byte, the others with one or two words replaced.
+    """
+    key, width, share = key_of("reviews", seed), 7, share_of(0.05)
+    pool = long_phrases()
+
+    def sources(positions: Array) -> Array:
+        return chosen_sources(key, positions, width, share)
+
+    def make(positions: Array) -> list[bytes]:
+        source = sources(positions)
+        draws = drawn(key, np.where(source >= 0, source, positions), width)
+        sizes = 5 + below(draws[:, 0], 11)
+        number = draws[:, 2:6].astype("<u8").view("<u2").astype(np.int32)
+        rows = np.flatnonzero(source >= 0)
+        edits, size = drawn(key, positions[rows], width)[:, 6], sizes[rows]
+        most = np.where((size >= 8) & (edits & np.uint64(1) == 1), 2, 1)
+        most[edits >> np.uint64(61) == 0] = 0
+        for k in range(2):
+            place = (edits >> np.uint64(8 + 16 * k) & np.uint64(0xFFFF)).astype(np.int64) * size >> 16
+            number[rows[k < most], place[k < most]] |= 65536
+        return joined_rows(b" ", pool, number, sizes)
+
+    return Synthetic("reviews", count, make, sources)
+
+
+def one_template(count: int = 100_000, seed: int = 0) -> Synthetic:
+    """Texts of 100 bytes to 1 KB from one template with other values in it: about .5 alike, two by two; none a copy.
+
+    A unit is 31 or so bytes of the template and a value of 5; a text has the first 3 to 26 units, most often 12 to 18.
+    """
+    key, width, units, values = key_of("one_template", seed), 8, 26, 1024
+    draw = numbers(key_of("one_template units", 0))
+    consonants, vowels = b"bdfglmnprstvkz", b"aeiou"
+    made: dict[bytes, None] = {}
+    while len(made) < values:
+        letters = [vowels if k % 2 else consonants for k in range(5)]
+        made[bytes(chosen[next(draw) * len(chosen) >> 32] for chosen in letters)] = None
+    pool = []
+    for _ in range(units):
+        fixed = b" ".join(phrases()[next(draw) >> 16] for _ in (1, 2, 3))[:31].strip()
+        pool += [b"%s %s " % (fixed, value) for value in made]
+
+    def make(positions: Array) -> list[bytes]:
+        draws = drawn(key, positions, width)
+        parts = draws.astype("<u8").view("<u2").astype(np.int64)
+        sizes = 3 + (parts[:, :4].sum(axis=1) * (units - 2) >> 18)
+        number = parts[:, 4 : 4 + units] % values + np.arange(units) * values
+        return [text[:-1] for text in joined_rows(b"", pool, number, sizes)]
+
+    return Synthetic("one_template", count, make, lambda positions: np.full(len(positions), -1))
+
+
+def edited_copies(count: int = 1_000_000, seed: int = 0) -> Synthetic:
+    """A text of about 1 KB, then copies of it with four to six words replaced: each about .9 alike to the first."""
+    key, width, units, values = key_of("edited_copies", seed), 4, 72, 256
+    draw = numbers(key_of("edited_copies text", seed))
+    original = [phrases()[next(draw) >> 16] for _ in range(units)]
+    pool = [other_ending(draw, phrase) for phrase in original for _ in range(values)]
+
+    def make(positions: Array) -> list[bytes]:
+        draws = drawn(key, positions, width)
+        edits = np.where(positions > 0, 4 + below(draws[:, 0], 3), 0).tolist()
+        parts = draws[:, 1:].astype("<u8").view("<u2").astype(np.int64)
+        places = (parts[:, :6] * units >> 16).tolist()
+        variants = (parts[:, 6:] >> 8).tolist()
+        texts = []
+        for most, place, variant in zip(edits, places, variants):
+            text = original.copy()
+            for at, v in zip(place[:most], variant):
+                text[at] = pool[at * values + v]
+            texts.append(b" ".join(text))
+        return texts
+
+    return Synthetic("edited_copies", count, make, lambda positions: np.where(positions > 0, 0, -1))
+
+
+def listed(name: str, originals: list[bytes], copied: list[int], seed: int) -> Synthetic:
+    """A corpus of texts at hand, followed by an edited copy of some of them."""
+    key, source_of, first = key_of(name, seed), np.array(copied, np.int64), len(originals)
+
+    def sources(positions: Array) -> Array:
+        copies = positions >= first
+        return np.where(copies, source_of[np.where(copies, positions - first, 0)], -1)
+
+    def make(positions: Array) -> list[bytes]:
+        states = drawn(key, positions, 1)[:, 0]
+        return with_copies(lambda at: [originals[i] for i in at.tolist()], positions, sources(positions), states, 80)
+
+    return Synthetic(name, first + len(copied), make, sources)
+
+
+def copied_articles(seed: int = 0, copies: int = 2000, before: int = 0) -> list[int]:
+    """Which of the 2,500 articles are copied, each at most once; `before` texts come before them."""
+    order, draw = list(range(2500)), numbers(key_of("copied articles", seed))
+    for j in range(len(order) - 1, 0, -1):
+        other = next(draw) * (j + 1) >> 32
+        order[j], order[other] = order[other], order[j]
+    return [before + i for i in order[:copies]]
+
+
+def articles(seed: int = 0) -> Synthetic:
+    """articles2500, then edited copies of 2,000 of them, at a similarity of about .82 to .99."""
+    return listed("articles", news_texts("articles2500.tsv.gz"), copied_articles(seed), seed)
+
+
+def news_and_articles(seed: int = 0) -> Synthetic:
+    """Reuters-21578, then `articles` with copies of the same: 26,077 texts, 23 MB."""
+    news = news_texts("reuters21578.tsv.gz")
+    texts = [*news, *news_texts("articles2500.tsv.gz")]
+    return listed("news_and_articles", texts, copied_articles(seed, before=len(news)), seed)
+
+
+MAKERS: dict[str, Callable[..., Synthetic]] = {
+    make.__name__: make
+    for make in (short_texts, stories, reviews, one_template, edited_copies, articles, news_and_articles)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=MAKERS)
+    parser.add_argument("--count", type=int, help="of texts, where it is free")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="a file of lines: the position, a tab, the text")
+    options = parser.parse_args()
+    counts = {} if options.count is None else {"count": options.count}
+    corpus = MAKERS[options.name](seed=options.seed, **counts)
+    total, size, started = hashlib.sha256(), 0, time.process_time()
+    with open(options.output or os.devnull, "wb") as file:
+        for i, text in enumerate(corpus):
+            line = b"%d\t%s\n" % (i, text)
+            total.update(line)
+            size += len(text)
+            file.write(line)
+    seconds = time.process_time() - started
+    print(f"{len(corpus):,} texts, {size:,} bytes, {len(corpus.planted()):,} planted, {seconds:.1f} s of CPU time")
+    print(f"sha256 of the lines: {total.hexdigest()}")
+
+
+if __name__ == "__main__":
+    main()

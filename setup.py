@@ -33,7 +33,7 @@ setup(
             extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
             extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
             extension("_components"),
-            extension("_grouping", ["lsh/_murmur3.c", "lsh/kernels/grouping.c"]),
+            extension("_grouping", ["lsh/kernels/grouping.c"]),
         ],
         build_dir="build/cython",  # so that no generated C lies beside the hand-written
     )

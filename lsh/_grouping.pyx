@@ -8,7 +8,7 @@ table a band. This floor answers for memory and leaves meaning to `lsh.dedup` an
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from lsh._batch cimport Batch
 from lsh._kernels cimport (
@@ -18,9 +18,11 @@ from lsh._kernels cimport (
     lsh_link_equal,
     lsh_link_record,
     lsh_link_slots,
-    lsh_murmur3_x64_128,
+    lsh_siphash13,
 )
 from lsh._minhash cimport ShingleSets, chosen_kernels
+
+import os
 
 import numpy as np
 
@@ -213,13 +215,16 @@ def first_copies(Batch batch not None, documents not None):
     cdef Py_ssize_t i, at, document, other
     cdef const int32_t[::1] order = _checked_order(documents, batch.count)
     cdef size_t size = _table_size(order.shape[0])
-    cdef uint64_t hashed[2]
+    cdef uint64_t key[2]          # secret, so that nobody can choose texts that crowd the table
+    cdef uint64_t hashed
     cdef int32_t *table           # document a slot, -1 where free
-    cdef uint64_t *hashes         # of the documents in order, two words each
+    cdef uint64_t *hashes         # a document
+    drawn = os.urandom(sizeof(key))
+    memcpy(key, <const char *> drawn, sizeof(key))
     firsts = np.arange(batch.count, dtype=np.int32)
     cdef int32_t[::1] view = firsts
     table = <int32_t *> malloc(size * sizeof(int32_t))
-    hashes = <uint64_t *> malloc(max(batch.count, 1) * 2 * sizeof(uint64_t))
+    hashes = <uint64_t *> malloc(max(batch.count, 1) * sizeof(uint64_t))
     if table == NULL or hashes == NULL:
         free(table)
         free(hashes)
@@ -228,13 +233,12 @@ def first_copies(Batch batch not None, documents not None):
         memset(table, 0xFF, size * sizeof(int32_t))
         for i in range(order.shape[0]):
             document = order[i]
-            lsh_murmur3_x64_128(batch.texts[document], batch.lengths[document], 0, hashed)
-            hashes[2 * document], hashes[2 * document + 1] = hashed[0], hashed[1]
-            at = hashed[0] & (size - 1)
+            hashed = lsh_siphash13(batch.texts[document], batch.lengths[document], key)
+            hashes[document] = hashed
+            at = hashed & (size - 1)
             while table[at] != -1:
                 other = table[at]
-                if (hashes[2 * other] == hashed[0] and hashes[2 * other + 1] == hashed[1]
-                        and batch.lengths[other] == batch.lengths[document]
+                if (hashes[other] == hashed and batch.lengths[other] == batch.lengths[document]
                         and memcmp(batch.texts[other], batch.texts[document], batch.lengths[document]) == 0):
                     break
                 at = (at + 1) & (size - 1)

@@ -11,6 +11,10 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
+cdef extern from "_siphash.h" nogil:
+    uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
+
+
 cdef extern from "Python.h" nogil:
     PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
     bint PyBytes_CheckExact(PyObject *value)
@@ -68,6 +72,35 @@ cdef extern from "kernels/kernels.h" nogil:
         uint32_t **word_hashes
         const uint8_t *word_table
 
+    enum:
+        LSH_SET_KEY
+        LSH_SET_LANES
+        LSH_SET_ROOM
+
+    ctypedef struct lsh_set_secret:
+        uint64_t word
+        uint64_t odd[2]
+        uint64_t sip[2]
+        uint64_t factors[5][2]
+        uint64_t kept
+
+    ctypedef struct lsh_set:
+        const uint8_t *text
+        uint64_t *tokens
+        lsh_span *spans
+        size_t width
+        size_t count
+        size_t capacity
+        uint32_t zero
+
+    ctypedef struct lsh_set_table:
+        uint64_t *lanes
+        uint8_t *filled
+        uint32_t *entries
+        size_t buckets
+        uint32_t shift
+        uint32_t part_bits
+
     struct lsh_kernels:
         const char *level
         void (*min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
@@ -82,17 +115,16 @@ cdef extern from "kernels/kernels.h" nogil:
                              size_t num_bands, uint64_t *keys, size_t stride) noexcept nogil
         void (*band_keys_64)(const uint64_t *rows, size_t count, size_t row_stride, const size_t *bounds,
                              size_t num_bands, uint64_t *keys, size_t stride) noexcept nogil
+        size_t (*set_add_keys)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
+                               size_t length, size_t first) noexcept nogil
+        void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
+                              const lsh_span *spans, size_t count) noexcept nogil
+        void (*set_enter)(const lsh_set *set, const lsh_set_table *table) noexcept nogil
+        size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other,
+                                   size_t least) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
-
-    ctypedef struct lsh_set_slot:
-        size_t length
-
-    size_t lsh_set_add(lsh_set_slot *slots, size_t mask, const uint8_t *text, const lsh_span *spans, size_t count)
-    void lsh_set_move(const lsh_set_slot *source, size_t from_mask, lsh_set_slot *to, size_t to_mask)
-    size_t lsh_set_hits(lsh_set_slot *slots, size_t mask, const uint8_t *text, uint64_t mark, const uint8_t *other,
-                        const lsh_span *spans, size_t count)
 
     ctypedef struct lsh_link_record:
         uint64_t key

@@ -132,6 +132,30 @@ def murmur3_x64_128(data: bytes, seed: int) -> tuple[int, int]:
     return h1, h2
 
 
+def siphash(data: bytes, k0: int, k1: int, rounds: int = 1, last_rounds: int = 3) -> int:
+    """SipHash after Aumasson and Bernstein (2012): 2 and 4 rounds in the paper, 1 and 3 in hash tables."""
+    a, b, c, d = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+    padded = data + bytes(-(len(data) + 1) % 8) + bytes([len(data) % 256])
+
+    def stir(times: int) -> None:
+        nonlocal a, b, c, d
+        for _ in range(times):
+            a, c = (a + b) & M64, (c + d) & M64
+            b, d = rotl64(b, 13) ^ a, rotl64(d, 16) ^ c
+            a = rotl64(a, 32)
+            a, c = (a + d) & M64, (c + b) & M64
+            b, d = rotl64(b, 17) ^ c, rotl64(d, 21) ^ a
+            c = rotl64(c, 32)
+
+    for block in words(padded, 8):
+        d ^= block
+        stir(rounds)
+        a ^= block
+    c ^= 0xFF
+    stir(last_rounds)
+    return a ^ b ^ c ^ d
+
+
 # Texts and shingles.
 
 

@@ -106,6 +106,17 @@ static inline __attribute__((always_inline)) W w_mul(W a, uint64_t c)
     return _mm256_add_epi64(_mm256_mul_epu32(a, w_one(c)), cross);
 }
 
+static inline uint32_t four_equal_lanes(const uint64_t *p, uint64_t a)
+{
+    const W equal = _mm256_cmpeq_epi64(_mm256_load_si256((const __m256i *)p), w_one(a));
+    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(equal));
+}
+
+static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
+{
+    return four_equal_lanes(p, a) | four_equal_lanes(p + 4, a) << 4;
+}
+
 #include "body.h"
 
 LSH_END_TARGET

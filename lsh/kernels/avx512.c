@@ -60,6 +60,11 @@ static inline W w_words(const uint8_t *p)
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)), places);
 }
 
+static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
+{
+    return (uint32_t)_mm512_cmpeq_epi64_mask(_mm512_load_si512(p), w_one(a));
+}
+
 #include "body.h"
 
 LSH_END_TARGET

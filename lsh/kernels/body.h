@@ -11,10 +11,12 @@
  *   W   LANES_64 words of 64 bits: w_widen (of uint32) w_load w_store w_one w_add w_xor w_and w_shr w_mul (by a constant)
  *       w_words(p), like v_words, within 16 bytes; w_min, in an order that W_FLIP (a constant to xor with) turns into that of uint64;
  *       w_pack, like v_pack
+ *   equal_lanes(p, a), a bit for each of the eight words of 64 bits at p (aligned) that is a
  *
  * What the schemes share is here: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
  * the last shingle of each slot, so it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
- * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys.
+ * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys and body_sets.h the exact
+ * sets.
  */
 #include <string.h>
 
@@ -153,6 +155,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 #include "body_murmur3.h"
 #include "body_fss.h"
 #include "body_keys.h"
+#include "body_sets.h"
 
 /* ---- comparing ---- */
 
@@ -181,4 +184,8 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
     .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),
     .band_keys_64 = LSH_SYMBOL(lsh_band_keys_64),
+    .set_add_keys = LSH_SYMBOL(lsh_set_add_keys),
+    .set_add_spans = LSH_SYMBOL(lsh_set_add_spans),
+    .set_enter = LSH_SYMBOL(lsh_set_enter),
+    .set_count_shared = LSH_SYMBOL(lsh_set_count_shared),
 };

@@ -6,7 +6,7 @@
  *
  * Two kinds of function live here. Those in `struct lsh_kernels` are written once, in body.h, and
  * compiled for each instruction set; they give the same bits at every level. The others (utf8.c, shingle.c,
- * sets.c, grouping.c) are compiled once.
+ * grouping.c) are compiled once.
  */
 #ifndef LSH_KERNELS_H
 #define LSH_KERNELS_H
@@ -112,6 +112,44 @@ typedef struct {
     const uint8_t *word_table; /* for fss by word */
 } lsh_scratch;
 
+/* ---- exact sets of shingles: body_sets.h ---- */
+
+enum {
+    LSH_SET_KEY = 8,   /* bytes of the longest shingle that is a word */
+    LSH_SET_LANES = 8, /* tokens a bucket */
+    LSH_SET_ROOM = 64  /* places that lsh_set_add_keys wants free: it works through runs of shingles */
+};
+
+/* What turns shingles into tokens; drawn at random by each process, so that nobody can choose texts that crowd a bucket.
+ * No result depends on it. */
+typedef struct {
+    uint64_t word, odd[2];  /* of a shingle that is a word; the factors are odd */
+    uint64_t sip[2];        /* of a longer one: the key of its SipHash, */
+    uint64_t factors[5][2]; /* or the factors of its words and its length, the lower half first */
+    uint64_t kept;          /* the bits of that hash that count: all, where it is not to collide */
+} lsh_set_secret;
+
+/* The distinct shingles of a text, or of a part of the hash space, in order of their first occurrence. */
+typedef struct {
+    const uint8_t *text;
+    uint64_t *tokens;       /* `count` of them, with room for `capacity`; none is 0 */
+    lsh_span *spans;        /* where each is in the text; NULL where all are words of `width` (1 to 8) bytes */
+    size_t width;
+    size_t count, capacity;
+    uint32_t zero;          /* bit L: whether there is a shingle of L bytes whose token is 0; not counted above */
+} lsh_set;
+
+/* A table of the tokens of a set: buckets of LSH_SET_LANES, at least two of them and a power of two, aligned to their
+ * size; more lanes than tokens. */
+typedef struct {
+    uint64_t *lanes;    /* all 0 to begin with */
+    uint8_t *filled;    /* lanes of each bucket that are taken, from its first on */
+    uint32_t *entries;  /* the place in the set of the token in each lane; NULL for a set without spans */
+    size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
+    uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
+    uint32_t part_bits; /* the hash space has 2**part_bits parts, by the top bits of a token */
+} lsh_set_table;
+
 struct lsh_kernels {
     const char *level;
     /* minima[s] = min(minima[s], MurmurHash3_x86_32(shingle, seeds[s])) over the shingles, compared as int32.
@@ -137,6 +175,19 @@ struct lsh_kernels {
                          uint64_t *keys, size_t stride);
     void (*band_keys_64)(const uint64_t *rows, size_t count, size_t row_stride, const size_t *bounds, size_t num_bands,
                          uint64_t *keys, size_t stride);
+    /* Add the shingles of set->width bytes from place `first` on to a set without spans and to its table, as far as they
+     * fall in the part. The text has `length` bytes, at least the width. Returns the place of the first shingle that it did
+     * not look at, as the set has fewer than LSH_SET_ROOM places left; length - width + 1 at the end. */
+    size_t (*set_add_keys)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
+                           size_t length, size_t first);
+    /* Add the shingles of these spans to a set with spans and to its table; there is room for all of them. */
+    void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
+                          const lsh_span *spans, size_t count);
+    /* Enter a set into an empty table. */
+    void (*set_enter)(const lsh_set *set, const lsh_set_table *table);
+    /* How many shingles of `other` are in the set, whose table this is. May stop where they cannot be `least` any more,
+     * and returns fewer than that then. */
+    size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, size_t least);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
@@ -147,28 +198,6 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
 /* The rank of each component in the permutations of the fallback of fss, shifted to the high half of the word: k words,
  * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
-
-/* ---- sets.c: exact sets of shingles ---- */
-
-/* A slot of an open-addressing table of distinct shingles of one text; free while length is 0. */
-typedef struct {
-    uint64_t hash;
-    size_t start;
-    size_t length;
-    uint64_t mark; /* the last probe that hit it, see lsh_set_hits */
-} lsh_set_slot;
-
-/* Add the spans of `text` to the table; returns how many were new. Shingles are equal when their bytes are.
- * mask + 1 slots, a power of two; more than the entries there plus `count`. */
-size_t lsh_set_add(lsh_set_slot *slots, size_t mask, const uint8_t *text, const lsh_span *spans, size_t count);
-
-/* Move every entry of `from` into the empty, larger table `to`. */
-void lsh_set_move(const lsh_set_slot *from, size_t from_mask, lsh_set_slot *to, size_t to_mask);
-
-/* How many distinct shingles of the table (over `text`) the spans of `other` hit that no earlier call with the
- * same `mark` has hit. A mark is used for one other text; marks start at 1. */
-size_t lsh_set_hits(lsh_set_slot *slots, size_t mask, const uint8_t *text, uint64_t mark, const uint8_t *other,
-                    const lsh_span *spans, size_t count);
 
 /* ---- grouping.c: documents that share a band key ---- */
 

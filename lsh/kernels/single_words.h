@@ -1,4 +1,4 @@
-/* The vectors W of body.h for an instruction set that does not multiply them: one word of 64 bits. */
+/* The vectors W of body.h, and equal_lanes, for an instruction set that does not multiply them: one word of 64 bits. */
 typedef uint64_t W;
 #define LANES_64 1
 #define W_FLIP 0
@@ -14,3 +14,11 @@ typedef uint64_t W;
 #define w_shr(a, r) ((a) >> (r))
 #define w_mul(a, c) ((a) * (uint64_t)(c))
 #define w_min(a, b) ((a) < (b) ? (a) : (b))
+
+static inline uint32_t equal_lanes(const uint64_t *p, uint64_t a)
+{
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < 8; i++)
+        equal |= (uint32_t)(p[i] == a) << i;
+    return equal;
+}

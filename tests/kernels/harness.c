@@ -419,6 +419,136 @@ static void check_fss(const parameters *p, size_t shingles)
     }
 }
 
+/* ---- sets of shingles: those of the first units of a document, and those of its last ---- */
+
+typedef struct {
+    const uint8_t *bytes;
+    size_t size;
+} piece;
+
+enum { MOST_PIECES = 700, MOST_SET = 1024 };
+
+/* Keep the first of equal pieces; returns how many are left. */
+static size_t distinct(piece *pieces, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t j = 0;
+        while (j < kept &&
+               (pieces[j].size != pieces[i].size || memcmp(pieces[j].bytes, pieces[i].bytes, pieces[i].size)))
+            j++;
+        if (j == kept)
+            pieces[kept++] = pieces[i];
+    }
+    return kept;
+}
+
+static room token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+
+typedef struct {
+    lsh_set set;
+    lsh_set_table table;
+} whole_set;
+
+/* An empty table of 2**lg buckets. */
+static lsh_set_table make_table(size_t which, uint32_t lg, uint32_t part_bits, int spans)
+{
+    const size_t buckets = (size_t)1 << lg, lanes = buckets * LSH_SET_LANES;
+    uint32_t *entries = spans ? at_end(entry_room[which], lanes * 4) : NULL;
+    lsh_set_table table = {at_end(lane_room[which], lanes * 8), at_end(filled_room[which], buckets), entries,
+                           lanes - LSH_SET_LANES, 61 - part_bits - lg, part_bits};
+    memset(table.lanes, 0, lanes * 8);
+    memset(table.filled, 0, buckets);
+    return table;
+}
+
+static size_t size_of(const lsh_set *set)
+{
+    size_t size = set->count;
+    for (uint32_t zero = set->zero; zero; zero &= zero - 1)
+        size++;
+    return size;
+}
+
+/* The set of the shingles first .. first + count - 1, as words of one length or by spans. */
+static void make_set(const struct lsh_kernels *level, const parameters *p, size_t which, size_t first, size_t count,
+                     int spans, const lsh_set_secret *secret, uint32_t part_bits, uint64_t part, whole_set *made)
+{
+    const uint8_t *base = p->unit == LSH_WORD ? joined : text;
+    size_t last_size, ignored;
+    const uint8_t *begin = shingle(p, first, &ignored), *end = shingle(p, first + count - 1, &last_size) + last_size;
+    const size_t size = (size_t)(end - begin), tight = between(LSH_SET_ROOM, LSH_SET_ROOM + count);
+    size_t capacity = spans ? count : tight;
+    uint8_t *copy = at_edge(set_text_room[which], size);
+    memcpy(copy, begin, size);
+    made->set = (lsh_set){copy, at_end(token_room[which], capacity * 8), NULL, spans ? 0 : last_size, 0, capacity, 0};
+    made->table = make_table(which, 8, part_bits, spans);
+    if (spans) {
+        static lsh_span found[MOST_PIECES];
+        made->set.spans = at_end(span_room[which], capacity * sizeof(lsh_span));
+        for (size_t i = 0; i < count; i++)
+            found[i].start = (size_t)(shingle(p, first + i, &found[i].length) - base) - (size_t)(begin - base);
+        const size_t half = below(count + 1);
+        level->set_add_spans(&made->set, &made->table, secret, part, found, half);
+        level->set_add_spans(&made->set, &made->table, secret, part, found + half, count - half);
+        return;
+    }
+    size_t at = level->set_add_keys(&made->set, &made->table, secret, part, size, 0);
+    if (at < count) { /* the set was full: a larger one, and a table made anew */
+        uint64_t *larger = at_end(token_room[which], MOST_SET * 8);
+        memmove(larger, made->set.tokens, made->set.count * 8);
+        made->set.tokens = larger;
+        made->set.capacity = MOST_SET;
+        made->table = make_table(which, 9, part_bits, 0);
+        level->set_enter(&made->set, &made->table);
+        at = level->set_add_keys(&made->set, &made->table, secret, part, size, at);
+    }
+    failures += at != count;
+}
+
+static void check_sets(const parameters *p, size_t shingles)
+{
+    static piece pieces[2][MOST_PIECES], both[2 * MOST_PIECES];
+    static whole_set made[2];
+    if (shingles == 0 || shingles > MOST_PIECES)
+        return;
+    const size_t firsts[2] = {0, below(shingles)}, counts[2] = {between(1, shingles), shingles - firsts[1]};
+    const int words = p->unit == LSH_BYTE && p->n <= LSH_SET_KEY;
+    const int spans[2] = {!words || below(2), !words || below(2)};
+    const uint32_t part_bits = (uint32_t)below(3);
+    size_t sizes[2], ignored;
+    lsh_set_secret secret = {draw(), {draw() | 1, draw() | 1}, {draw(), draw()}, {{0}}, UINT64_MAX};
+    for (size_t f = 0; f < 10; f++)
+        secret.factors[f / 2][f % 2] = draw();
+    if (below(3) == 0) /* everything collides */
+        secret = (lsh_set_secret){0, {1, 1}, {0, 0}, {{0}}, below(2)};
+    if (below(3) == 0) /* a token is 0 */
+        secret.word = number(shingle(p, below(shingles), &ignored), p->n < 8 ? p->n : 8, 0, 8);
+    for (size_t w = 0; w < 2; w++) {
+        for (size_t i = 0; i < counts[w]; i++)
+            pieces[w][i].bytes = shingle(p, firsts[w] + i, &pieces[w][i].size);
+        sizes[w] = distinct(pieces[w], counts[w]);
+        memcpy(both + (w ? sizes[0] : 0), pieces[w], sizes[w] * sizeof(piece));
+    }
+    const size_t expected = sizes[0] + sizes[1] - distinct(both, sizes[0] + sizes[1]);
+    for (size_t l = 0; l < level_count; l++) {
+        size_t found[2] = {0, 0}, shared = 0, pruned = 0;
+        const size_t least = below(sizes[0] + 2);
+        for (uint64_t part = 0; part >> part_bits == 0; part++) {
+            for (size_t w = 0; w < 2; w++) {
+                make_set(levels[l], p, w, firsts[w], counts[w], spans[w], &secret, part_bits, part, &made[w]);
+                found[w] += size_of(&made[w].set);
+            }
+            const size_t here = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0);
+            const size_t bounded = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, least);
+            shared += here;
+            pruned += here >= least ? bounded != here : bounded >= least;
+        }
+        if (found[0] != sizes[0] || found[1] != sizes[1] || shared != expected || pruned)
+            failed(levels[l]->level, "a set", p, l);
+    }
+}
+
 static void make(enum lsh_unit unit, size_t count)
 {
     if (unit == LSH_BYTE)
@@ -439,6 +569,7 @@ static void check_document(enum lsh_unit unit, size_t count, size_t n, size_t k,
     if (murmur3)
         check_murmur3(&p, shingles);
     check_fss(&p, shingles);
+    check_sets(&p, shingles);
 }
 
 static size_t some_k(void)
@@ -589,6 +720,14 @@ static void prepare(void)
     state_room = make_room(2 * (MOST_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MOST_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+    for (size_t w = 0; w < 2; w++) {
+        token_room[w] = make_room(MOST_SET * sizeof(uint64_t));
+        span_room[w] = make_room(MOST_PIECES * sizeof(lsh_span));
+        lane_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint64_t));
+        filled_room[w] = make_room((size_t)1 << 9);
+        entry_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint32_t));
+        set_text_room[w] = make_room(MOST_TEXT);
+    }
     scratch = at_end(make_room(sizeof *scratch), (sizeof *scratch + 63) / 64 * 64);
     fill_word_table();
     for (size_t i = 0; i < sizeof level_names / sizeof *level_names; i++)

@@ -1,0 +1,110 @@
+"""How fast the exact Jaccard similarity is, in pairs a second, from Python in one thread.
+
+From raw text, where neither text was seen before, and prepared, where both were compared before with others; by size of
+the text and by shingles, against sets of Python. The texts are neighbours in a corpus, cut to one size. Every kind of
+comparison is first held against the sets of Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import harness
+import numpy as np
+
+import lsh
+
+SIZES = (100, 2000, 20_000)
+SHINGLES = (
+    lsh.Shingles(5, "byte"),
+    lsh.Shingles(8, "byte"),
+    lsh.Shingles(12, "byte"),
+    lsh.Shingles(5, "word"),
+)
+SIDE = 30  # texts of a matrix, which compares each with each
+MATRICES = 8  # in rotation, so that no branch predictor learns one
+
+
+def plain_set(text: bytes, shingles: lsh.Shingles) -> set[bytes]:
+    n = shingles.n
+    if shingles.unit == "word":
+        words = "".join(c if c.isalnum() or c == "_" else " " for c in text.decode("utf-8", "replace")).split()
+        return {" ".join(words[i : i + n]).encode() for i in range(max(len(words) - n + 1, 1))} if words else set()
+    return {text[i : i + n] for i in range(max(len(text) - n + 1, 1))} if text else set()
+
+
+def plain(a: set[bytes], b: set[bytes]) -> float:
+    shared = len(a & b)
+    return shared / (len(a) + len(b) - shared) if a and b else 0.0
+
+
+def raw(pairs: list[bytes], shingles: lsh.Shingles) -> np.ndarray:
+    """Compare the halves of each text."""
+    halves = [half for pair in pairs for half in (pair[: len(pair) // 2], pair[len(pair) // 2 :])]
+    firsts = np.arange(0, len(halves), 2)
+    return shingles.sets(shingles.batch(halves)).similarities(firsts, firsts + 1)
+
+
+def plain_raw(pairs: list[bytes], shingles: lsh.Shingles) -> list[float]:
+    halves = [(pair[: len(pair) // 2], pair[len(pair) // 2 :]) for pair in pairs]
+    return [plain(plain_set(a, shingles), plain_set(b, shingles)) for a, b in halves]
+
+
+def prepared(texts: list[bytes], shingles: lsh.Shingles) -> dict[str, dict[str, float]]:
+    """Pairs a second of matrices whose sets are made, for the library and for sets of Python."""
+    groups = [texts[i * SIDE : (i + 1) * SIDE] for i in range(min(MATRICES, len(texts) // SIDE))]
+    made = [shingles.sets(shingles.batch(group)) for group in groups]
+    sets = [[plain_set(text, shingles) for text in group] for group in groups]
+    for one, few in zip(made, sets):
+        harness.must(one.matrix(SIDE, 0).tolist() == [[plain(a, b) for b in few] for a in few], f"{shingles!r} differs")
+        one.matrix(SIDE, 0)  # a set is kept when it is asked for again
+    candidates = {
+        "lsh": lambda some: [made[i[0]].matrix(SIDE, 0) for i in some],
+        "sets of Python": lambda some: [[plain(a, b) for a in sets[i[0]] for b in sets[i[0]]] for i in some],
+    }
+    found = harness.in_slices(candidates, [bytes([i]) for i in range(len(groups))], 0.5)
+    return {
+        name: {"best_pairs_per_second": rates["best_documents_per_second"] * SIDE**2} for name, rates in found.items()
+    }
+
+
+def measured(corpus: harness.Corpus) -> list[dict[str, Any]]:
+    found = []
+    for size in SIZES:
+        ascii_texts = [text.decode("ascii", "replace").encode("ascii", "replace") for text in corpus.texts]
+        texts, pairs = harness.pieces(ascii_texts, size), harness.pieces(ascii_texts, 2 * size)
+        for shingles in SHINGLES:
+            some = pairs[:20]
+            harness.must(raw(some, shingles).tolist() == plain_raw(some, shingles), f"{shingles!r} differs")
+            rates = harness.in_slices(
+                {
+                    "lsh": lambda some, shingles=shingles: raw(some, shingles),
+                    "sets of Python": lambda some, shingles=shingles: plain_raw(some, shingles),
+                },
+                pairs,
+                0.5,
+            )
+            ways = {
+                "raw": {
+                    name: {"best_pairs_per_second": one["best_documents_per_second"]} for name, one in rates.items()
+                },
+                "prepared": prepared(texts, shingles),
+            }
+            found.append({"size": size, "n": shingles.n, "unit": shingles.unit, **ways})
+            told = ", ".join(
+                f"{way} {ways[way]['lsh']['best_pairs_per_second']:,.0f} "
+                f"(Python {ways[way]['sets of Python']['best_pairs_per_second']:,.0f})"
+                for way in ways
+            )
+            print(f"{size:6,} bytes, {shingles!r}: pairs a second: {told}", flush=True)
+    return found
+
+
+def main() -> None:
+    corpus = harness.news()
+    about = "exact Jaccard similarity, pairs a second by size of text and shingles; single thread, CPU time"
+    harness.write("exact", {"about": about, "data": corpus.describe(), "pairs": measured(corpus)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""The exact sets of shingles below `lsh.jaccard`: thresholds, cache, parts of large texts, hashes that collide.
+
+None of these may change a similarity, so the expectation is the twin's throughout.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+import subprocess
+import sys
+
+import numpy
+import pytest
+import reference
+import strategies
+from command import environment
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lsh import Shingles
+from lsh._minhash import UNIT_CODES, ShingleSets, siphash13
+
+WEAK = bytes(128)  # no bit of a long hash counts, and a short shingle is its own token, all of whose top bits are 0
+ONE_BIT = bytes(40) + b"\x5a" * 80 + struct.pack("<Q", 1)
+SECRETS = [None, WEAK, ONE_BIT, b"\x01" * 128, bytes(range(120)) + b"\xff" * 8]
+
+
+def sets(texts, shingles: Shingles, **options) -> ShingleSets:
+    return ShingleSets(shingles.batch(texts), UNIT_CODES[shingles.unit], shingles.n, shingles.flags, **options)
+
+
+def all_pairs(found: ShingleSets, count: int, least: float = 0.0) -> list[float]:
+    firsts, seconds = numpy.divmod(numpy.arange(count * count), count)
+    return found.similarities(firsts, seconds, least).tolist()
+
+
+def expected_pairs(texts, shingles: Shingles) -> list[float]:
+    made = [set(reference.shingles(text, shingles.n, shingles.unit, **normalisation(shingles))) for text in texts]
+    return [len(a & b) / len(a | b) if a and b else 0.0 for a in made for b in made]
+
+
+def normalisation(shingles: Shingles) -> dict[str, object]:
+    return {name: value for name, value in shingles.to_dict().items() if name not in ("n", "unit")}
+
+
+batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
+    lambda pairs: [text for pair in pairs for text in pair]
+)
+
+
+@settings(max_examples=300)
+@given(
+    texts=batches,
+    n=strategies.shingle_sizes,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    secret=st.sampled_from(SECRETS),
+    most_cached=st.sampled_from([0, 300, 1000, 1 << 20]),
+)
+@example(["abcdefgh", "abcdefghé", "éabcdefgh", "abcdefgh" * 2], 8, "char", {}, WEAK, 1000)
+@example([b"\0\0", b"\0", b"\0\0\0\0\0\0\0\0\0"], 8, "byte", {}, WEAK, 0)
+@example(["\0", "\0\0", "\0 \0é", "é\0"], 1, "char", {}, WEAK, 0)
+def test_similarities_against_twin(texts, n, unit, options, secret, most_cached):
+    shingles = Shingles(n, unit, **options)
+    found = sets(texts, shingles, secret=secret, most_cached=most_cached)
+    expected = expected_pairs(texts, shingles)
+    for _ in range(2):
+        assert all_pairs(found, len(texts)) == expected
+
+
+@given(
+    pair=strategies.alike(),
+    n=st.integers(1, 12),
+    unit=strategies.units,
+    least=st.one_of(st.floats(0, 1), st.sampled_from([0.5, 0.8, -1.0, 2.0, math.inf, math.nan])),
+)
+def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
+    """At the value itself and at its neighbours among floats, too."""
+    shingles = Shingles(n, unit)
+    value = reference.jaccard(*pair, n, unit)
+    found = sets(pair, shingles)
+    for threshold in (least, value, math.nextafter(value, 2), math.nextafter(value, -1)):
+        for a, b in ([0], [1]), ([1], [0]):
+            result = found.similarities(numpy.array(a), numpy.array(b), threshold).tolist()
+            assert result == [value if value >= threshold else 0.0]
+
+
+def test_every_threshold_of_small_sets():
+    """The values of all sets of up to 12 letters that share s: each is kept at itself and dropped right above."""
+    letters = "abcdefghijklmnopqrstuvwx"
+    texts = [letters[:a] for a in range(1, 13)] + [letters[12 - s : 24 - s] for s in range(13)]
+    found, expected = sets(texts, Shingles(1)), expected_pairs(texts, Shingles(1))
+    for value in sorted(set(expected)):
+        for least in (math.nextafter(value, -1), value, math.nextafter(value, 2)):
+            assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
+
+
+def words_like(draw: random.Random, count: int) -> bytes:
+    return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
+
+
+@pytest.mark.parametrize("secret", SECRETS[::4])
+@pytest.mark.parametrize(("n", "unit"), [(3, "byte"), (8, "char"), (12, "byte"), (5, "char"), (1, "word"), (3, "word")])
+def test_large_texts_are_compared_in_parts(n, unit, secret):
+    """Small and large beside each other, each in as many parts as it needs, with and without a cache."""
+    draw = random.Random(n)
+    long = words_like(draw, 6000)
+    texts = [
+        long,
+        long[:20_000],
+        long[9000:],
+        long[:500],
+        b"",
+        (long[:9000].decode() + "é" + long[9000:18_000].decode()).encode(),
+        b"x",
+        long[::-1],
+        b"w1 w2 w3 " * 3000,
+    ]
+    shingles = Shingles(n, unit)
+    expected = expected_pairs(texts, shingles)
+    for most_cached in (0, 40_000, 1 << 24):
+        found = sets(texts, shingles, most_shingles=1024, most_cached=most_cached, secret=secret)
+        assert all_pairs(found, len(texts)) == expected
+        assert all_pairs(found, len(texts), 0.4) == [value if value >= 0.4 else 0.0 for value in expected]
+    assert sets(texts, shingles, secret=secret).matrix(len(texts), 0).ravel().tolist() == expected
+
+
+def test_a_cache_of_any_size_changes_nothing():
+    """Texts are asked for in an order that makes the oldest ones give way at every place of the ring."""
+    draw = random.Random(5)
+    texts = [words_like(draw, draw.randrange(1, 60)) for _ in range(40)]
+    asked = (
+        numpy.array([draw.randrange(40) for _ in range(3000)]),
+        numpy.array([draw.randrange(40) for _ in range(3000)]),
+    )
+    for shingles in (Shingles(4), Shingles(2, "word"), Shingles(11, "byte")):
+        expected = sets(texts, shingles).similarities(*asked).tolist()
+        for most_cached in (0, 100, 999, 3000, 10_007, 50_000):
+            assert sets(texts, shingles, most_cached=most_cached).similarities(*asked).tolist() == expected
+
+
+def test_a_token_of_zero_is_a_shingle_like_others():
+    """The first word of the secret is what a short shingle must be for its token to be 0."""
+    texts = ["abcdefgh", "xabcdefghx", "abcdefgé", "zzzzzzzzz", "aabcdefgh"]
+    for n, unit in ((8, "byte"), (8, "char"), (3, "char"), (1, "word")):
+        shingles = Shingles(n, unit)
+        secret = (
+            reference.as_bytes("abcdefgh")[: 8 if unit == "word" else n].ljust(8, b"\0") + b"\x07" * 112 + b"\xff" * 8
+        )
+        assert all_pairs(sets(texts, shingles, secret=secret), len(texts)) == expected_pairs(texts, shingles)
+
+
+def test_buckets_overflow():
+    """With every token in the first bucket, the others fill from there on, round the end of the table."""
+    draw = random.Random(2)
+    texts = [draw.randbytes(size) for size in (300, 700, 1500)]
+    texts += [texts[2][400:] + texts[0], texts[1] * 2]
+    for n in (2, 5, 9):
+        shingles = Shingles(n, "byte")
+        assert all_pairs(sets(texts, shingles, secret=WEAK), len(texts)) == expected_pairs(texts, shingles)
+
+
+def test_bad_arguments():
+    found = sets(["a", "b"], Shingles(1))
+    for firsts, seconds in (([0], [0, 1]), ([2], [0]), ([0], [-1])):
+        with pytest.raises(ValueError, match="firsts and seconds must"):
+            found.similarities(numpy.array(firsts), numpy.array(seconds))
+    for most in (0, 1023, 2**40):
+        with pytest.raises(ValueError, match="most_shingles must be"):
+            sets(["a"], Shingles(1), most_shingles=most)
+    with pytest.raises(ValueError, match="a secret has 128 bytes, got 3"):
+        sets(["a"], Shingles(1), secret=b"abc")
+
+
+# SipHash.
+
+
+def test_siphash_of_the_paper():
+    """Appendix A of the paper, for 2 and 4 rounds: the twin's vector."""
+    assert reference.siphash(bytes(range(15)), 0x0706050403020100, 0x0F0E0D0C0B0A0908, 2, 4) == 0xA129CA6149BE45E5
+
+
+words64 = st.integers(0, 2**64 - 1)
+
+
+@given(data=st.binary(max_size=70), k0=words64, k1=words64)
+@example(b"", 0, 0)
+def test_siphash_against_twin(data, k0, k1):
+    assert siphash13(data, k0, k1) == reference.siphash(data, k0, k1)
+
+
+@pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes bytes in another way")
+def test_siphash_is_that_of_python():
+    """With PYTHONHASHSEED=0 the key of Python's own hash of bytes is 0."""
+    script = "print(*[hash(bytes(range(size))) % 2**64 for size in range(1, 40)])"
+    variables = {**environment(), "PYTHONHASHSEED": "0"}
+    told = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True)
+    assert [siphash13(bytes(range(size)), 0, 0) for size in range(1, 40)] == [int(x) for x in told.stdout.split()]

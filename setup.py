@@ -32,8 +32,10 @@ setup(
             extension("_columns"),
             extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
             extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
+            extension("_sets", ["lsh/kernels/shingle.c"]),
             extension("_components"),
             extension("_grouping", ["lsh/kernels/grouping.c"]),
+            extension("_comparing"),
         ],
         build_dir="build/cython",  # so that no generated C lies beside the hand-written
     )

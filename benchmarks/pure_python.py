@@ -17,7 +17,6 @@ import lsh
 SEEDS = 128
 N = 5
 THRESHOLD = 0.8
-BANDS = lsh.Bands(20, 6)
 RUNS = 5
 DOCUMENTS = {"pure": 3, "lsh": 3000}  # a run; seconds for the one, a second for the other
 
@@ -76,7 +75,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
     shingles = lsh.Shingles(N, "byte")
 
     def run() -> Any:
-        return lsh.deduplicate(corpus.texts, THRESHOLD, bands=BANDS, shingles=shingles, num_seeds=SEEDS)
+        return lsh.deduplicate(corpus.texts, THRESHOLD, shingles=shingles, num_seeds=SEEDS)
 
     result = run()
     for document, kept in zip(result.removed["document"].tolist(), result.removed["kept"].tolist()):
@@ -87,7 +86,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
     _, times = harness.timed(run, RUNS)
     parameters = {
         "threshold": THRESHOLD,
-        "bands": str(BANDS).partition("\n")[0],
+        "bands": str(lsh.plan(THRESHOLD, num_seeds=SEEDS)).partition("\n")[0],  # the default
         "seeds": SEEDS,
         "shingles": f"{N} bytes",
     }

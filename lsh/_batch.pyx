@@ -181,6 +181,48 @@ cdef class Batch:
             at += batch.count
         return joined
 
+    @staticmethod
+    def of_bytes(const uint8_t[::1] data not None, const long long[::1] offsets not None):
+        """Return a batch of texts that lie one behind the other: text i is data[offsets[i] : offsets[i + 1]]."""
+        cdef Py_ssize_t i
+        cdef Batch batch = Batch(())
+        if offsets.shape[0] == 0 or offsets[0] < 0 or offsets[offsets.shape[0] - 1] > data.shape[0]:
+            raise ValueError("offsets must begin at 0 or more and end within the data")
+        batch.source, batch.count = data, offsets.shape[0] - 1
+        batch._reserve()
+        for i in range(batch.count):
+            if offsets[i + 1] < offsets[i]:
+                raise ValueError("offsets must not descend")
+            batch.texts[i] = &data[0] + offsets[i] if data.shape[0] else &_missing
+            batch.lengths[i] = offsets[i + 1] - offsets[i]
+        return batch
+
+    def write(self, uint8_t[::1] out not None):
+        """Copy the texts to `out`, one behind the other; they have to fill it."""
+        cdef Py_ssize_t i, at = 0
+        for i in range(self.count):
+            if self.lengths[i] > out.shape[0] - at:
+                raise ValueError(f"the texts take more than {out.shape[0]} bytes")
+            memcpy(&out[0] + at, self.texts[i], self.lengths[i])
+            at += self.lengths[i]
+        if at != out.shape[0]:
+            raise ValueError(f"the texts take {at} bytes, not {out.shape[0]}")
+
+    def take(self, positions not None):
+        """Return a batch of the texts at some positions (whole numbers); it keeps this one alive."""
+        cdef Py_ssize_t i, position
+        cdef Batch taken = Batch(())
+        own = np.array(positions, np.int64).reshape(-1)
+        cdef const long long[::1] view = own
+        if len(own) and (own.min() < 0 or own.max() >= self.count):
+            raise IndexError(f"positions must be from 0 to {self.count - 1}")
+        taken.source, taken.count = self, view.shape[0]
+        taken._reserve()
+        for i in range(taken.count):
+            position = view[i]
+            taken.texts[i], taken.lengths[i] = self.texts[position], self.lengths[position]
+        return taken
+
     @property
     def num_missing(self):
         """The number of texts that are ``None`` or null."""

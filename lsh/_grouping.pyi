@@ -4,13 +4,9 @@ from typing import Any, final
 
 import numpy as np
 
-from lsh._batch import Batch
-from lsh._minhash import ShingleSets
-
 _Int32 = np.ndarray[Any, np.dtype[np.int32]]
 _Uint32 = np.ndarray[Any, np.dtype[np.uint32]]
 _Uint64 = np.ndarray[Any, np.dtype[np.uint64]]
-_Float64 = np.ndarray[Any, np.dtype[np.float64]]
 
 def band_keys(rows: np.ndarray[Any, Any], bounds: np.ndarray[Any, np.dtype[np.uintp]], out: _Uint64) -> None: ...
 
@@ -22,26 +18,6 @@ class LinkScratch:
 class Linker:
     def __new__(cls, count: int, order: _Int32, entered: int) -> Linker: ...
     def link(self, keys: _Uint64, links: _Int32) -> None: ...
-
-def link_documents(keys: _Uint64, documents: _Int32, entered: int) -> _Int32: ...
-def first_copies(batch: Batch, documents: _Int32) -> _Int32: ...
-
-@final
-class Walk:
-    def __new__(cls, sets: ShingleSets, keys: _Uint64, order: _Int32, threshold: float, cap: int) -> Walk: ...
-    @property
-    def capped(self) -> int: ...
-    @property
-    def compared(self) -> int: ...
-    def outcome(self) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], _Int32, _Float64]: ...
-    def run(self, start: int, stop: int) -> None: ...
-
-@final
-class Pairs:
-    def __new__(
-        cls, sets: ShingleSets, keys: _Uint64, order: _Int32, entered: int, firsts: _Int32, threshold: float
-    ) -> Pairs: ...
-    def next(self, document: int, stop: int) -> tuple[int, _Int32, _Float64]: ...
 
 @final
 class BinTables:

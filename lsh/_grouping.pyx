@@ -1,16 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Band keys to buckets, buckets to pairs, pairs to decisions.
+"""Band keys to buckets.
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
-bucket, and `Walk` and `Pairs` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one hash
-table a band. This floor answers for memory and leaves meaning to `lsh.dedup` and `lsh.cache`.
+bucket, and the walks of `lsh._comparing` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one
+hash table a band. This floor answers for memory and leaves meaning to `lsh.dedup` and `lsh.cache`.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memset
 
-from lsh._batch cimport Batch
 from lsh._kernels cimport (
     LSH_NOTHING,
     lsh_bins_find,
@@ -18,24 +17,13 @@ from lsh._kernels cimport (
     lsh_link_equal,
     lsh_link_record,
     lsh_link_slots,
-    lsh_siphash13,
 )
-from lsh._minhash cimport ShingleSets, chosen_kernels
-
-import os
+from lsh._minhash cimport chosen_kernels
 
 import numpy as np
 
 cdef enum:
     SMALLEST_TABLE = 8
-
-
-cdef size_t _table_size(size_t entries) noexcept nogil:
-    """A power of two of which `entries` take at most half."""
-    cdef size_t size = SMALLEST_TABLE
-    while size < 2 * entries:
-        size *= 2
-    return size
 
 
 # ---- band keys ----
@@ -178,283 +166,6 @@ cdef class Linker:
             lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
                            scratch.table, &links[0])
         self.idle.append(scratch)
-
-
-def link_documents(keys not None, documents not None, Py_ssize_t entered):
-    """Link each document to its latest predecessor with the same key, band by band.
-
-    Parameters
-    ----------
-    keys : numpy.ndarray
-        uint64, shape ``(bands, n)``, C-contiguous.
-    documents, entered
-        The order and the number of `Linker`.
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, shape ``(bands, n)``; -1 where there is none.
-    """
-    cdef const uint64_t[:, ::1] view = keys
-    cdef Linker linker = Linker(view.shape[1], documents, entered)
-    links = np.empty((view.shape[0], view.shape[1]), np.int32)
-    cdef int32_t[:, ::1] out = links
-    for band in range(view.shape[0]):
-        linker.link(view[band], out[band])
-    return links
-
-
-def first_copies(Batch batch not None, documents not None):
-    """Find the byte-identical texts: for each document of `documents` the first one there with the same bytes.
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, shape ``(batch.count,)``; a document that is the first of its bytes, or not in `documents`, has itself.
-    """
-    cdef Py_ssize_t i, at, document, other
-    cdef const int32_t[::1] order = _checked_order(documents, batch.count)
-    cdef size_t size = _table_size(order.shape[0])
-    cdef uint64_t key[2]          # secret, so that nobody can choose texts that crowd the table
-    cdef uint64_t hashed
-    cdef int32_t *table           # document a slot, -1 where free
-    cdef uint64_t *hashes         # a document
-    drawn = os.urandom(sizeof(key))
-    memcpy(key, <const char *> drawn, sizeof(key))
-    firsts = np.arange(batch.count, dtype=np.int32)
-    cdef int32_t[::1] view = firsts
-    table = <int32_t *> malloc(size * sizeof(int32_t))
-    hashes = <uint64_t *> malloc(max(batch.count, 1) * sizeof(uint64_t))
-    if table == NULL or hashes == NULL:
-        free(table)
-        free(hashes)
-        raise MemoryError()
-    with nogil:
-        memset(table, 0xFF, size * sizeof(int32_t))
-        for i in range(order.shape[0]):
-            document = order[i]
-            hashed = lsh_siphash13(batch.texts[document], batch.lengths[document], key)
-            hashes[document] = hashed
-            at = hashed & (size - 1)
-            while table[at] != -1:
-                other = table[at]
-                if (hashes[other] == hashed and batch.lengths[other] == batch.lengths[document]
-                        and memcmp(batch.texts[other], batch.texts[document], batch.lengths[document]) == 0):
-                    break
-                at = (at + 1) & (size - 1)
-            if table[at] == -1:
-                table[at] = document
-            else:
-                view[document] = table[at]
-    free(table)
-    free(hashes)
-    return firsts
-
-
-# ---- the two walks over a corpus ----
-
-cdef class Walk:
-    """Decide document by document whether it is kept: the representative walk.
-
-    A document is removed if an earlier kept one shares a bucket in any band with it and has a similarity of at least
-    `threshold`; its witness is the most similar such document, the earliest on a tie. A chain is shortened as the walk
-    goes, so that it passes over removed documents and a bucket of a million copies costs one step a copy.
-
-    Parameters
-    ----------
-    sets : ShingleSets
-        The exact sets of the documents.
-    keys : numpy.ndarray
-        Their band keys: uint64, shape ``(bands, n)``.
-    order : numpy.ndarray
-        int32: the documents that take part, by priority.
-    threshold : float
-        Least similarity of a duplicate.
-    cap : int
-        In a bucket only the latest `cap` kept documents are compared with.
-    """
-
-    cdef readonly int64_t capped       # kept bucket members that the cap passed over, over all documents and bands
-    cdef readonly int64_t compared     # pairs compared
-    cdef uint8_t[::1] _kept
-    cdef int32_t[::1] _witness
-    cdef double[::1] _similarity
-    cdef ShingleSets sets
-    cdef int32_t[:, ::1] links
-    cdef int32_t[:, ::1] depth         # kept documents of the chain that ends here
-    cdef const int32_t[::1] order
-    cdef int32_t[::1] rank
-    cdef int32_t[::1] stamp
-    cdef int32_t[::1] candidates
-    cdef double threshold
-    cdef Py_ssize_t cap
-
-    def __cinit__(self, ShingleSets sets not None, const uint64_t[:, ::1] keys not None, order not None,
-                  double threshold, Py_ssize_t cap):
-        cdef Py_ssize_t i, count = keys.shape[1]
-        if sets.batch.count != count:
-            raise ValueError(f"keys are of {count} documents, sets of {sets.batch.count}")
-        self.sets, self.threshold, self.cap = sets, threshold, cap
-        self.order = _checked_order(order, count)
-        self.links = link_documents(keys, self.order, len(self.order))
-        self._kept = np.zeros(count, np.uint8)
-        self._witness = np.full(count, -1, np.int32)
-        self._similarity = np.zeros(count)
-        self.depth = np.zeros((keys.shape[0], count), np.int32)
-        self.stamp = np.zeros(count, np.int32)
-        self.candidates = np.empty(count, np.int32)
-        self.rank = np.zeros(count, np.int32)
-        for i in range(self.order.shape[0]):
-            self.rank[self.order[i]] = i
-
-    def outcome(self):
-        """Return by document: kept (bool), the witness (int32, -1 for none), the similarity to it (float64)."""
-        return np.array(self._kept, np.bool_), np.array(self._witness), np.array(self._similarity)
-
-    def run(self, Py_ssize_t start, Py_ssize_t stop):
-        """Decide the documents order[start .. stop); to be called over the whole order in turn."""
-        cdef Py_ssize_t i
-        if not 0 <= start <= stop <= self.order.shape[0]:
-            raise ValueError("start and stop must lie within the order")
-        with nogil:
-            for i in range(start, stop):
-                self._decide(self.order[i], <int32_t> i + 1)
-
-    cdef Py_ssize_t _gather(self, int32_t document, int32_t stamp) noexcept nogil:
-        """Collect the kept documents that share a bucket; the chains of `document` are left shortened."""
-        cdef Py_ssize_t band, seen, found = 0
-        cdef int32_t other
-        for band in range(self.links.shape[0]):
-            other = self.links[band, document]
-            if other >= 0 and not self._kept[other]:
-                other = self.links[band, other]
-                self.links[band, document] = other
-            if other < 0:
-                continue
-            self.depth[band, document] = self.depth[band, other]
-            seen = 0
-            while other >= 0 and seen < self.cap:
-                if self.stamp[other] != stamp:
-                    self.stamp[other] = stamp
-                    self.candidates[found] = other
-                    found += 1
-                other = self.links[band, other]
-                seen += 1
-            self.capped += self.depth[band, document] - seen
-        return found
-
-    cdef int _decide(self, int32_t document, int32_t stamp) except -1 nogil:
-        cdef Py_ssize_t i, band, found = self._gather(document, stamp)
-        cdef int32_t other, best = -1
-        cdef double value, most = 0.0
-        if found:
-            self.sets.choose(document)
-        for i in range(found):
-            other = self.candidates[i]
-            value = self.sets.similarity(other)
-            if value >= self.threshold and (best < 0 or value > most
-                                            or (value == most and self.rank[other] < self.rank[best])):
-                best, most = other, value
-        self.compared += found
-        if best >= 0:
-            self._witness[document], self._similarity[document] = best, most
-            return 0
-        self._kept[document] = 1
-        for band in range(self.links.shape[0]):
-            self.depth[band, document] += 1
-        return 0
-
-
-cdef class Pairs:
-    """Find the verified pairs of each document: those in a chain of its with enough similarity.
-
-    Parameters
-    ----------
-    sets : ShingleSets
-        The exact sets of the documents.
-    keys, order, entered
-        As for `link_documents`: a chain leads from a document to the others that it is paired with.
-    firsts : numpy.ndarray
-        int32, shape ``(n,)``, of `first_copies`; copies are compared once.
-    threshold : float
-        Least similarity of a pair.
-    """
-
-    cdef ShingleSets sets
-    cdef const int32_t[:, ::1] links
-    cdef const int32_t[::1] firsts
-    cdef int32_t[::1] stamp
-    cdef int32_t[::1] compared         # stamp of the last comparison with the first copy
-    cdef double[::1] value             # and its outcome
-    cdef double threshold
-
-    def __cinit__(self, ShingleSets sets not None, const uint64_t[:, ::1] keys not None, order not None,
-                  Py_ssize_t entered, firsts not None, double threshold):
-        cdef Py_ssize_t count = keys.shape[1]
-        own = np.array(firsts, np.int32).reshape(-1)
-        if sets.batch.count != count or len(own) != count or (count and (own.min() < 0 or own.max() >= count)):
-            raise ValueError("sets, keys and firsts must be of the same documents")
-        self.sets, self.firsts, self.threshold = sets, own, threshold
-        self.links = link_documents(keys, order, entered)
-        self.stamp = np.full(count, -1, np.int32)
-        self.compared = np.full(count, -1, np.int32)
-        self.value = np.zeros(count)
-
-    def next(self, Py_ssize_t document, Py_ssize_t stop):
-        """Go on from `document`, before `stop`, to the first one with pairs.
-
-        Returns
-        -------
-        tuple
-            The document (`stop` if there is none), its partners in ascending order (int32) and the
-            similarities (float64).
-        """
-        cdef Py_ssize_t found = 0
-        if not 0 <= document <= stop <= self.links.shape[1]:
-            raise ValueError("document and stop must lie within the documents")
-        partners = np.empty(0, np.int32)
-        while document < stop:
-            found = self._count(document)
-            if found:
-                partners = np.empty(found, np.int32)
-                values = np.empty(found)
-                found = self._verify(document, partners, values)
-                if found:
-                    by_number = np.argsort(partners[:found])
-                    return document, partners[:found][by_number], values[:found][by_number]
-            document += 1
-        return stop, partners[:0], np.empty(0)
-
-    cdef Py_ssize_t _count(self, Py_ssize_t document) noexcept nogil:
-        """Count the members of the document's chains, with repeats."""
-        cdef Py_ssize_t band, found = 0
-        cdef int32_t other
-        for band in range(self.links.shape[0]):
-            other = self.links[band, document]
-            while other >= 0:
-                found += 1
-                other = self.links[band, other]
-        return found
-
-    cdef Py_ssize_t _verify(self, Py_ssize_t document, int32_t[::1] partners, double[::1] values) except -1:
-        cdef Py_ssize_t band, found = 0
-        cdef int32_t other, first
-        with nogil:
-            for band in range(self.links.shape[0]):
-                other = self.links[band, document]
-                while other >= 0:
-                    if self.stamp[other] != document:
-                        self.stamp[other] = <int32_t> document
-                        first = self.firsts[other]
-                        if self.compared[first] != document:
-                            self.compared[first] = <int32_t> document
-                            self.sets.choose(document)
-                            self.value[first] = self.sets.similarity(first)
-                        if self.value[first] >= self.threshold:
-                            partners[found], values[found] = other, self.value[first]
-                            found += 1
-                    other = self.links[band, other]
-        return found
 
 
 # ---- the bins of a cache ----

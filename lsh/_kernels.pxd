@@ -28,6 +28,7 @@ cdef extern from "Python.h" nogil:
 
 
 cdef extern from "kernels/kernels.h" nogil:
+    void lsh_prefetch(const void *place)
     size_t lsh_utf8_size(const void *text, size_t length, size_t width)
     void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out)
 
@@ -109,6 +110,7 @@ cdef extern from "kernels/kernels.h" nogil:
                                uint64_t *minima) noexcept nogil
         void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
                     lsh_scratch *scratch, uint32_t *sketch) noexcept nogil
+        size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
         void (*band_keys_32)(const uint32_t *rows, size_t count, size_t row_stride, const size_t *bounds,
@@ -122,6 +124,8 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*set_enter)(const lsh_set *set, const lsh_set_table *table) noexcept nogil
         size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other,
                                    size_t least) noexcept nogil
+        size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
+                                  const uint8_t *text, size_t length, size_t least) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)

@@ -1,9 +1,8 @@
-# The C face of the exact sets and of the chosen kernels, for _grouping.
+# The C face of the chosen kernels, and of what brings a text into the form that is shingled.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t
 
-from lsh._batch cimport Batch
-from lsh._kernels cimport lsh_document, lsh_kernels, lsh_set, lsh_set_secret, lsh_set_table, lsh_span, lsh_unit
+from lsh._kernels cimport lsh_document, lsh_kernels
 
 
 cdef const lsh_kernels *chosen_kernels() noexcept nogil
@@ -15,66 +14,6 @@ cdef struct Words:
     size_t capacity
 
 
-cdef struct Workspace:
-    # The memory of one set and its table.
-    lsh_set set
-    lsh_set_table table
-    lsh_span *spans                  # of the set, if it has any
-    uint32_t *entries                # of the table, likewise
-    void *memory                     # of the table, not yet aligned
-    size_t buckets                   # that there is memory for
-    size_t span_buckets              # likewise, for spans and entries
-    Words words
-    lsh_document document            # text `prepared`, as it is shingled
-    Py_ssize_t prepared              # -1 for none
-    Py_ssize_t whole                 # the text all of whose set is here, -1 for none
-
-
-cdef struct Block:
-    # A set in the cache; tokens and spans follow, and the text where it lies in no batch.
-    size_t size                      # bytes, of all of it
-    Py_ssize_t text
-    lsh_set set
-
-
-cdef struct Text:
-    # What is known of a text.
-    int64_t size                     # distinct shingles, -1 while unknown
-    Block *block                     # its set in the cache, NULL for none
-    uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
-
-
-cdef class ShingleSets:
-    cdef Batch batch
-    cdef lsh_unit unit
-    cdef size_t n
-    cdef int flags                   # of enum lsh_normalisation
-    cdef size_t most_shingles
-    cdef lsh_set_secret secret
-    cdef Text *texts
-    cdef Py_ssize_t chosen           # -1 for none
-    cdef Workspace chosen_work
-    cdef Workspace other_work
-    cdef uint8_t *ring               # the cache
-    cdef size_t ring_size
-    cdef size_t oldest               # where the oldest block is
-    cdef size_t newest_end           # where the newest one ends
-    cdef size_t ring_end             # where the oldest ones end, if the newest begin at 0 again
-    cdef bint wrapped                # whether they do
-    cdef size_t blocks
-
-    cdef int choose(self, Py_ssize_t i) except -1 nogil
-    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil
-    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil
-    cdef int _open(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef bint _fill(self, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil
-    cdef bint _fill_keys(self, Workspace *work, uint64_t part) except -1 nogil
-    cdef bint _fill_spans(self, Workspace *work, uint64_t part) except -1 nogil
-    cdef size_t _most(self, bint spans) noexcept nogil
-    cdef bint _enlarge(self, Workspace *work) except -1 nogil
-    cdef int _make(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef size_t _make_room(self, size_t size) noexcept nogil
-    cdef int _load(self, Workspace *work, const Block *block) except -1 nogil
-    cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil
-    cdef size_t _count_by_parts(self, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil
+cdef int need_word_table() except -1
+cdef int reserve_words(Words *words, size_t size) except -1 nogil
+cdef int prepare_document(lsh_document *document, int flags, bint join, Words *words) except -1 nogil

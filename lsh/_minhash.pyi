@@ -37,24 +37,3 @@ class Fingerprinter:
     ) -> Fingerprinter: ...
     def fill(self, batch: Batch, out: _Array) -> None: ...
     def one(self, text: _Text, transform: Callable[[bytes], str | bytes] | None = None) -> _Array: ...
-
-@final
-class ShingleSets:
-    def __new__(
-        cls,
-        batch: Batch,
-        unit: int,
-        n: int,
-        flags: int = 0,
-        *,
-        most_cached: int = ...,
-        most_shingles: int = ...,
-        secret: bytes | None = None,
-    ) -> ShingleSets: ...
-    def similarities(
-        self,
-        firsts: np.ndarray[Any, np.dtype[np.int64]],
-        seconds: np.ndarray[Any, np.dtype[np.int64]],
-        least: float = 0.0,
-    ) -> np.ndarray[Any, np.dtype[np.float64]]: ...
-    def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

@@ -189,9 +189,10 @@ class Bands:
         Returns
         -------
         float or numpy.ndarray
-            `probability` times that of the filter, which is set for the threshold that the bands were planned for. Of
-            bands that were not planned it is taken to lose 0.1 %: what it may lose at whatever threshold they are used
-            with. Of those planned for a `Cache`, which has no filter, it is `probability`.
+            `probability` times that of the filter as ``deduplicate(texts, threshold, recall=recall)`` sets it, for the
+            threshold and recall that the bands were planned for. Passed as `bands`, they go with a filter for the
+            threshold of that call, which loses 0.1 % of the pairs just there; so it is taken for bands that were not
+            planned. Of bands planned for a `Cache`, which has no filter, it is `probability`.
 
         Examples
         --------
@@ -305,13 +306,20 @@ class Bands:
         filtered = f", found and verified with {self.recall_at(at):.4f}" if promise.loss else ""
         lines = [
             f"planned for {at:g}: a pair there is found with probability {self.probability(at):.4f}{filtered}",
-            f"of 1,000 pairs, {promise.background}, {1000 * promise.share:.3g} are false candidates",
+            f"{_one_in(promise.share)} pairs, {promise.background}, is a false candidate",
         ]
         if promise.documents is not None:
             number = promise.share * (promise.documents - 1)
             shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-            lines.append(f"among {promise.documents:,} documents {shown} false candidates for each")
+            lines.append(f"among {promise.documents:,} documents of such pairs {shown} false candidates for each")
         return lines
+
+
+def _one_in(share: float) -> str:
+    """Say a probability in words."""
+    if share < 1e-15:
+        return "none in 1,000,000,000,000,000"
+    return f"one in {float(f'{1 / share:.3g}'):,.15g}"
 
 
 def promised(widths: tuple[int, ...], promise: Any) -> Bands:

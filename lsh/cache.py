@@ -22,7 +22,7 @@ from lsh._grouping import BinTables
 from lsh.bands import Bands, checked_bands, equal_bands
 from lsh.edge import Texts
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, planned
+from lsh.planning import DEFAULT_RECALL, planned_for
 
 __all__ = ["Cache"]
 
@@ -122,7 +122,7 @@ class Cache:
         """
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-        return cls(hasher=hasher, bands=planned(threshold, recall, hasher.num_seeds, filtered=False))
+        return cls(hasher=hasher, bands=planned_for(hasher, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
         """Take a lock of this process, held by nobody."""
@@ -319,7 +319,8 @@ class Cache:
             The id of a stored document, which then is the one asked about; an unknown one is passed over if `doc` is
             given.
         min_jaccard : float, optional
-            Leave out documents whose estimated similarity is less, 0 to 1.
+            Leave out documents whose estimated similarity is less, 0 to 1. Of those that are just so similar the
+            estimate leaves out half: ask for somewhat less, or compare the texts.
 
         Returns
         -------
@@ -355,7 +356,8 @@ class Cache:
         Parameters
         ----------
         min_jaccard : float, optional
-            Leave out pairs whose estimated similarity is less, 0 to 1.
+            Leave out pairs whose estimated similarity is less, 0 to 1. Of those that are just so similar the estimate
+            leaves out half: ask for somewhat less, or compare the texts.
 
         Returns
         -------

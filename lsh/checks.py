@@ -29,16 +29,16 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
     raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
 
 
-def fraction(name: str, value: Any, *, zero: bool) -> float:
-    """Return `value` as a float in [0, 1], or in (0, 1] where `zero` is false."""
-    span = "0 to 1" if zero else "more than 0 and at most 1"
+def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
+    """Return `value` as a float from 0 to 1, where `zero` and `one` say whether it may be just that."""
+    span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
     try:
-        if isinstance(value, (bool, str, bytes)):
+        if isinstance(value, (bool, str, bytes)) or type(value).__name__ in ("bool", "bool_"):  # numpy's own, too
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
-    if math.isnan(number) or not (0.0 <= number <= 1.0) or (number == 0.0 and not zero):
+    if math.isnan(number) or not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
         raise ValueError(f"{name} must be {span}, got {value}")
     return number
 
@@ -71,7 +71,9 @@ def text(name: str, value: Any) -> Any:
 def collection(name: str, value: Any) -> Any:
     """Return `value` if it is an iterable of texts in a definite order."""
     if isinstance(value, TEXT_TYPES):
-        raise TypeError(f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list")
+        raise TypeError(
+            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
+        )
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns"):

@@ -203,8 +203,9 @@ class _Progress:
     def __init__(self) -> None:
         self._drawn = 0.0
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
         now = time.perf_counter()
         if now - self._drawn >= REDRAW:
             self._drawn = now
-            print(f"\r\x1b[K{stage}: {done:,} of {total:,} documents", end="", file=sys.stderr, flush=True)
+            of = "" if total is None else f" of {total:,}"
+            print(f"\r\x1b[K{stage}: {done:,}{of} documents", end="", file=sys.stderr, flush=True)

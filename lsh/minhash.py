@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lsh import checks, edge, threads
-from lsh._batch import extent
+from lsh._batch import Batch, extent
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh.edge import Piece, Texts
 from lsh.shingling import Shingles, checked_shingles
@@ -404,7 +404,7 @@ class MinHasher:
             batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        cuts = _cuts(piece, MOST_CHUNK, _WORTH[self._kind])
+        cuts = self.cuts(piece, MOST_CHUNK)
         first = list(itertools.islice(cuts, 2))
         threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
 
@@ -413,19 +413,30 @@ class MinHasher:
 
         def compute(cut: tuple[int, Piece, int, int]) -> tuple[int, Array]:
             first, piece, start, stop = cut
-            batch = self._shingles.batch(piece, first, missing, "texts", start, stop)
-            rows: Array = np.empty((len(batch), self.num_seeds), _KINDS[self._kind][1])
-            self._fingerprinter.fill(batch, rows)
-            return first + start, rows.view(self.dtype)
+            return first + start, self.of_batch(self._shingles.batch(piece, first, missing, "texts", start, stop))
 
         def cuts() -> Iterator[tuple[int, Piece, int, int]]:
             first = 0
             for piece in pieces:
-                for start, stop in _cuts(piece, CHUNK, _WORTH[self._kind]):
+                for start, stop in self.cuts(piece):
                     yield first, piece, start, stop
                 first += len(piece)
 
         return threads.map_in_order(compute, cuts(), workers)
+
+    def cuts(self, piece: Piece, most: int = CHUNK) -> Iterator[tuple[int, int]]:
+        """Cut a piece into shares of work, of `most` texts at most: where each starts and stops."""
+        start, total = 0, len(piece)
+        while start < total:
+            stop = extent(piece, start, min(start + most, total), _WORTH[self._kind])
+            yield start, stop
+            start = stop
+
+    def of_batch(self, batch: Batch) -> Array:
+        """Compute the fingerprints of a batch that `Shingles.batch` made, shape ``(n, num_seeds)``."""
+        rows: Array = np.empty((len(batch), self.num_seeds), _KINDS[self._kind][1])
+        self._fingerprinter.fill(batch, rows)
+        return rows.view(self.dtype)
 
     # ---- similarities ----
 
@@ -535,7 +546,10 @@ class MinHasher:
 
     def is_empty(self, fingerprints: Array) -> Any:
         """Tell which fingerprints are those of texts without shingles: bool, without the last axis."""
-        return (fingerprints == self._empty).all(axis=-1)
+        found = np.asarray(fingerprints[..., 0] == self._empty[0])
+        if found.any():  # one component that is the largest value does not make them all so
+            found = (fingerprints == self._empty).all(axis=-1)
+        return found
 
     def as_fingerprint(self, name: str, value: Any) -> Array:
         """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
@@ -632,12 +646,3 @@ def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | Non
     if len(values) > MOST_SEEDS:
         raise ValueError(f"seeds must be at most {MOST_SEEDS} numbers, got {len(values)}")
     return np.array(values, np.uint32), None
-
-
-def _cuts(piece: Piece, most: int, worth: int) -> Iterator[tuple[int, int]]:
-    """Cut a piece where about `worth` bytes or `most` texts are reached: where each cut starts and stops."""
-    start, total = 0, len(piece)
-    while start < total:
-        stop = extent(piece, start, min(start + most, total), worth)
-        yield start, stop
-        start = stop

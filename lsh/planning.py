@@ -18,7 +18,7 @@ from lsh import checks, edge, filtering
 from lsh._batch import Batch
 from lsh.bands import MOST, Bands, Promise, checked_bands, for_documents, promised
 from lsh.edge import Texts
-from lsh.minhash import MinHasher
+from lsh.minhash import MOST_SKETCH, MinHasher
 from lsh.shingling import Shingles
 
 DEFAULT_RECALL = 0.99
@@ -89,7 +89,9 @@ def plan(
     r and c of r + 1 components, and the sketch filter may lose (1 - recall)/5 of what they find. So that probability is
     at least ``recall / (1 - (1 - recall)/5)``. A pair that shares a band passes the filter more often than another, so
     the product of the two is a lower bound. All this is for independent components, as those of murmur3 are; those of
-    fss vary less, which makes the curve steeper. More similar pairs are found more often.
+    fss vary less, which makes the curve steeper, but for sets of one to four shingles: there many components hang on
+    one hash, and what is lost may be half as much again at a recall of .99, and ten times as much at .999. More
+    similar pairs are found more often.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def plan(
     half of the pairs are found at 0.605, 95 % at 0.749
     keys take 152 bytes a document
     planned for 0.8: a pair there is found with probability 0.9924, found and verified with 0.9908
-    of 1,000 pairs, spread evenly from 0 to 0.8, 256 are false candidates
+    one in 3.9 pairs, spread evenly from 0 to 0.8, is a false candidate
     >>> bands.recall_at(0.8) >= 0.99
     True
     """
@@ -110,43 +112,50 @@ def plan(
     if documents is not None:
         documents = checks.whole_number("documents", documents, 1)
     if background is None:
-        bands = _planned(threshold, recall, count, True)
+        bands = _planned(threshold, recall, count, True, MOST)
     else:
-        bands = _cheapest(threshold, recall, count, True, _below(threshold, _similarities(background)))
+        bands = _cheapest(threshold, recall, count, True, MOST, _below(threshold, *_similarities(background)))
     return bands if documents is None else for_documents(bands, documents)
 
 
-def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool) -> Bands:
-    """Return what `plan` does, or, where no filter follows, bands that may lose all that may be lost."""
-    return _planned(*_checked(threshold, recall, num_seeds), filtered)
+def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool, most: int = MOST) -> Bands:
+    """Return what `plan` does, or, where no filter follows, bands that may lose all that may be lost.
+
+    `most` is the number of seeds beyond which none are advised.
+    """
+    return _planned(*_checked(threshold, recall, num_seeds), filtered, most)
 
 
-def chosen_bands(bands: Any, recall: Any, threshold: float, num_seeds: int, *, filtered: bool) -> Bands:
+def planned_for(hasher: MinHasher, threshold: Any, recall: Any, *, filtered: bool) -> Bands:
+    """Return the bands that are planned for the fingerprints of a hasher."""
+    most = MOST_SKETCH if hasher.scheme == "fss" else MOST
+    return planned(threshold, recall, hasher.num_seeds, filtered=filtered, most=most)
+
+
+def chosen_bands(bands: Any, recall: Any, threshold: float, hasher: MinHasher, *, filtered: bool) -> Bands:
     """Return the bands that were given, or planned ones; of `bands` and `recall` at most one is not ``None``."""
     if bands is None:
-        return planned(threshold, DEFAULT_RECALL if recall is None else recall, num_seeds, filtered=filtered)
+        return planned_for(hasher, threshold, DEFAULT_RECALL if recall is None else recall, filtered=filtered)
     if recall is not None:
         raise ValueError("recall and bands both say which pairs are found; give one of them")
-    return checked_bands(bands, num_seeds)
+    return checked_bands(bands, hasher.num_seeds)
 
 
 def _checked(threshold: Any, recall: Any, num_seeds: Any) -> tuple[float, float, int]:
     threshold = checks.fraction("threshold", threshold, zero=False)
-    promise = checks.fraction("recall", recall, zero=False)
-    if promise == 1.0:
-        raise ValueError(f"recall must be less than 1, got {recall}; only comparing all pairs finds every one")
+    promise = checks.fraction("recall", recall, zero=False, one=False)
     return threshold, promise, checks.whole_number("num_seeds", num_seeds, 1, MOST)
 
 
 @lru_cache(maxsize=64)
-def _planned(threshold: float, recall: float, count: int, filtered: bool) -> Bands:
-    return _cheapest(threshold, recall, count, filtered, _even(threshold))
+def _planned(threshold: float, recall: float, count: int, filtered: bool, most: int) -> Bands:
+    return _cheapest(threshold, recall, count, filtered, most, _even(threshold))
 
 
 # ---- the search ----
 
 
-def _cheapest(threshold: float, recall: float, count: int, filtered: bool, pairs: _Pairs) -> Bands:
+def _cheapest(threshold: float, recall: float, count: int, filtered: bool, most: int, pairs: _Pairs) -> Bands:
     """Return the best bands, with their promise."""
     loss = filtering.loss_of(recall) if filtered else 0.0
     if threshold == 1.0:
@@ -155,7 +164,7 @@ def _cheapest(threshold: float, recall: float, count: int, filtered: bool, pairs
         missed = log((1.0 - recall - loss) / (1.0 - loss))  # of the bands: recall / (1 - loss) is found
         shapes = _candidates(threshold, min(missed, -LEAST_PROMISE), count)
         if not len(shapes):
-            raise ValueError(_impossible(threshold, recall, missed, loss, count))
+            raise ValueError(_impossible(threshold, recall, missed, loss, count, most))
         best = _best(shapes, threshold, pairs)
     width, narrow, wide = best.tolist()
     share = float(_shares(best[None], pairs)[0])
@@ -212,13 +221,13 @@ def _shares(shapes: Array, pairs: _Pairs) -> Array:
     return shares
 
 
-def _impossible(threshold: float, recall: float, missed: float, loss: float, count: int) -> str:
+def _impossible(threshold: float, recall: float, missed: float, loss: float, count: int, most: int) -> str:
     """Say why no bands keep a promise, and what would: the most is found by bands of one component each."""
     found = -np.expm1(count * log1p(-threshold))
     kept = (1.0 - filtering.LOSS_SHARE) * found / (1.0 - filtering.LOSS_SHARE * found) if loss else found
     seeds = missed / log1p(-threshold) if threshold > 1e-300 else np.inf
-    ways = [f"num_seeds={ceil(seeds)} or more"] if seeds <= MOST else []
-    ways.append(f"threshold={ceil(-np.expm1(missed / count) * 1000) / 1000:g} or more")
+    ways = [f"num_seeds={ceil(seeds)} or more"] if seeds <= most else []
+    ways.append(f"threshold={max(ceil(-np.expm1(missed / count) * 1000), 1) / 1000:g} or more")
     ways += [f"recall={floor(kept * 1000) / 1000:g} or less"] if kept >= 0.001 else []
     return (
         f"num_seeds={count} is too few to find pairs of similarity {threshold:g} with a recall of {recall}; "
@@ -241,22 +250,22 @@ def _gauss_legendre() -> tuple[Array, Array]:
     return np.polynomial.legendre.leggauss(NODES)
 
 
-def _below(threshold: float, similarities: Array) -> _Pairs:
+def _below(threshold: float, similarities: Array, name: str) -> _Pairs:
     """Return those of a sample that are below the threshold, in cells, each with its mean."""
     below = similarities[similarities < threshold]
     cells = (below * CELLS).astype(np.int64)
     number, total = np.bincount(cells), np.bincount(cells, below)
     used = number > 0
     means = np.minimum(total[used] / number[used], np.nextafter(threshold, 0))
-    return _Pairs(means, number[used] / len(similarities), f"as in {len(similarities):,} random pairs")
+    return _Pairs(means, number[used] / len(similarities), name)
 
 
-def _similarities(background: Any) -> Array:
-    """Return the similarities that were given, checked, or those of random pairs of the texts that were."""
+def _similarities(background: Any) -> tuple[Array, str]:
+    """Return the similarities that were given, checked, or those of random pairs of the texts, and what they are."""
     if isinstance(background, checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
     if _are_texts(background):
-        return _of_random_pairs(background)
+        return _of_random_pairs(background), f"like {SAMPLE_PAIRS:,} random ones of the texts"
     try:
         sample = np.asarray(background, np.float64)
     except (TypeError, ValueError):
@@ -270,11 +279,13 @@ def _similarities(background: Any) -> Array:
     good = (sample >= 0) & (sample <= 1)
     if not good.all():
         raise ValueError(f"background must be similarities from 0 to 1, got {sample[~good][0]} among them")
-    return sample
+    return sample, f"like the {len(sample):,} of the background"
 
 
 def _are_texts(background: Any) -> bool:
     """Tell texts from numbers, by the dtype or the first element."""
+    if hasattr(background, "to_numpy"):
+        background = background.to_numpy()
     kind = getattr(getattr(background, "dtype", None), "kind", "O")
     if kind != "O":
         return kind not in "biufc"

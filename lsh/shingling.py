@@ -17,8 +17,9 @@ import numpy as np
 
 from lsh import checks, edge
 from lsh._batch import Batch
-from lsh._minhash import NORMALISATIONS, UNIT_CODES, ShingleSets
+from lsh._minhash import NORMALISATIONS, UNIT_CODES
 from lsh._minhash import shingles as _shingles
+from lsh._sets import ShingleSets
 from lsh.edge import Piece, Texts
 
 UNITS = ("byte", "char", "word")

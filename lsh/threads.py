@@ -17,6 +17,7 @@ from lsh import checks
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MOST = 1024  # threads: more than any machine has cores for
 CGROUP_LIMIT = "/sys/fs/cgroup/cpu.max"  # version 2: "quota period" in microseconds, or "max period"
 
 
@@ -37,7 +38,7 @@ def available_cores() -> int:
 
 def number_of(num_threads: Any) -> int:
     """Return how many threads a caller's `num_threads` asks for; ``None`` means every available core."""
-    return available_cores() if num_threads is None else checks.whole_number("num_threads", num_threads, 1)
+    return available_cores() if num_threads is None else checks.whole_number("num_threads", num_threads, 1, MOST)
 
 
 def share(function: Callable[[Item], object], items: Iterable[Item], num_threads: int) -> None:

@@ -418,6 +418,51 @@ def candidate_pairs(
     return {(i, j) for j in range(len(places)) for i in range(j) if places[i] & places[j]}
 
 
+# Which candidates are looked at, and what a pair is worth.
+
+
+def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
+    """The most low bytes that may have to be equal so that at most `loss` of the pairs at the threshold have fewer."""
+    chance = threshold + (1 - threshold) / 256
+    lost = 0.0
+    for equal in range(num_seeds + 1):
+        lost += math.comb(num_seeds, equal) * chance**equal * (1 - chance) ** (num_seeds - equal)
+        if lost > loss:
+            return equal
+    return num_seeds
+
+
+class Similarity:
+    """What a pair of texts is worth: None where the filter leaves it out; `verify` as for deduplicate."""
+
+    def __init__(
+        self,
+        texts: Sequence[str | bytes],
+        rows: Sequence[Sequence[int]],
+        threshold: float,
+        verify: str | None,
+        loss: float,
+        n: int,
+        unit: str,
+        **normalisation: Any,
+    ) -> None:
+        self.sets = [set(shingles(text, n, unit, **normalisation)) for text in texts]
+        self.rows, self.verify = rows, verify
+        self.least_equal = least_equal(len(rows[0]), threshold, loss) if rows and loss else 0
+
+    def exact(self, i: int, j: int) -> float:
+        if self.verify != "exact":
+            return sum(x == y for x, y in zip(self.rows[i], self.rows[j])) / len(self.rows[i])
+        return len(self.sets[i] & self.sets[j]) / len(self.sets[i] | self.sets[j])
+
+    def __call__(self, i: int, j: int) -> float | None:
+        if self.verify == "exact" and self.least_equal:
+            equal = sum(x % 256 == y % 256 for x, y in zip(self.rows[i], self.rows[j]))
+            if equal < self.least_equal:
+                return None
+        return self.exact(i, j)
+
+
 def find_pairs(
     a: Sequence[str | bytes],
     b: Sequence[str | bytes] | None = None,
@@ -428,15 +473,18 @@ def find_pairs(
     hashbytes: int | None,
     n: int,
     unit: str,
+    verify: str | None = "exact",
+    loss: float = 0.001,
     **normalisation: Any,
 ) -> list[tuple[int, int, float]]:
-    """Every pair that shares a bucket and is `threshold` similar: (i, j, exact Jaccard), sorted."""
+    """Every pair that shares a bucket, passes the filter and is `threshold` similar: (i, j, similarity), sorted."""
     texts = [*a, *(b or [])]
     rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
+    worth = Similarity(texts, rows, threshold, verify, loss, n, unit, **normalisation)
     pairs = []
     for i, j in sorted(candidate_pairs(rows, widths, hashbytes)):
-        similar = jaccard(texts[i], texts[j], n, unit, **normalisation)
-        if similar < threshold:
+        similar = worth(i, j)
+        if similar is None or (verify is not None and similar < threshold):
             continue
         if b is None:
             pairs.append((i, j, similar))
@@ -511,6 +559,7 @@ class Deduplicated:
     kept: list[bool]
     removed: dict[int, tuple[int, float, bool]]
     capped: int
+    near: list[tuple[int, int, float]]
 
 
 def priority(texts: Sequence[str | bytes], keep: str | Sequence[float]) -> list[int]:
@@ -533,43 +582,89 @@ def walk(
     texts: Sequence[str | bytes],
     places: Sequence[Sequence[object]],
     threshold: float,
+    similarity: Similarity,
     *,
-    n: int,
-    unit: str,
     keep: str | Sequence[float],
     cap: int,
-    **normalisation: Any,
+    old: int = 0,
+    clusters: str = "representative",
 ) -> Deduplicated:
-    """Keep a document unless an earlier kept one shares one of its `places` and is similar."""
-    result = Deduplicated([True] * len(texts), {}, 0)
-    sets = [set(shingles(text, n, unit, **normalisation)) for text in texts]
-    order = [i for i in priority(texts, keep) if sets[i]]
+    """Walk over the texts, of which the last `old` are kept whatever they are like; see the parts below."""
+    new = len(texts) - old
+    order = [*range(new, len(texts)), *priority(texts[:new], keep)]
+    order = [i for i in order if similarity.sets[i]]
     leader: dict[bytes, int] = {}  # the earliest copy of each text
     for i in order:
         leader.setdefault(as_bytes(texts[i]), i)
-
-    members: dict[object, list[int]] = defaultdict(list)  # the kept documents of each bucket
-    when = {i: time for time, i in enumerate(order)}
-    for i in leader.values():
-        met = set()
-        for place in places[i]:
-            met.update(members[place][-cap:])
-            result.capped += max(0, len(members[place]) - cap)
-        similar = {j: len(sets[i] & sets[j]) / len(sets[i] | sets[j]) for j in met}
-        near = [j for j in met if similar[j] >= threshold]
-        if near:
-            witness = min(near, key=lambda j: (-similar[j], when[j]))
-            result.removed[i] = witness, similar[witness], False
-        else:
-            for place in places[i]:
-                members[place].append(i)
+    least = threshold if similarity.verify is not None else 0.0
+    step = representatives if clusters == "representative" else connected
+    result = step(list(leader.values()), places, least, similarity, cap, set(range(new, len(texts))))
 
     for i in order:
         first = leader[as_bytes(texts[i])]
-        if i != first:
-            result.removed[i] = result.removed.get(first, (first, 1.0, True))
-    for i in result.removed:
-        result.kept[i] = False
+        if i != first and i < new:
+            kept, value, _ = result.removed.get(first, (first, 1.0, True))
+            result.removed[i] = kept, value, kept == first
+    result.kept = [i not in result.removed for i in range(new)]
+    return result
+
+
+def representatives(
+    order: list[int],
+    places: Sequence[Sequence[object]],
+    threshold: float,
+    similarity: Similarity,
+    cap: int,
+    settled: set[int],
+) -> Deduplicated:
+    """Keep a document unless an earlier kept one shares one of its `places` and is similar."""
+    result = Deduplicated([], {}, 0, [])
+    members: dict[object, list[int]] = defaultdict(list)  # the kept documents of each bucket
+    when = {i: time for time, i in enumerate(order)}
+    for i in order:
+        met = set()
+        for place in places[i] if i not in settled else ():
+            met.update(members[place][-cap:])
+            result.capped += max(0, len(members[place]) - cap)
+        values = {j: value for j in met if (value := similarity(i, j)) is not None}
+        result.near += [(i, j, value) for j, value in values.items() if value < threshold]
+        similar = [j for j in values if values[j] >= threshold]
+        if similar:
+            witness = min(similar, key=lambda j: (-values[j], when[j]))
+            result.removed[i] = witness, values[witness], False
+        else:
+            for place in places[i]:
+                members[place].append(i)
+    return result
+
+
+def connected(
+    order: list[int],
+    places: Sequence[Sequence[object]],
+    threshold: float,
+    similarity: Similarity,
+    cap: int,
+    settled: set[int],
+) -> Deduplicated:
+    """Keep the earliest document of each connected component of the graph of similar pairs, and what is settled."""
+    result = Deduplicated([], {}, 0, [])
+    members: dict[object, list[int]] = defaultdict(list)
+    when = {i: time for time, i in enumerate(order)}
+    pairs = []
+    for i in order:
+        met = set()
+        for place in places[i]:
+            if i not in settled:
+                met.update(members[place][-cap:])
+                result.capped += max(0, len(members[place]) - cap)
+            members[place].append(i)
+        for j in met:
+            value = similarity(i, j)
+            if value is not None and value >= threshold:
+                pairs.append((when[i], when[j]))
+    for i, time in zip(order, components(len(order), pairs)):
+        if order[time] != i and i not in settled:
+            result.removed[i] = order[time], similarity.exact(i, order[time]), False
     return result
 
 
@@ -584,12 +679,18 @@ def deduplicate(
     unit: str,
     keep: str | Sequence[float] = "first",
     cap: int = 1000,
+    against: Sequence[str | bytes] = (),
+    clusters: str = "representative",
+    verify: str | None = "exact",
+    loss: float = 0.001,
     **normalisation: Any,
 ) -> Deduplicated:
     """Deduplicate over the buckets of the banded fingerprints."""
+    texts = [*texts, *against]
     rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
     places = [buckets(row, widths, hashbytes) for row in rows]
-    return walk(texts, places, threshold, n=n, unit=unit, keep=keep, cap=cap, **normalisation)
+    similarity = Similarity(texts, rows, threshold, verify, loss, n, unit, **normalisation)
+    return walk(texts, places, threshold, similarity, keep=keep, cap=cap, old=len(against), clusters=clusters)
 
 
 def deduplicate_exact(
@@ -599,8 +700,12 @@ def deduplicate_exact(
     n: int,
     unit: str,
     keep: str | Sequence[float] = "first",
+    against: Sequence[str | bytes] = (),
+    clusters: str = "representative",
     **normalisation: Any,
 ) -> Deduplicated:
     """Deduplicate as if all documents shared one bucket: what no banding can improve on."""
+    texts = [*texts, *against]
     places = [["all"]] * len(texts)
-    return walk(texts, places, threshold, n=n, unit=unit, keep=keep, cap=len(texts), **normalisation)
+    similarity = Similarity(texts, (), threshold, "exact", 0.0, n, unit, **normalisation)
+    return walk(texts, places, threshold, similarity, keep=keep, cap=len(texts), old=len(against), clusters=clusters)

@@ -509,8 +509,8 @@ def test_planned(scheme):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"recall": 1}, "recall must be less than 1, got 1"),
-        ({"recall": 0}, "recall must be more than 0 and at most 1, got 0"),
+        ({"recall": 1}, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": 0}, "recall must be more than 0 and less than 1, got 0"),
         ({"threshold": 0}, "threshold must be more than 0 and at most 1, got 0"),
         ({"threshold": math.nan}, "threshold must be more than 0 and at most 1, got nan"),
         ({"threshold": 0.01}, "possible: num_seeds=459 or more, or threshold=0.036 or more, or recall=0.723 or less"),

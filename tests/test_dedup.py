@@ -10,10 +10,11 @@ import gzip
 import itertools
 import math
 import random
+import sys
 import time
 from collections.abc import Iterator
 from functools import lru_cache
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy
 import pytest
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 
 import lsh
 import lsh.dedup
+import lsh.filtering
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 
 EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
@@ -40,7 +42,22 @@ def remembered_hashes():
 
 
 def removed_of(result) -> dict[int, tuple[int, float, bool]]:
-    return {int(d): (int(k), float(s), bool(i)) for d, k, s, i in result.removed}
+    """By document its witness, of which an old one counts from the end of the new ones on."""
+    removed = result.removed
+    kept = removed["kept"]
+    if "side" in removed.dtype.names:
+        kept = numpy.where(removed["side"] == "old", kept + len(result.keep), kept)
+    columns = (removed["document"], kept, removed["similarity"], removed["identical"])
+    return {d: (k, s, i) for d, k, s, i in zip(*(column.tolist() for column in columns))}
+
+
+def near_of(result) -> list[tuple[frozenset[int], float]]:
+    near = result.near
+    others = near["j"]
+    if "side" in near.dtype.names:
+        others = numpy.where(near["side"] == "old", others + len(result.keep), others)
+    pairs = [frozenset(pair) for pair in zip(near["i"].tolist(), others.tolist())]
+    return sorted(zip(pairs, near["similarity"].tolist()), key=lambda pair: (-pair[1], sorted(pair[0])))
 
 
 def check_whole(result, total: int) -> None:
@@ -52,23 +69,27 @@ def check_whole(result, total: int) -> None:
     assert result.removed["document"].tolist() == sorted(removed)
     assert len(removed) == len(result.removed)
     assert numpy.flatnonzero(~result.keep).tolist() == sorted(removed)
-    assert all(result.keep[kept] for kept, _, _ in removed.values())
-    assert result.labels.tolist() == [removed[i][0] if i in removed else i for i in range(total)]
+    assert all(kept >= total or result.keep[kept] for kept, _, _ in removed.values())
+    labels = [removed[i][0] if i in removed else i for i in range(total)]
+    assert result.labels.tolist() == [label if label < total else -1 for label in labels]
     members: dict[int, list[int]] = {}
     for document in sorted(removed):
-        members.setdefault(removed[document][0], []).append(document)
+        if removed[document][0] < total:
+            members.setdefault(removed[document][0], []).append(document)
     clusters = result.clusters()
     assert [cluster.tolist() for cluster in clusters] == [[kept, *members[kept]] for kept in sorted(members)]
     assert all(cluster.dtype == numpy.int64 for cluster in clusters)
     counts = result.summary()
     assert set(counts) == {
         "documents",
+        "old",
         "kept",
         "removed",
         "identical",
         "clusters",
         "without_shingles",
         "missing",
+        "candidates",
         "compared",
         "capped",
         "seconds",
@@ -76,6 +97,10 @@ def check_whole(result, total: int) -> None:
     assert (counts["documents"], counts["kept"], counts["removed"]) == (total, total - len(removed), len(removed))
     assert counts["identical"] == sum(identical for _, _, identical in removed.values())
     assert counts["clusters"] == len(clusters)
+    assert counts["compared"] <= counts["candidates"] + counts["removed"]
+    similarities = result.near["similarity"].tolist()
+    assert similarities == sorted(similarities, reverse=True)
+    assert len(similarities) <= 100
 
 
 def same_as(result, expected: reference.Deduplicated) -> None:
@@ -83,6 +108,13 @@ def same_as(result, expected: reference.Deduplicated) -> None:
     assert result.keep.tolist() == expected.kept
     assert result.summary()["capped"] == expected.capped
     check_whole(result, len(expected.kept))
+
+
+def same_near(result, expected: reference.Deduplicated) -> None:
+    """Only where there are few: of equally near ones a result may choose."""
+    assert len(expected.near) <= 100
+    pairs = [(frozenset((i, j)), value) for i, j, value in expected.near]
+    assert near_of(result) == sorted(pairs, key=lambda pair: (-pair[1], sorted(pair[0])))
 
 
 # Small corpora in which most texts have a near duplicate.
@@ -115,6 +147,8 @@ def corpora(draw) -> list[str | bytes]:
     return texts
 
 
+modes = st.sampled_from(["representative", "components"])
+verifications = st.sampled_from(["exact", "exact", "sketch", None])
 thresholds = st.one_of(st.sampled_from([0.3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]), st.floats(0.3, 1.0))
 few_shingles = st.one_of(st.integers(1, 4), st.just(8))
 
@@ -138,12 +172,19 @@ def priorities(draw, total: int):
     n=few_shingles,
     unit=strategies.units,
     options=strategies.normalisations,
+    clusters=modes,
 )
-def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, options):
-    """With bands that miss no pair the result is what comparing all pairs gives."""
-    keep = data.draw(priorities(len(texts)))
-    result = deduplicate(texts, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), keep=keep)
-    same_as(result, reference.deduplicate_exact(texts, threshold, n=n, unit=unit, keep=keep, **options))
+def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, options, clusters):
+    """With bands that miss no pair, and without a filter, the result is what comparing all pairs gives."""
+    cut = data.draw(st.integers(0, len(texts)))
+    new, old = texts[cut:], texts[:cut]
+    keep = data.draw(priorities(len(new)))
+    walked = {"keep": keep, "clusters": clusters, "against": old}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh.filtering, "LOSS", 0.0)
+        result = deduplicate(new, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), **walked)
+    same_as(result, reference.deduplicate_exact(new, threshold, n=n, unit=unit, **walked, **options))
+    assert result.summary()["old"] == len(old)
 
 
 @settings(max_examples=350)
@@ -158,29 +199,38 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     widths=st.sampled_from([(1, 1), (1,) * 6, (2, 2, 2), (3, 3), (1, 2, 3), (6,)]),
     hashbytes=st.sampled_from([4, 8]),
     cap=st.sampled_from([1, 2, 3, 1000]),
+    clusters=modes,
+    verify=verifications,
+    loss=st.sampled_from([0.001, 0.2, 0.7]),
 )
-def test_deduplicate_against_twin(data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap):
-    """Few bands, which miss pairs, and a cap that is reached: the twin walks over the same buckets."""
+def test_deduplicate_against_twin(
+    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss
+):
+    """Few bands, which miss pairs, a cap that is reached, a filter that loses: the twin walks over the same buckets."""
     keep = data.draw(priorities(len(texts)))
+    against = data.draw(st.lists(st.sampled_from(texts), max_size=3)) if texts else []
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
+    walked = {"keep": keep, "clusters": clusters, "verify": verify, "against": against}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.dedup, "CAP", cap)
-        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, keep=keep)
-    same_as(
-        result,
-        reference.deduplicate(
-            texts,
-            threshold,
-            widths=widths,
-            seeds=seeds,
-            hashbytes=hashbytes,
-            n=n,
-            unit=unit,
-            keep=keep,
-            cap=cap,
-            **options,
-        ),
+        patch.setattr(lsh.filtering, "LOSS", loss)
+        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked)
+    expected = reference.deduplicate(
+        texts,
+        threshold,
+        widths=widths,
+        seeds=seeds,
+        hashbytes=hashbytes,
+        n=n,
+        unit=unit,
+        cap=cap,
+        loss=loss,
+        **walked,
+        **options,
     )
+    same_as(result, expected)
+    if clusters == "representative":
+        same_near(result, expected)
 
 
 @given(
@@ -215,15 +265,15 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     widths=st.sampled_from([(1,) * 6, (2, 2, 2), (1, 2, 3)]),
     hashbytes=st.sampled_from([4, 8]),
     cut=st.one_of(st.none(), st.integers(0, 12)),
+    verify=verifications,
 )
-def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widths, hashbytes, cut):
+def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify):
     """One collection, or two: the texts before and after the cut."""
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
-    found = list(find_pairs(a, b, threshold=threshold, bands=Bands(widths=widths), hasher=hasher))
-    assert found == reference.find_pairs(
-        a, b, threshold=threshold, widths=widths, seeds=seeds, hashbytes=hashbytes, n=n, unit=unit, **options
-    )
+    found = list(find_pairs(a, b, threshold=threshold, bands=Bands(widths=widths), hasher=hasher, verify=verify))
+    settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
+    assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
     assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)
 
 
@@ -238,6 +288,7 @@ def test_defaults():
             texts.append(base[:at] + draw.choice(["", "x", "é", base[:20]]) + base[at:])
     draw.shuffle(texts)
     settled = {"n": 8, "unit": "char", "seeds": (128, 0), "hashbytes": None, "widths": (6,) * 6 + (7,) * 13}
+    settled["loss"] = (1 - 0.99) / 5
     result = deduplicate(texts)
     same_as(result, reference.deduplicate(texts, 0.8, **settled))
     assert 6 <= len(result.removed) <= 14
@@ -250,11 +301,13 @@ def test_defaults():
         deduplicate(texts, hasher=hasher, shingles=Shingles(8, unit="char")),
     ):
         assert removed_of(same) == removed_of(result)
-    fewer = reference.deduplicate(texts, 0.8, **{**settled, "widths": (9,) * 3, "seeds": (30, 7)})
+    fewer = reference.deduplicate(texts, 0.8, **{**settled, "widths": (9,) * 3, "seeds": (30, 7), "loss": 0.001})
     other = deduplicate(texts, bands=Bands(3, 9), num_seeds=30, random_state=7)
     same_as(other, fewer)
     assert removed_of(other) != removed_of(result)
-    planned = reference.deduplicate(texts, 0.8, **{**settled, "widths": (15, 15), "seeds": (30, 7)})
+    planned = reference.deduplicate(
+        texts, 0.8, **{**settled, "widths": (15, 15), "seeds": (30, 7), "loss": (1 - 0.05) / 5}
+    )
     same_as(deduplicate(texts, recall=0.05, num_seeds=30, random_state=7), planned)
 
 
@@ -289,6 +342,95 @@ def test_of_equally_similar_ones_the_witness_is_the_earliest_of_the_walk():
     assert removed_of(by_words(texts, 0.6, keep=[2, 3, 1, 0])) == {3: (1, 2 / 3, False)}
     assert removed_of(by_words(texts, 0.6, keep="longest")) == {3: (0, 2 / 3, False)}
     assert removed_of(by_words(texts[::-1], 0.6, keep="last")) == {0: (3, 2 / 3, False)}
+
+
+def test_components_chain():
+    """What is connected goes with the earliest, however unlike: 1/7 here."""
+    texts = ["a b c d", "b c d e", "c d e f", "d e f g", "x y"]
+    result = by_words(texts, 0.6, clusters="components")
+    assert removed_of(result) == {1: (0, 0.6, False), 2: (0, 2 / 6, False), 3: (0, 1 / 7, False)}
+    assert [cluster.tolist() for cluster in result.clusters()] == [[0, 1, 2, 3]]
+    last = by_words(texts, 0.6, clusters="components", keep="last")
+    assert removed_of(last) == {0: (3, 1 / 7, False), 1: (3, 2 / 6, False), 2: (3, 0.6, False)}
+
+
+def test_components_meet_through_a_later_document():
+    texts = ["a b c d e", "d e f g h", "c d e f g"]  # the first two 2/8 alike, either 3/7 or 4/6 like the third
+    assert removed_of(by_words(texts, 0.4, clusters="components")) == {
+        1: (0, 2 / 8, False),
+        2: (0, 3 / 7, False),
+    }
+
+
+def test_against_old_documents():
+    """All of the old ones stay, even if alike; a new one goes with the most similar old or kept one."""
+    old = ["a b c d", "a b c d e", "q"]
+    new = ["x y z", "a b c d f", "x y z w", "q", "", "a b c d f"]
+    result = by_words(new, 0.6, against=old)
+    count = len(new)
+    assert removed_of(result) == {
+        1: (count, 0.8, False),
+        2: (0, 0.75, False),
+        3: (count + 2, 1.0, True),
+        5: (count, 0.8, False),
+    }
+    assert result.removed["side"].tolist() == ["old", "new", "old", "old"]
+    assert result.labels.tolist() == [0, -1, 0, -1, 4, -1]
+    assert [cluster.tolist() for cluster in result.clusters()] == [[0, 2]]
+    assert (result.summary()["documents"], result.summary()["old"], result.summary()["kept"]) == (6, 3, 2)
+    assert removed_of(by_words(new, 0.6, against=[])) == removed_of(by_words(new, 0.6))
+    assert by_words([], 0.6, against=old).keep.tolist() == []
+    with pytest.raises(ValueError, match=r"^against\[1\] is None"):
+        by_words(new, 0.6, against=["a", None])
+
+
+def test_near_are_the_nearest_below(monkeypatch):
+    """300 pairs of similarities from 1/3 to .78, in disjoint groups, all of them compared: the highest 100 of them."""
+    monkeypatch.setattr(lsh.filtering, "LOSS", 0.0)
+    texts = []
+    for group in range(300):
+        shared, only = 50 + group, 100
+        words = [f"g{group}w{i}" for i in range(shared + only)]
+        texts += [" ".join(words), " ".join(words[:shared])]
+    result = by_words(texts, 0.9)
+    assert result.keep.all()
+    expected = sorted(((2 * g, 2 * g + 1, (50 + g) / (150 + g)) for g in range(300)), key=lambda pair: -pair[2])
+    assert result.near.tolist() == expected[:100]
+    assert by_words(texts, 0.7).near["similarity"].max() < 0.7
+    old = by_words(texts[1::2], 0.9, against=texts[::2]).near
+    assert old["i"].tolist() == old["j"].tolist() == [i // 2 for i, _, _ in expected[:100]]
+    assert set(old["side"].tolist()) == {"old"}
+
+
+def test_tables(corpus, settled):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    result = deduplicate(corpus[:500], 0.7, against=corpus[500:])
+    for found in (settled.result, result):
+        for name in ("removed", "near"):
+            array = getattr(found, name)
+            frame, table = found.to_pandas(name), found.to_arrow(name)
+            assert isinstance(frame, pandas.DataFrame)
+            assert isinstance(table, pyarrow.Table)
+            assert tuple(frame.columns) == tuple(table.column_names) == array.dtype.names
+            for column in array.dtype.names:
+                assert frame[column].tolist() == table[column].to_pylist() == array[column].tolist()
+    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', got 'kept'"):
+        result.to_arrow("kept")
+
+
+def test_estimates_decide_where_they_are_asked_to():
+    """The similarity is the estimate of the fingerprints, at the threshold or above it, or anything."""
+    draw = random.Random(9)
+    texts = [" ".join(draw.choices("abcdefghijklmnop", k=12)) for _ in range(60)]
+    hasher = MinHasher(64, scheme="fss", shingles=WORDS)
+    for verify, least in (("sketch", 0.6), (None, 0.0)):
+        result = deduplicate(texts, 0.6, hasher=hasher, bands=Bands(32, 2), verify=verify)
+        assert len(result.removed) > 5
+        for document, kept, similarity, _ in result.removed:
+            assert similarity == hasher.jaccard(texts[document], texts[kept]) >= least
+        pairs = list(find_pairs(texts, threshold=0.6, hasher=hasher, bands=Bands(32, 2), verify=verify))
+        assert all(value == hasher.jaccard(texts[i], texts[j]) >= least for i, j, value in pairs)
+        assert len(pairs) >= len(result.removed)
 
 
 def test_copies_of_a_removed_text_take_its_witness():
@@ -415,6 +557,16 @@ def test_threshold_is_one_division(shared, only, unit):
 # Priorities.
 
 
+@pytest.mark.parametrize("make", [list, lambda values: numpy.array(values, object)])
+def test_large_priorities_are_not_rounded(make):
+    for keep, kept in (
+        ([2**63, 2**63 + 5, -1], 1),
+        ([2**70, 2**70 + 1, 2**70 + 2], 2),
+        ([-(2**60), 1 - 2**60, 5.5], 2),
+    ):
+        assert deduplicate(["same"] * 3, keep=make(keep)).keep.tolist() == [i == kept for i in range(3)]
+
+
 def test_longest_is_in_bytes_of_utf8():
     texts = ["aaaa aaab", "漢漢漢 漢", "aaaa aaab aaab"]
     result = deduplicate([t + " p q r s t u v" for t in texts], 0.3, bands=EVERY_PAIR, shingles=WORDS, keep="longest")
@@ -498,7 +650,7 @@ def test_cap_counts_what_it_passes_over(monkeypatch):
     result = deduplicate(texts, 0.9, hasher=same, bands=Bands(3, 1))
     assert result.keep.all()
     assert result.summary()["capped"] == 18
-    assert result.summary()["compared"] == 1 + 2 + 2 + 2 + 2
+    assert result.summary()["candidates"] == 1 + 2 + 2 + 2 + 2
 
 
 # Large buckets.
@@ -587,6 +739,7 @@ def test_result_is_whole(corpus, settled):
 
 def test_result_is_read_only(settled):
     result = settled.result
+    assert not result.near.flags.writeable
     for array in (result.keep, result.labels, result.removed, result.removed["kept"]):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[0]
@@ -670,7 +823,7 @@ def test_progress(corpus):
         calls: list[tuple[str, int, int]] = []
         run(lambda *call, calls=calls: calls.append(call))
         stages = [stage for stage, _ in itertools.groupby(call[0] for call in calls)]
-        assert stages == ["fingerprints", "comparing"]
+        assert stages == ["fingerprints", "grouping", "comparing"]
         for stage in stages:
             done = [call[1] for call in calls if call[0] == stage]
             totals = {call[2] for call in calls if call[0] == stage}
@@ -678,6 +831,56 @@ def test_progress(corpus):
             assert done == sorted(done)
             assert totals == {done[-1]}
         assert calls[0][2] == 3000
+
+
+def test_bars(corpus, monkeypatch):
+    drawn = []
+
+    class Bar:
+        def __init__(self, desc, total, unit, unit_scale):
+            self.n, self.open = 0, True
+            drawn.append((desc, total, self))
+
+        def update(self, more):
+            assert self.open
+            assert more >= 0
+            self.n += more
+
+        def close(self):
+            self.open = False
+
+    auto = ModuleType("tqdm.auto")
+    auto.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    deduplicate(corpus, progress=True)
+    deduplicate(lambda: iter(corpus), progress=True)
+    held = ["fingerprints", "grouping", "comparing"]
+    assert [desc for desc, _, _ in drawn] == [*held, "fingerprints", "grouping", "texts", "comparing"]
+    assert [total for desc, total, _ in drawn if desc in ("fingerprints", "texts")] == [3000, None, 3000]
+    assert all(bar.n == (total or 3000) and not bar.open for _, total, bar in drawn)
+    assert deduplicate(corpus, progress=False).summary()["documents"] == 3000
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match=r"progress=True needs tqdm: install lsh-dedup\[io\]"):
+        deduplicate(corpus, progress=True)
+
+
+def test_progress_of_long_texts():
+    """A report comes after so much work, too, not only after so many documents."""
+    draw = random.Random(3)
+    base = draw.randbytes(500_000)
+    texts = []
+    for _ in range(60):
+        at = draw.randrange(470_000)
+        texts.append(base[:at] + draw.randbytes(30_000) + base[at + 30_000 :])
+    calls = []
+    shingles = Shingles(5, "byte")
+    result = deduplicate(texts, 0.85, shingles=shingles, progress=lambda stage, done, _: calls.append((stage, done)))
+    done = [at for stage, at in calls if stage == "comparing"]
+    assert result.summary()["compared"] > 600
+    assert len(done) >= 3
+    assert done == sorted(done)
+    assert done[-1] == 60
 
 
 def test_progress_can_stop_it(corpus):
@@ -709,10 +912,10 @@ PARAMETERS = [
     ({"bands": Bands(20, 6), "num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
     ({"bands": Bands(20, 6), "hasher": EXAMPLE}, ValueError, "bands take 120 components, a fingerprint has 100"),
     ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands both say which pairs are found; give one"),
-    ({"recall": 0}, ValueError, "recall must be more than 0 and at most 1, got 0"),
-    ({"recall": 1}, ValueError, "recall must be less than 1, got 1; only comparing all pairs finds every one"),
-    ({"recall": 1.5}, ValueError, "recall must be more than 0 and at most 1, got 1.5"),
-    ({"recall": math.nan}, ValueError, "recall must be more than 0 and at most 1, got nan"),
+    ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
+    ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+    ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
+    ({"recall": math.nan}, ValueError, "recall must be more than 0 and less than 1, got nan"),
     ({"recall": "0.9"}, TypeError, "recall must be a number .* got str"),
     (
         {"num_seeds": 2},
@@ -726,6 +929,8 @@ PARAMETERS = [
     ),
     ({"bands": "20x6"}, TypeError, r"bands must be a Bands, got str; use lsh.Bands\(num_bands, width\)"),
     ({"bands": (20, 6)}, TypeError, "bands must be a Bands, got tuple"),
+    ({"verify": "hash"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'hash'"),
+    ({"verify": False}, ValueError, "verify must be one of 'exact', 'sketch', None, got False"),
     ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher both say how many seeds"),
     ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher both say what the seeds are"),
     ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
@@ -743,8 +948,11 @@ PARAMETERS = [
     ({"missing": "keep"}, ValueError, "missing must be one of 'error', 'empty', got 'keep'"),
     ({"missing": None}, ValueError, "missing must be one of 'error', 'empty', got None"),
     ({"num_threads": 0}, ValueError, "num_threads must be 1 or more, got 0"),
+    ({"num_threads": 2000}, ValueError, "num_threads must be at most 1024, got 2000"),
+    ({"threshold": numpy.True_}, TypeError, "threshold must be a number .*, got bool"),
+    ({"threshold": 0.001}, ValueError, "possible: threshold=[.0-9]+ or more, or recall=[.0-9]+ or less$"),
     ({"num_threads": 1.5}, TypeError, "num_threads must be a whole number, got float"),
-    ({"progress": "bar"}, TypeError, r"progress must be callable as progress\(stage, done, total\), got str"),
+    ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
 ]
 KEEPS = [
     ([1] * 9, ValueError, r"keep must hold one number a text \(10\), got shape \(9,\)"),
@@ -757,6 +965,7 @@ KEEPS = [
     (["high"] * 10, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers, got list"),
     ([1j] * 10, TypeError, "keep must be .* an array of numbers, got list"),
     ({1, 2}, TypeError, "keep must be .* an array of numbers, got set"),
+    (numpy.array(["1"] * 10, object), TypeError, "keep must be .* got ndarray of object"),
     (len, TypeError, "keep must be .* an array of numbers, got builtin_function_or_method"),
 ]
 COLLECTIONS = [
@@ -800,6 +1009,13 @@ def test_bad_texts(texts, error, message, shingles):
     if isinstance(texts, (list, tuple)):
         with pytest.raises(error, match=message):
             deduplicate(iter(texts), shingles=shingles)
+
+
+def test_bad_parameters_of_deduplicate_alone():
+    with pytest.raises(ValueError, match="clusters must be one of 'representative', 'components', got 'chains'"):
+        deduplicate(TEN, clusters="chains")
+    with pytest.raises(TypeError, match="against must be a collection of texts, got one str; put it in a list"):
+        deduplicate(TEN, against="one text")
 
 
 def test_unknown_parameters():

@@ -40,7 +40,7 @@ def test_docstrings_have_examples():
 
 
 def test_examples_of_the_readme(monkeypatch):
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(REPOSITORY / "examples")
     result = doctest.testfile(str(REPOSITORY / "README.md"), module_relative=False, optionflags=FLAGS)
     assert result.attempted >= 3
     assert result.failed == 0

@@ -14,8 +14,10 @@ import pytest
 import lsh
 from lsh import Bands, Cache, MinHasher
 from lsh._batch import Batch
-from lsh._grouping import BinTables, Pairs, Walk, band_keys, link_documents
-from lsh._minhash import UNIT_CODES, ShingleSets, count_equal
+from lsh._comparing import Pairs, Similarity, Walk, content_keys, first_copies, same_texts
+from lsh._grouping import BinTables, Linker, band_keys
+from lsh._minhash import UNIT_CODES, count_equal
+from lsh._sets import ShingleSets
 
 
 class LongBytes(bytes):
@@ -65,15 +67,65 @@ def test_the_bindings_check_what_they_index_with():
     keys = numpy.zeros((1, 2), numpy.uint64)
     for order in ([5], [-1], [0, 0]):
         with pytest.raises(ValueError, match="order must name documents"):
-            Walk(sets, keys, order, 0.5, 10)
-        with pytest.raises(ValueError, match="order must name documents"):
-            link_documents(keys, order, 0)
+            Linker(2, order, 0)
     for entered in (-1, 3, 2**62):
         with pytest.raises(ValueError, match="entered"):
-            link_documents(keys, [0, 1], entered)
-    for firsts in ([0, 7], [-3, 0], [0]):
+            Linker(2, [0, 1], entered)
+    sketches, links = numpy.zeros((9, 4), numpy.uint8), numpy.array([[-1, 0]], numpy.int32)
+    for rows, texts in (([0, 9], [0, 1]), ([-1, 0], [0, 1]), ([0, 1], [0, 2]), ([0, 1], [-2, 0]), ([0, 1], [0])):
+        with pytest.raises(ValueError, match="must be 2 numbers from"):
+            Similarity(sketches, rows, sets, texts, 0)
+    for wrong, beside in ((sketches, None), (sketches.astype(numpy.uint32), sets), (sketches[:, :3], sets)):
+        with pytest.raises(ValueError, match="sketches must be C-contiguous, low bytes beside sets"):
+            Similarity(wrong, [0, 1], beside, [0, 1], 0)
+    similarity = Similarity(sketches, [0, 1], sets, [0, 1], 0)
+    depth = numpy.zeros((1, 2), numpy.int32)
+    for wrong in ([[0, 0]], [[-1, 1]], [[-1, 5]], [[-2, 0]]):
+        with pytest.raises(ValueError, match="links must lead to earlier documents"):
+            Walk(similarity, numpy.array(wrong, numpy.int32), depth, 0, 0.5, 10, False)
+    with pytest.raises(ValueError, match="depth must be as large as links"):
+        Walk(similarity, links.copy(), depth[:, :1].copy(), 0, 0.5, 10, False)
+    for settled in (-1, 3):
         with pytest.raises(ValueError, match="of the same documents"):
-            Pairs(sets, keys, [0, 1], 2, firsts, 0.5)
+            Walk(similarity, links.copy(), depth, settled, 0.5, 10, False)
+    walk = Walk(similarity, links.copy(), depth, 0, 0.5, 10, False)
+    for start, stop in ((-1, 1), (0, 3), (2, 1)):
+        with pytest.raises(ValueError, match="start and stop"):
+            walk.run(start, stop)
+    for firsts in ([0, 7], [-3, 0], [0]):
+        with pytest.raises(ValueError, match="firsts must be 2 numbers"):
+            Pairs(similarity, links, firsts, 0.5)
+    for document, stop in ((2, 0), (0, -2), (0, 1)):
+        with pytest.raises(ValueError, match="document and stop"):
+            Pairs(similarity, links, [0, 1], 0.5).next(document, stop)
+    silent = Similarity(sketches, [0, 1], sets, [0, -1], 0)
+    with pytest.raises(ValueError, match="one of them has no text"):
+        Walk(silent, links.copy(), depth, 0, 0.5, 10, False).run(0, 2)
+    batch = Batch(["a", "b"])
+    for places in ([0, 2], [0, -1], [0]):
+        with pytest.raises(ValueError, match=r"places_[ab] must be"):
+            same_texts(batch, [0, 1], batch, places)
+        with pytest.raises(ValueError, match=r"places_[ab] must be"):
+            same_texts(batch, places, batch, [0, 1])
+    for order, wrong in (([0, 1], links[0] + 1), ([1, 0], links[0]), ([1], links[0]), ([0, 1], links[0] - 1)):
+        with pytest.raises(ValueError, match="links must lead"):
+            first_copies(wrong, order)
+    for order in ([0, 2], [-1]):
+        with pytest.raises(ValueError, match="order must be"):
+            first_copies(links[0], order)
+    for secret, room in ((bytes(16), 3), (bytes(15), 2)):
+        with pytest.raises(ValueError, match="a number a text, and secret 16 bytes"):
+            content_keys(batch, secret, numpy.zeros(room, numpy.uint64))
+    data = numpy.zeros(4, numpy.uint8)
+    for offsets in ([], [-1, 2], [0, 5], [0, 3, 2, 4]):
+        with pytest.raises(ValueError, match="offsets must"):
+            Batch.of_bytes(data, numpy.array(offsets, numpy.int64))
+    for room in (1, 3):
+        with pytest.raises(ValueError, match="the texts take"):
+            batch.write(numpy.zeros(room, numpy.uint8))
+    for positions in ([2], [-1], [0, 5]):
+        with pytest.raises(IndexError, match="positions must be from 0 to 1"):
+            batch.take(positions)
     for bounds in ([0, 2**63 + 5], [1, 0], [0]):
         with pytest.raises(ValueError, match=r"bounds|out"):
             band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)

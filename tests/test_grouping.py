@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lsh import threads
 from lsh._components import Components
-from lsh._grouping import Linker, band_keys, link_documents
+from lsh._grouping import Linker, band_keys
 
 M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which deals keys out by the top bits of their product with it
@@ -29,7 +29,9 @@ def keys_in_order(draw):
 
 
 def linked(keys, order, entered):
-    return link_documents(numpy.array([keys], numpy.uint64).reshape(1, -1), order, entered)[0].tolist()
+    links = numpy.empty(len(keys), numpy.int32)
+    Linker(len(keys), order, entered).link(numpy.array(keys, numpy.uint64), links)
+    return links.tolist()
 
 
 @given(case=keys_in_order())
@@ -75,7 +77,6 @@ def test_bands_are_linked_one_by_one_in_any_number_of_threads():
     keys = random.integers(0, 3000, (12, 5000)).astype(numpy.uint64)
     order = random.permutation(5000).astype(numpy.int32)
     expected = [reference.link(row, order.tolist(), 4000) for row in keys.tolist()]
-    assert link_documents(keys, order, 4000).tolist() == expected
     linker = Linker(5000, order, 4000)
     for num_threads in (1, 2, 5):
         links = numpy.empty(keys.shape, numpy.int32)

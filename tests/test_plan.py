@@ -151,8 +151,8 @@ def integral(bands: Bands, threshold: float) -> float:
 @pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
 def test_the_share_is_the_integral(threshold, num_seeds):
     bands = lsh.plan(threshold, 0.99, num_seeds)
-    said = re.search(r"of 1,000 pairs, spread evenly from 0 to [.0-9]+, (.*) are false candidates", str(bands))
-    assert float(said[1]) == pytest.approx(1000 * integral(bands, threshold), rel=6e-3)  # three digits
+    said = re.search(r"one in ([.,0-9]+) pairs, spread evenly from 0 to [.0-9]+, is a false candidate", str(bands))
+    assert 1 / float(said[1].replace(",", "")) == pytest.approx(integral(bands, threshold), rel=6e-3)  # three digits
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
@@ -219,12 +219,12 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
         ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
         ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
-        ({"recall": 0}, ValueError, "recall must be more than 0 and at most 1, got 0"),
-        ({"recall": 1}, ValueError, "recall must be less than 1, got 1; only comparing all pairs finds every one"),
-        ({"recall": 1, "threshold": 1}, ValueError, "recall must be less than 1, got 1"),
-        ({"recall": 1.5}, ValueError, "recall must be more than 0 and at most 1, got 1.5"),
-        ({"recall": -0.1}, ValueError, "recall must be more than 0 and at most 1, got -0.1"),
-        ({"recall": math.nan}, ValueError, "recall must be more than 0 and at most 1, got nan"),
+        ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
+        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": 1, "threshold": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
+        ({"recall": -0.1}, ValueError, "recall must be more than 0 and less than 1, got -0.1"),
+        ({"recall": math.nan}, ValueError, "recall must be more than 0 and less than 1, got nan"),
         ({"recall": "99%"}, TypeError, "recall must be a number .* got str"),
         ({"recall": True}, TypeError, "recall must be a number .* got bool"),
         ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
@@ -276,7 +276,7 @@ def test_a_background_that_tells_nothing():
 def test_a_background_by_another_name():
     sample = [0.1, 0.5, 0.25, 0.9]
     expected = str(lsh.plan(background=sample))
-    assert "of 1,000 pairs, as in 4 random pairs, " in expected
+    assert " pairs, like the 4 of the background, is a false candidate" in expected
     for same in (tuple(sample), numpy.array(sample), numpy.array(sample, object), iter(sample) and sample[::-1]):
         assert str(lsh.plan(background=same)) == expected
 
@@ -286,9 +286,9 @@ def test_false_candidates_are_those_of_the_background():
     bands = lsh.plan(0.8, background=sample, documents=2_000_001)
     share = float(numpy.where(sample < 0.8, bands.probability(sample), 0).mean())
     lines = str(bands).splitlines()
-    assert lines[-2].startswith("of 1,000 pairs, as in 5,000 random pairs, ")
-    assert float(lines[-2].split()[8]) == pytest.approx(1000 * share, rel=0.01)  # the cells are 1/1000 wide
-    said = re.fullmatch("among 2,000,001 documents ([,0-9]+) false candidates for each", lines[-1])
+    said = re.fullmatch("one in ([.,0-9]+) pairs, like the 5,000 of the background, is a false candidate", lines[-2])
+    assert 1 / float(said[1].replace(",", "")) == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
+    said = re.fullmatch("among 2,000,001 documents of such pairs ([,0-9]+) false candidates for each", lines[-1])
     assert float(said[1].replace(",", "")) == pytest.approx(2_000_000 * share, rel=0.01)
 
 
@@ -303,9 +303,9 @@ def test_a_corpus_as_background():
     texts = make_corpus(150)
     exact = lsh.jaccard_matrix(texts)[numpy.triu_indices(150, 1)]
     by_texts, by_similarities = (str(lsh.plan(0.5, 0.9, background=given)) for given in (texts, exact))
-    assert "of 1,000 pairs, as in 20,000 random pairs, " in by_texts
-    share, expected = (float(printed.splitlines()[-1].split()[8]) for printed in (by_texts, by_similarities))
-    assert share == pytest.approx(expected, rel=0.15)  # of 20,000 pairs, with estimates of 512 components
+    assert " pairs, like 20,000 random ones of the texts, is a false candidate" in by_texts
+    one_in = [float(printed.splitlines()[-1].split()[2].replace(",", "")) for printed in (by_texts, by_similarities)]
+    assert one_in[0] == pytest.approx(one_in[1], rel=0.15)  # of 20,000 pairs, with estimates of 512 components
 
 
 def test_a_corpus_in_every_form():
@@ -364,7 +364,7 @@ def test_printed_promise():
     assert lines[5] == (
         f"planned for 0.8: a pair there is found with probability {found:.4f}, found and verified with {verified:.4f}"
     )
-    assert lines[7] == f"among 1,000 documents {999 * integral(bands, 0.8):.0f} false candidates for each"
+    assert lines[7] == f"among 1,000 documents of such pairs {999 * integral(bands, 0.8):.0f} false candidates for each"
     assert len(lines) == 8
     assert "verified" not in str(planned(0.8, 0.99, 128, filtered=False))
 
@@ -445,8 +445,8 @@ def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
         assert binomial_tail(len(pairs), count, found) > ALPHA
 
 
-def test_recall_is_what_is_planned_with():
-    """The pairs that are missed tell the bands apart."""
+def test_recall_is_what_is_planned_with(monkeypatch):
+    """The pairs that are missed tell the bands apart; with the filter of the plan, that of given bands loses less."""
     texts = pairs_of_texts(80, 100, 1000)
 
     def kept(**options) -> list[bool]:
@@ -456,9 +456,16 @@ def test_recall_is_what_is_planned_with():
         return result.keep.tolist()
 
     default = kept()
-    assert default == kept(recall=0.99) == kept(bands=lsh.plan(0.8, 0.99, 128))
+    assert default == kept(recall=0.99)
     assert default != kept(bands=Bands(20, 6))
-    assert kept(recall=0.9, num_seeds=100) == kept(bands=lsh.plan(0.8, 0.9, 100), num_seeds=100) != default
+    for recall, count in ((0.99, 128), (0.9, 100)):
+        planned = kept(recall=recall, num_seeds=count)
+        given = kept(bands=lsh.plan(0.8, recall, count), num_seeds=count)
+        with monkeypatch.context() as patch:
+            patch.setattr(lsh.filtering, "LOSS", lsh.filtering.loss_of(recall))
+            assert kept(bands=lsh.plan(0.8, recall, count), num_seeds=count) == planned
+        assert sum(given) <= sum(planned)
+    assert planned != default
 
 
 def test_a_recall_that_is_not_kept_is_seen():

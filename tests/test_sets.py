@@ -20,7 +20,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lsh import Shingles
-from lsh._minhash import UNIT_CODES, ShingleSets, siphash13
+from lsh._minhash import UNIT_CODES, siphash13
+from lsh._sets import ShingleSets
 
 WEAK = bytes(128)  # no bit of a long hash counts, and a short shingle is its own token, all of whose top bits are 0
 ONE_BIT = bytes(40) + b"\x5a" * 80 + struct.pack("<Q", 1)

@@ -159,6 +159,19 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 
 /* ---- comparing ---- */
 
+static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k)
+{
+    size_t equal = 0;
+    for (size_t first = 0; first < k; first += 128) {
+        const size_t count = k - first < 128 ? k - first : 128;
+        uint8_t part = 0; /* as wide as what is compared, and not more of them than it can count */
+        for (size_t s = first; s < first + count; s++)
+            part = (uint8_t)(part + (a[s] == b[s]));
+        equal += part;
+    }
+    return equal;
+}
+
 static size_t LSH_SYMBOL(lsh_count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k)
 {
     uint32_t equal = 0;
@@ -180,6 +193,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .min_murmur3_32 = LSH_SYMBOL(lsh_min_murmur3_32),
     .min_murmur3_64 = LSH_SYMBOL(lsh_min_murmur3_64),
     .fss = LSH_SYMBOL(lsh_fss),
+    .count_equal_8 = LSH_SYMBOL(lsh_count_equal_8),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
     .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),
@@ -188,4 +202,5 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_add_spans = LSH_SYMBOL(lsh_set_add_spans),
     .set_enter = LSH_SYMBOL(lsh_set_enter),
     .set_count_shared = LSH_SYMBOL(lsh_set_count_shared),
+    .set_most_shared = LSH_SYMBOL(lsh_set_most_shared),
 };

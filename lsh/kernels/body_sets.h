@@ -288,6 +288,27 @@ static inline size_t count_tokens(const lsh_set_table *table, const uint64_t *to
     return shared;
 }
 
+static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
+                                              const uint8_t *text, size_t length, size_t least)
+{
+    enum { RUN = 64 };
+    uint64_t tokens[RUN];
+    const uint64_t mask = UINT64_MAX >> (64 - 8 * set->width);
+    const size_t shingles = length - set->width + 1, inside = length >= 8 ? length - 7 : 0;
+    uint8_t end[16] = {0}; /* as above, but seven shingles at most */
+    memcpy(end, text + inside, length - inside);
+    size_t shared = 0;
+    for (size_t at = 0; at < shingles && shared + (shingles - at) >= least;) {
+        const size_t stop = at < inside && inside < shingles ? inside : shingles;
+        const size_t count = stop - at < RUN ? stop - at : RUN;
+        /* a token of 0 is found in a free lane: one too many does no harm here */
+        (void)take_tokens(secret, mask, at < inside ? text + at : end, count, tokens);
+        shared += count_tokens(table, tokens, count);
+        at += count;
+    }
+    return shared;
+}
+
 static inline size_t count_spans(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t first,
                                  size_t count)
 {

@@ -164,6 +164,7 @@ struct lsh_kernels {
     void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k, lsh_scratch *scratch,
                 uint32_t *sketch);
     /* How many of the k components of a and b are equal. */
+    size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
     /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components
@@ -188,6 +189,10 @@ struct lsh_kernels {
     /* How many shingles of `other` are in the set, whose table this is. May stop where they cannot be `least` any more,
      * and returns fewer than that then. */
     size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, size_t least);
+    /* At least as many as that, found from a text of `length` bytes (set->width or more) for which there is no set: the
+     * places of the text whose shingle is in the set, which has no spans. Stops, too. */
+    size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
+                              const uint8_t *text, size_t length, size_t least);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
@@ -198,6 +203,12 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
 /* The rank of each component in the permutations of the fallback of fss, shifted to the high half of the word: k words,
  * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
+
+/* Have what is at `place` fetched into the cache, as it is wanted soon. */
+static inline void lsh_prefetch(const void *place)
+{
+    __builtin_prefetch(place);
+}
 
 /* ---- grouping.c: documents that share a band key ---- */
 

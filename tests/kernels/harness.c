@@ -443,6 +443,16 @@ static size_t distinct(piece *pieces, size_t count)
     return kept;
 }
 
+/* Whether shingle i of the text is one of `count` pieces. */
+static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t count)
+{
+    size_t size, j = 0;
+    const uint8_t *bytes = shingle(p, i, &size);
+    while (j < count && (pieces[j].size != size || memcmp(pieces[j].bytes, bytes, size)))
+        j++;
+    return j < count;
+}
+
 static room token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
@@ -546,6 +556,19 @@ static void check_sets(const parameters *p, size_t shingles)
         }
         if (found[0] != sizes[0] || found[1] != sizes[1] || shared != expected || pruned)
             failed(levels[l]->level, "a set", p, l);
+        if (!spans[0] && !spans[1] && part_bits == 0 && made[0].set.width == made[1].set.width) {
+            const size_t length = counts[1] + made[1].set.width - 1;
+            const size_t places = levels[l]->set_most_shared(&made[0].set, &made[0].table, &secret, made[1].set.text,
+                                                             length, 0);
+            const size_t bounded = levels[l]->set_most_shared(&made[0].set, &made[0].table, &secret, made[1].set.text,
+                                                              length, least);
+            size_t common = 0; /* of its places, those whose shingle is in the other text; a token of 0 counts always */
+            for (size_t i = 0; i < counts[1]; i++)
+                common += shares(p, firsts[1] + i, both, sizes[0]);
+            if (places < common || (!made[1].set.zero && places != common) ||
+                (places >= least ? bounded != places : bounded >= least))
+                failed(levels[l]->level, "the places of a set's shingles", p, l);
+        }
     }
 }
 

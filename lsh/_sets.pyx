@@ -1,0 +1,492 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""The exact Jaccard similarity of texts: sets of their shingles, made as they are asked for, in bounded memory."""
+
+from cython cimport final
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from lsh._batch cimport Batch
+from lsh._kernels cimport (
+    LSH_BYTE,
+    LSH_CHAR,
+    LSH_SET_KEY,
+    LSH_SET_LANES,
+    LSH_SET_ROOM,
+    LSH_WORD,
+    lsh_document,
+    lsh_kernels,
+    lsh_set,
+    lsh_set_secret,
+    lsh_shingler,
+    lsh_shingler_begin,
+    lsh_shingler_next,
+    lsh_span,
+    lsh_unit,
+)
+from lsh._minhash cimport chosen_kernels, need_word_table, prepare_document, reserve_words
+
+import os
+
+import numpy as np
+
+cdef enum:
+    TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
+    BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
+    MOST_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
+    SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
+    MOST_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
+    MOST_CACHED = 33554432  # bytes of the cache of sets
+
+cdef const lsh_kernels *_kernels = chosen_kernels()
+
+
+cdef lsh_set_secret _draw_secret(bytes drawn) except *:
+    """The secret that `drawn` makes: the words of lsh_set_secret, whose last tells which bits of long hashes count."""
+    cdef lsh_set_secret secret
+    if len(drawn) != sizeof(secret):
+        raise ValueError(f"a secret has {sizeof(secret)} bytes, got {len(drawn)}")
+    memcpy(&secret, PyBytes_AS_STRING(drawn), sizeof(secret))
+    secret.odd[0] |= 1
+    secret.odd[1] |= 1
+    return secret
+
+
+cdef lsh_set_secret _secret = _draw_secret(os.urandom(sizeof(lsh_set_secret) - 8) + b"\xff" * 8)  # of this process
+
+
+cdef void *_resize(void *memory, size_t size) except NULL nogil:
+    cdef void *resized = realloc(memory, size)
+    if resized == NULL:
+        with gil:
+            raise MemoryError()
+    return resized
+
+
+cdef int _free_workspace(Workspace *work) except -1:
+    free(work.words.bytes)
+    free(work.memory)
+    free(work.set.tokens)
+    free(work.spans)
+    free(work.entries)
+    return 0
+
+
+cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t part_bits) except -1 nogil:
+    """Make room for a set and a table that is free; what is there is lost but the tokens and spans."""
+    cdef size_t buckets = 2
+    while MOST_IN_BUCKET * buckets < shingles:
+        buckets *= 2
+    if buckets > work.buckets:
+        free(work.memory)
+        work.memory = NULL
+        work.buckets = 0
+        work.memory = _resize(NULL, buckets * (BUCKET + 1) + BUCKET)
+        work.set.tokens = <uint64_t *> _resize(work.set.tokens, buckets * MOST_IN_BUCKET * sizeof(uint64_t))
+        work.buckets = buckets
+    if spans and buckets > work.span_buckets:
+        work.spans = <lsh_span *> _resize(work.spans, buckets * MOST_IN_BUCKET * sizeof(lsh_span))
+        work.entries = <uint32_t *> _resize(work.entries, buckets * LSH_SET_LANES * sizeof(uint32_t))
+        work.span_buckets = buckets
+    work.set.spans = work.spans if spans else NULL
+    work.set.capacity = buckets * MOST_IN_BUCKET
+    work.table.lanes = <uint64_t *> ((<size_t> work.memory + BUCKET - 1) // BUCKET * BUCKET)
+    work.table.filled = <uint8_t *> work.table.lanes + buckets * BUCKET
+    work.table.entries = work.entries if spans else NULL
+    work.table.buckets = (buckets - 1) * LSH_SET_LANES
+    work.table.part_bits = part_bits
+    work.table.shift = 64 - part_bits
+    memset(work.table.lanes, 0, buckets * (BUCKET + 1))
+    buckets *= LSH_SET_LANES
+    while buckets > 1:
+        buckets //= 2
+        work.table.shift -= 1
+    return 0
+
+
+cdef size_t _size(const lsh_set *shingles) noexcept nogil:
+    """Count the shingles of a set."""
+    cdef uint32_t zero = shingles.zero
+    cdef size_t size = shingles.count
+    while zero:
+        zero &= zero - 1
+        size += 1
+    return size
+
+
+cdef double _jaccard(size_t shared, size_t a, size_t b) noexcept nogil:
+    return <double> shared / <double> (a + b - shared)
+
+
+cdef size_t _least_shared(double least, size_t a, size_t b) noexcept nogil:
+    """The fewest shared shingles that make sets of sizes a and b `least` similar; more than they have if none do.
+
+    More shared shingles are never a smaller quotient, and rounding keeps that order, so the test of the caller turns at
+    one point; the closed form is only where the search for it begins.
+    """
+    cdef size_t most = min(a, b), shared
+    if not _jaccard(most, a, b) >= least:
+        return most + 1
+    if least <= 0.0:
+        return 0
+    shared = min(most, <size_t> (least / (1.0 + least) * <double> (a + b)))
+    while shared > 0 and _jaccard(shared - 1, a, b) >= least:
+        shared -= 1
+    while not _jaccard(shared, a, b) >= least:
+        shared += 1
+    return shared
+
+
+@final
+cdef class ShingleSets:
+    """The exact shingle sets of a batch, made as they are asked for and kept in a bounded cache.
+
+    Choose a text, then ask its similarity to others. The memory is bounded whatever the texts are, and no bound changes
+    a result. Not safe to share between threads.
+
+    Parameters
+    ----------
+    batch : Batch
+        The texts.
+    unit : int
+        A value of `UNIT_CODES`.
+    n : int
+        Units per shingle, 1 or more.
+    flags : int, optional
+        How ASCII texts are normalised: a sum of values of `NORMALISATIONS`.
+    most_cached : int, optional
+        Bytes of the cache.
+    most_shingles : int, optional
+        Distinct shingles of a text that are in memory at once, a power of two from 1,024 on; half of that for those
+        that are no words of up to eight bytes. A text of more is compared part by part of the hash space, with a pass
+        over it for each part.
+    secret : bytes, optional
+        In place of that of the process, to make a test's hashes collide: 128 bytes, see `lsh_set_secret`.
+
+    Notes
+    -----
+    A set and its table take 24 bytes a shingle, or 48 where the bytes of a shingle have to be compared; two are there
+    at once, besides the cache, which takes 8 or 24.
+    """
+
+    def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t most_cached=MOST_CACHED,
+                  size_t most_shingles=MOST_SHINGLES, bytes secret=None):
+        cdef Py_ssize_t i
+        cdef size_t needed = 0
+        if n < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
+            raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
+        if not 4 * TILE <= most_shingles <= MOST_SHINGLES:
+            raise ValueError(f"most_shingles must be {4 * TILE} to {MOST_SHINGLES}, got {most_shingles}")
+        if unit == LSH_WORD:
+            need_word_table()
+        self.batch, self.unit, self.n, self.flags, self.most_shingles = batch, <lsh_unit> unit, n, flags, most_shingles
+        self.secret = _secret if secret is None else _draw_secret(secret)
+        self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
+        self.chosen_work.whole = self.other_work.whole = -1
+        self.texts = <Text *> malloc(max(batch.count, 1) * sizeof(Text))
+        if self.texts == NULL:
+            raise MemoryError()
+        for i in range(batch.count):
+            self.texts[i] = Text(-1, NULL, 0)
+            if needed < most_cached:  # the most that the text can take there
+                needed += sizeof(Block) + (sizeof(uint64_t) + sizeof(lsh_span) + 1) * batch.lengths[i]
+        if batch.count > 2:  # two have a workspace each
+            self.ring_size = min(needed, most_cached)
+
+    def __dealloc__(self):
+        free(self.texts)
+        free(self.ring)
+        _free_workspace(&self.chosen_work)
+        _free_workspace(&self.other_work)
+
+    # The set of one text, or of one part of it, in a workspace.
+
+    cdef int _open(self, Workspace *work, Py_ssize_t i) except -1 nogil:
+        """Bring text i into the form that is shingled."""
+        if work.prepared == i:
+            return 0
+        work.prepared = work.whole = -1
+        work.document = lsh_document(self.batch.texts[i], self.batch.lengths[i], self.unit, self.n)
+        prepare_document(&work.document, self.flags, True, &work.words)
+        work.prepared = i
+        return 0
+
+    cdef bint _fill(self, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil:
+        """Make the set of one part of the text that is open, and its table; returns whether it is small enough."""
+        cdef lsh_document *document = &work.document
+        cdef bint spans = document.unit != LSH_BYTE or document.n > LSH_SET_KEY
+        cdef size_t shingles = document.length  # at most
+        work.whole = -1
+        if document.unit == LSH_BYTE and document.n <= document.length:
+            shingles = document.length - document.n + 1
+        elif document.unit == LSH_WORD:
+            shingles = document.length // 2 + 1
+        shingles = min(shingles, <size_t> SMALL_SET if part_bits == 0 else self._most(spans))
+        _reserve_set(work, max(shingles, <size_t> LSH_SET_ROOM), spans, part_bits)
+        work.set.text = document.text
+        work.set.count = work.set.zero = 0
+        work.set.width = 0 if spans else min(document.n, document.length)
+        if document.length == 0:
+            return True
+        return self._fill_spans(work, part) if spans else self._fill_keys(work, part)
+
+    cdef bint _fill_keys(self, Workspace *work, uint64_t part) except -1 nogil:
+        cdef size_t at = 0, shingles = work.document.length - work.set.width + 1
+        while True:
+            at = _kernels.set_add_keys(&work.set, &work.table, &self.secret, part, work.document.length, at)
+            if at == shingles:
+                return True
+            if not self._enlarge(work):
+                return False
+
+    cdef bint _fill_spans(self, Workspace *work, uint64_t part) except -1 nogil:
+        cdef lsh_shingler walk
+        cdef lsh_span spans[TILE]
+        cdef size_t count
+        cdef lsh_document *document = &work.document
+        lsh_shingler_begin(&walk, document.text, document.length, document.unit, document.n)
+        while True:
+            count = lsh_shingler_next(&walk, spans, TILE)
+            if count == 0:
+                return True
+            while work.set.capacity - work.set.count < count:
+                if not self._enlarge(work):
+                    return False
+            _kernels.set_add_spans(&work.set, &work.table, &self.secret, part, spans, count)
+
+    cdef size_t _most(self, bint spans) noexcept nogil:
+        """The shingles that a set may have in memory."""
+        return self.most_shingles // 2 if spans else self.most_shingles
+
+    cdef bint _enlarge(self, Workspace *work) except -1 nogil:
+        """Double the room of a set and make its table anew; returns whether that is allowed."""
+        if 2 * work.set.capacity > self._most(work.set.spans != NULL):
+            return False
+        _reserve_set(work, 2 * work.set.capacity, work.set.spans != NULL, work.table.part_bits)
+        _kernels.set_enter(&work.set, &work.table)
+        return True
+
+    cdef int _make(self, Workspace *work, Py_ssize_t i) except -1 nogil:
+        """Make the set of text i: whole, or else only count it, part by part.
+
+        It enters the cache when it is made for the second time: many texts are compared once, and to keep those would
+        cost a good part of what it costs to make them.
+        """
+        cdef Text *text = &self.texts[i]
+        cdef bint again = text.size >= 0
+        cdef uint64_t part
+        cdef int64_t size
+        self._open(work, i)
+        while True:
+            size = 0
+            for part in range(<uint64_t> 1 << text.part_bits):
+                if not self._fill(work, text.part_bits, part):
+                    break
+                size += _size(&work.set)
+            else:
+                break
+            text.part_bits += 1
+        text.size = size
+        if text.part_bits == 0:
+            work.whole = i
+            if again:
+                self._keep(work, i)
+        return 0
+
+    # The cache: a ring of blocks, of which the oldest give way.
+
+    cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil:
+        """Copy the whole set of text i into the cache, if it has room for it."""
+        cdef lsh_set *shingles = &work.set
+        cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
+        cdef size_t tokens = shingles.count * sizeof(uint64_t)
+        cdef size_t spans = shingles.count * sizeof(lsh_span) if shingles.spans != NULL else 0
+        cdef size_t size = sizeof(Block) + tokens + spans + (work.document.length if own_text else 0)
+        cdef Block *block
+        cdef uint8_t *at
+        size = (size + 7) // 8 * 8
+        if size > self.ring_size or self.texts[i].block != NULL:
+            return 0
+        if self.ring == NULL:
+            self.ring = <uint8_t *> _resize(NULL, self.ring_size)
+        block = <Block *> (self.ring + self._make_room(size))
+        block.size, block.text, block.set = size, i, shingles[0]
+        at = <uint8_t *> block + sizeof(Block)
+        block.set.tokens = <uint64_t *> at
+        memcpy(at, shingles.tokens, tokens)
+        if spans:
+            block.set.spans = <lsh_span *> (at + tokens)
+            memcpy(block.set.spans, shingles.spans, spans)
+        if own_text:
+            block.set.text = at + tokens + spans
+            memcpy(at + tokens + spans, work.document.text, work.document.length)
+        self.texts[i].block = block
+        return 0
+
+    cdef size_t _make_room(self, size_t size) noexcept nogil:
+        """Return a place for `size` bytes, at most all of them, from which older blocks have given way."""
+        cdef Block *oldest
+        cdef size_t place
+        while True:
+            if self.blocks == 0:
+                self.newest_end = self.oldest = 0
+                self.wrapped = False
+            if not self.wrapped:
+                if self.newest_end + size <= self.ring_size:
+                    break
+                self.ring_end, self.newest_end, self.wrapped = self.newest_end, 0, True
+            if self.newest_end + size <= self.oldest:
+                break
+            oldest = <Block *> (self.ring + self.oldest)
+            self.texts[oldest.text].block = NULL
+            self.oldest += oldest.size
+            self.blocks -= 1
+            if self.oldest == self.ring_end:
+                self.oldest, self.wrapped = 0, False
+        place = self.newest_end
+        self.newest_end += size
+        self.blocks += 1
+        return place
+
+    # Comparing.
+
+    cdef int choose(self, Py_ssize_t i) except -1 nogil:
+        """Make text i the one that others are compared with."""
+        cdef Workspace *work = &self.chosen_work
+        cdef Block *block = self.texts[i].block
+        self.chosen = -1
+        if work.whole != i and self.texts[i].part_bits == 0:
+            if block == NULL:
+                self._make(work, i)
+            else:
+                self._load(work, block)
+        self.chosen = i
+        return 0
+
+    cdef int _load(self, Workspace *work, const Block *block) except -1 nogil:
+        """Copy a set out of the cache, where it may have to give way, and make its table."""
+        cdef bint spans = block.set.spans != NULL
+        cdef size_t count = block.set.count
+        cdef const uint8_t *own_text = <const uint8_t *> block + sizeof(Block) + count * (
+            sizeof(uint64_t) + (sizeof(lsh_span) if spans else 0))
+        work.prepared = work.whole = -1
+        _reserve_set(work, max(count, <size_t> LSH_SET_ROOM), spans, 0)
+        work.set.text, work.set.count, work.set.zero = block.set.text, count, block.set.zero
+        work.set.width = block.set.width
+        memcpy(work.set.tokens, block.set.tokens, count * sizeof(uint64_t))
+        if spans:
+            memcpy(work.set.spans, block.set.spans, count * sizeof(lsh_span))
+            if block.set.text == own_text:
+                reserve_words(&work.words, block.size)
+                memcpy(work.words.bytes, own_text, block.size - (own_text - <const uint8_t *> block))
+                work.set.text = work.words.bytes
+        _kernels.set_enter(&work.set, &work.table)
+        work.whole = block.text
+        return 0
+
+    cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil:
+        """The set of a text that is not compared in parts."""
+        if self.texts[j].block != NULL:
+            return &self.texts[j].block.set
+        if self.chosen_work.whole == j:
+            return &self.chosen_work.set
+        if self.other_work.whole != j:
+            self._make(&self.other_work, j)
+        return &self.other_work.set
+
+    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil:
+        """The Jaccard similarity of the chosen text and text j; 0.0 where either has no shingles."""
+        return self.similarity_from(j, 0.0)
+
+    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil:
+        """What `similarity` returns where that is at least `least`, else 0.0, which then costs less to find out."""
+        cdef size_t a, b, needed, shared
+        cdef Py_ssize_t i = self.chosen
+        if self.texts[j].size < 0:
+            self._make(&self.other_work, j)
+        a, b = self.texts[i].size, self.texts[j].size
+        if a == 0 or b == 0:
+            return 0.0
+        needed = _least_shared(least, a, b)
+        if needed > min(a, b):
+            return 0.0
+        if self.texts[i].part_bits or self.texts[j].part_bits:
+            shared = self._count_by_parts(i, j, needed)
+        elif self._most_shared(j, needed) < needed:
+            return 0.0
+        else:
+            shared = _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, self._whole(j), needed)
+        return _jaccard(shared, a, b) if shared >= needed else 0.0
+
+    cdef size_t _most_shared(self, Py_ssize_t j, size_t needed) except? 0 nogil:
+        """The most shingles that text j may share with the chosen one, as far as that is found out without its set.
+
+        To make a set costs several times as much as to look for its shingles in another.
+        """
+        cdef Workspace *work = &self.other_work
+        cdef const lsh_set *chosen = &self.chosen_work.set
+        if (needed == 0 or self.texts[j].block != NULL or self.chosen_work.whole == j or work.whole == j
+                or chosen.spans != NULL):
+            return needed
+        self._open(work, j)
+        if min(work.document.n, work.document.length) != chosen.width:
+            return needed
+        return _kernels.set_most_shared(chosen, &self.chosen_work.table, &self.secret, work.document.text,
+                                        work.document.length, needed)
+
+    cdef size_t _count_by_parts(self, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:
+        """Count the shared shingles of two texts, at least one of which is too large to be in memory as a whole."""
+        cdef uint32_t part_bits = max(self.texts[i].part_bits, self.texts[j].part_bits)
+        cdef size_t shared = 0, left = <size_t> self.texts[i].size
+        cdef uint64_t part
+        cdef const lsh_set *other = NULL
+        for part in range(<uint64_t> 1 << part_bits):
+            if self.texts[i].part_bits:
+                self._open(&self.chosen_work, i)
+                self._fill(&self.chosen_work, part_bits, part)
+                left -= _size(&self.chosen_work.set)
+            if self.texts[j].part_bits == 0:
+                other = self._whole(j)
+            elif i == j:
+                other = &self.chosen_work.set
+            else:
+                self._open(&self.other_work, j)
+                self._fill(&self.other_work, part_bits, part)
+                other = &self.other_work.set
+            shared += _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, other, 0)
+            if shared + left < needed:
+                break
+        return shared
+
+    def similarities(self, const int64_t[::1] firsts not None, const int64_t[::1] seconds not None, double least=0.0):
+        """Return the similarity of text firsts[p] to seconds[p] for each p, float64; 0.0 where less than `least`."""
+        cdef Py_ssize_t p, count = firsts.shape[0]
+        if seconds.shape[0] != count:
+            raise ValueError("firsts and seconds must be of the same length")
+        for p in range(count):
+            if not (0 <= firsts[p] < self.batch.count and 0 <= seconds[p] < self.batch.count):
+                raise ValueError("firsts and seconds must lie within the batch")
+        out = np.empty(count)
+        cdef double[::1] view = out
+        with nogil:
+            for p in range(count):
+                self.choose(firsts[p])
+                view[p] = self.similarity_from(seconds[p], least)
+        return out
+
+    def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):
+        """Return the similarities of texts 0 .. rows - 1 to texts first_column .. count - 1, float64."""
+        cdef Py_ssize_t i, j, columns = self.batch.count - first_column
+        if not 0 <= first_column <= self.batch.count or not 0 <= rows <= self.batch.count:
+            raise ValueError("rows and first_column must lie within the batch")
+        out = np.empty((rows, columns))
+        cdef double[:, ::1] view = out
+        for i in range(rows):
+            with nogil:
+                self.choose(i)
+                for j in range(columns):
+                    view[i, j] = self.similarity(first_column + j)
+            PyErr_CheckSignals()
+        return out

@@ -1,0 +1,348 @@
+"""Corpora beyond memory: sources that are read twice, arrays in files, and what must not change by them."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+import numpy
+import pytest
+from command import environment
+from test_dedup import near_of, removed_of
+
+import lsh
+import lsh.corpus
+import lsh.spill
+from lsh import Shingles, deduplicate, find_pairs
+from lsh._comparing import content_keys
+from lsh.spill import LEAST, Spill, memory_size
+
+SHINGLES = Shingles(2, "word")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[str]:
+    """3,000 texts, two thirds of them near duplicates or copies, some empty, some not ASCII."""
+    draw = random.Random(3)
+    texts = []
+    for i in range(1000):
+        words = [f"w{draw.randrange(400)}" for _ in range(40)]
+        texts.append(" ".join(words))
+        texts.append(" ".join(words) if i % 3 else "")
+        words[draw.randrange(40)] = "été"
+        texts.append(" ".join(words))
+    draw.shuffle(texts)
+    return texts
+
+
+def same(one, other) -> None:
+    assert removed_of(one) == removed_of(other)
+    assert near_of(one) == near_of(other)
+    assert one.keep.tolist() == other.keep.tolist()
+    for name in ("candidates", "compared", "capped", "without_shingles", "missing"):
+        assert one.summary()[name] == other.summary()[name]
+
+
+def streamed(texts):
+    return lambda: (text for text in texts)
+
+
+# Sources.
+
+
+def test_a_callable_is_read_twice_and_gives_the_same(corpus):
+    calls = 0
+
+    def texts():
+        nonlocal calls
+        calls += 1
+        yield from corpus
+
+    held = deduplicate(corpus, 0.7, shingles=SHINGLES)
+    same(deduplicate(texts, 0.7, shingles=SHINGLES), held)
+    assert calls == 2
+    assert len(held.removed) > 1000
+    same(deduplicate(lambda: corpus, 0.7, shingles=SHINGLES), held)
+    for options in ({"keep": "longest"}, {"keep": "last"}, {"clusters": "components"}, {"verify": "sketch"}):
+        expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
+        same(deduplicate(streamed(corpus), 0.7, shingles=SHINGLES, **options), expected)
+    pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+    assert list(find_pairs(streamed(corpus), threshold=0.7, shingles=SHINGLES)) == pairs
+    new, old = corpus[:1200], corpus[1200:]
+    expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
+    for a, b in ((streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
+        same(deduplicate(a, 0.7, shingles=SHINGLES, against=b), expected)
+        assert list(find_pairs(a, b, threshold=0.7, shingles=SHINGLES)) == list(
+            find_pairs(new, old, threshold=0.7, shingles=SHINGLES)
+        )
+
+
+def test_a_callable_that_changes_its_mind(corpus):
+    def changing(change):
+        texts = list(corpus)
+
+        def give():
+            given = list(texts)
+            change(texts)
+            return iter(given)
+
+        return give
+
+    def edit(texts):
+        texts[1234] += "!"
+
+    with pytest.raises(ValueError, match=r"^texts\[1234\] changed since it was read first"):
+        deduplicate(changing(edit), 0.7)
+    for change in (lambda texts: texts.pop(), lambda texts: texts.append("one more")):
+        with pytest.raises(
+            ValueError, match=r"texts gave 3,000 texts when it was read first and (2,999|3,001) the second"
+        ):
+            deduplicate(changing(change), 0.7)
+    with pytest.raises(TypeError, match="texts must be a collection of texts, got one str"):
+        deduplicate(lambda: "one text")
+    with pytest.raises(ValueError, match=r"^texts\[1\] is None"):
+        deduplicate(lambda: iter(["a", None]))
+    assert deduplicate(lambda: iter(["a", None]), missing="empty").summary()["missing"] == 1
+    with pytest.raises(ValueError, match="keep must hold one number a text"):
+        deduplicate(streamed(corpus), keep=[1, 2])
+    with pytest.raises(ZeroDivisionError):
+        deduplicate(lambda: (1 // 0 for _ in "a"))
+
+
+def test_progress_does_not_know_the_number_of_a_stream(corpus):
+    calls = []
+    deduplicate(streamed(corpus), progress=lambda *call: calls.append(call))
+    assert {total for stage, _, total in calls if stage == "fingerprints"} == {None}
+    assert calls[-1] == ("comparing", calls[-1][2], calls[-1][2])
+
+
+def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
+    """A hash of the content finds copies; whether they are any the bytes decide."""
+    expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
+    pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
+
+    secrets = []
+
+    def weak(batch, secret, out):
+        if secret not in secrets:
+            secrets.append(secret)
+        content_keys(batch, secret, out)
+        if len(secrets) == 1:
+            out %= 2
+
+    monkeypatch.setattr(lsh.corpus, "content_keys", weak)
+    for texts in (corpus[:300], streamed(corpus[:300])):
+        secrets.clear()
+        same(deduplicate(texts, 0.7, shingles=SHINGLES), expected)
+        assert len(secrets) == 2  # it was read again, under another secret
+        secrets.clear()
+        assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES)) == pairs
+        assert len(secrets) == 2
+
+
+@pytest.mark.parametrize("bits", [1, 3])
+def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
+    new, old = corpus[:150], corpus[100:250]
+    expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
+    secrets = []
+
+    def weak(batch, secret, out):
+        secrets.append(secret)
+        content_keys(batch, secret, out)
+        if secret == secrets[0]:
+            out %= 2**bits
+
+    monkeypatch.setattr(lsh.corpus, "content_keys", weak)
+    for texts, others in ((new, old), (streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
+        secrets.clear()
+        same(deduplicate(texts, 0.7, shingles=SHINGLES, against=others), expected)
+        assert len(set(secrets)) == 2
+
+
+def test_copies_of_a_stream_are_not_held(monkeypatch):
+    """Of byte-identical texts one is kept aside, wherever it stands in the walk."""
+    texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
+    expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
+    held = []
+    array = Spill.array
+
+    def noted(spill, shape, dtype):
+        held.append((shape, numpy.dtype(dtype)))
+        return array(spill, shape, dtype)
+
+    monkeypatch.setattr(Spill, "array", noted)
+    for keep, result in zip(("first", "last"), expected):
+        held.clear()
+        same(deduplicate(streamed(texts), keep=keep), result)
+        assert [shape for shape, dtype in held if dtype == numpy.uint8 and isinstance(shape, int)] == [
+            7 * len(texts[0])
+        ]
+
+
+# Arrays.
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Every array lies in a file that may."""
+    monkeypatch.setattr(lsh.spill, "LEAST", 1)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_change_nothing(corpus, monkeypatch):
+    sizes = []
+    file = Spill.file
+    monkeypatch.setattr(Spill, "file", staticmethod(lambda size: sizes.append(size) or file(size)))
+    for options in ({}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": corpus[:50]}):
+        expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
+        assert sizes == []
+        for texts in (corpus, streamed(corpus)):
+            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=1, **options), expected)
+        assert len(sizes) >= 8
+        sizes.clear()
+    pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+    assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="1 kB")) == pairs
+    assert sizes
+
+
+def test_more_documents_than_a_block():
+    count = lsh.corpus.BLOCK + 3000
+    texts = [f"text number {i} of many, {i * i}" for i in range(count)]
+    texts[-2] = texts[5] + "."
+    texts[-1] = texts[7]
+    result = deduplicate(texts, 0.8, num_threads=2)
+    assert {count - 2: 5, count - 1: 7}.items() <= {d: k for d, (k, _, _) in removed_of(result).items()}.items()
+    same(deduplicate(streamed(texts), 0.8, max_memory="1MB"), result)
+
+
+def test_arrays_of_a_spill():
+    spill = Spill(20 << 20)
+    assert spill.is_bounded
+    held = spill.array((1 << 20, 8), numpy.uint8)
+    assert not isinstance(held.base, mmap.mmap)
+    assert spill.spilled == 0
+    mapped = spill.array((1 << 20, 8), numpy.uint8)
+    assert spill.spilled == 8 << 20
+    mapped[:] = numpy.arange(8)
+    spill.release()
+    assert (mapped == numpy.arange(8)).all()
+    assert spill.array(3, numpy.int32).shape == (3,)  # what is small is not worth a file
+    assert spill.array((0, 5), numpy.int64).shape == (0, 5)
+    assert not Spill().is_bounded
+    assert Spill().array((4, 2), numpy.float64).shape == (4, 2)
+
+
+def test_what_is_freed_leaves_room():
+    spill = Spill(20 << 20)
+    for _ in range(3):
+        kept = spill.array(8 << 20, numpy.uint8)
+        part = kept[5:]
+        del kept
+        assert spill.spilled == 0
+        mapped = spill.array(8 << 20, numpy.uint8)
+        assert spill.spilled == 8 << 20
+        del part, mapped
+        assert spill.spilled == 0
+
+
+@pytest.mark.parametrize("bound", [None, 1, 1 << 30])
+def test_what_is_kept_stays_the_same(bound):
+    spill = Spill(bound)
+    for array in (numpy.arange(200_000), numpy.arange(5, dtype=numpy.int32)):
+        kept = spill.keep(array)
+        spill.release()
+        assert kept.dtype == array.dtype
+        assert kept.tolist() == array.tolist()
+        assert (spill.spilled > 0) == (bound == 1 and array.nbytes >= LEAST)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (None, None),
+        (5, 5),
+        ("5", 5),
+        ("2GB", 2 * 10**9),
+        (" 1.5 kb ", 1500),
+        ("500MiB", 500 * 2**20),
+        ("1 TiB", 2**40),
+        (numpy.int64(7), 7),
+    ],
+)
+def test_sizes_of_memory(value, size):
+    assert memory_size("max_memory", value) == size
+
+
+@pytest.mark.parametrize("value", [0, -1, "", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
+def test_sizes_that_are_none(value):
+    with pytest.raises(ValueError, match=r"^max_memory must be"):
+        deduplicate([], max_memory=value)
+
+
+@pytest.mark.parametrize("value", [1.5, True, [], b"2GB"])
+def test_sizes_of_a_wrong_type(value):
+    with pytest.raises(TypeError, match=r"^max_memory must be a whole number, got"):
+        find_pairs([], max_memory=value)
+
+
+# What goes wrong, and what is left behind.
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+        deduplicate(corpus, max_memory=1)
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(OSError, match=r"max_memory needs .* set TMPDIR to another folder"):
+        deduplicate(corpus, max_memory=1)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupt_leaves_no_file(tmp_path, how):
+    """Not even an end that nobody can catch."""
+    program = textwrap.dedent(
+        """
+        import os, signal, sys
+        import lsh, lsh.spill
+        lsh.spill.LEAST = 1
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def stop(stage, done, total):
+            if stage == "comparing":
+                os.kill(os.getpid(), int(sys.argv[1]))
+        texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
+        lsh.deduplicate(lambda: iter(texts), max_memory=1, progress=stop)
+        """
+    )
+    folder, start = tmp_path / "temporary", tmp_path / "start"
+    folder.mkdir()
+    start.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(int(how))],
+        cwd=start,
+        env=environment() | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    if how == signal.SIGINT:
+        assert ran.stderr.strip().endswith("KeyboardInterrupt")
+    assert list(folder.iterdir()) == []

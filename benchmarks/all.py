@@ -17,7 +17,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "grouping", "peers", "counts", "quality")
+PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "engine")
+PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
 
@@ -188,10 +189,53 @@ def quality_table(result: Result) -> str:
                 f"{removals['mean_others']:.1f}",
                 f"{removals['without_witness']:,}",
                 figure(removals["median_cpu_seconds"]),
+                " ".join(f"{promise['mean_recall']:.3f}" for promise in found["promises"]),
             ]
         )
+    promises = [f"{promise['recall']:g}" for promise in result["corpora"][0]["promises"]]
     head = ["corpus", "documents", "pairs", "precision", "recall", "`find_pairs`, s", "removals", "of them made"]
-    head += ["others", "without witness", "`deduplicate`, s"]
+    head += ["others", "without witness", "`deduplicate`, s", f"recall at {' '.join(promises)}"]
+    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
+
+
+def exact_table(result: Result) -> str:
+    """Pairs a second of the exact similarity, beside sets of Python."""
+    rows = []
+    for found in result["pairs"]:
+        cells = [found[way][by]["best_pairs_per_second"] for way in ("raw", "prepared") for by in ("lsh", PLAIN_SETS)]
+        of = f"{size_name(found['size'])}, {found['n']} {found['unit']}s"
+        rows.append([of, *(f"{cell:,.0f}" for cell in cells)])
+    head = ["texts", "raw text", "sets of Python", "prepared", "sets of Python"]
+    return f"{where(result)}. {result['about']}; {result['data']['name']}.\n\n{table(head, rows)}"
+
+
+def engine_table(result: Result) -> str:
+    """Time and memory of `deduplicate` by case."""
+    rows = []
+    for name, found in result["cases"].items():
+        summary = found["summary"]
+        bound = f", max_memory {found['max_memory']}" if found["max_memory"] else ""
+        kind = "streamed" if found["streamed"] else "in memory"
+        threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+        planted = found["planted_found"]
+        rows.append(
+            [
+                f"{name.partition('_')[0]}, {kind}, {threads}{bound}",
+                f"{summary['documents']:,}",
+                figure(found["megabytes"]),
+                figure(found["best_cpu_seconds"] - found["cpu_seconds_of_reading"]),
+                figure(found["first_cpu_seconds"] - found["cpu_seconds_of_reading"]),
+                figure(found["best_wall_seconds"]),
+                figure(found["cpu_us_per_document"]),
+                figure(found["more_memory_bytes"] / 1e6),
+                f"{summary['removed']:,}",
+                f"{summary['compared']:,}",
+                f"{summary['capped']:,}",
+                "" if planted is None else f"{planted:.4f}",
+            ]
+        )
+    head = ["corpus", "documents", "MB", "s", "first s", "s on the wall", "us a document", "MB more memory"]
+    head += ["removed", "compared", "capped", "planted found"]
     return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
 
 
@@ -223,6 +267,8 @@ TABLES = {
         "peers": peer_table,
         "counts": count_table,
         "quality": quality_table,
+        "exact": exact_table,
+        "engine": engine_table,
     },
     FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
 }

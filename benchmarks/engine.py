@@ -1,0 +1,160 @@
+"""How long `deduplicate` takes from raw text to the result, and how much memory, on corpora of many sizes and kinds.
+
+Every case runs in a process of its own. The answer is checked: every removed document has a kept witness whose exact
+Jaccard similarity, counted here by sets of Python, is the one that is named (all of them, or a sample of a thousand),
+and of the planted copies that are similar enough the share that is found is reported. A corpus that is streamed is made
+anew each time it is read, which takes longer than the engine does; what making it takes is measured and reported apart.
+
+`engine.py` runs the cases of a few minutes, `engine.py --all` those that take longer, too, and `engine.py --only
+reviews --count 140000000` one of them at any size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import corpora
+import harness
+import numpy as np
+
+import lsh
+
+N, THRESHOLD = 5, 0.8
+SAMPLE = 1000
+
+
+class Case(NamedTuple):
+    """A corpus, and how it is deduplicated."""
+
+    make: Callable[..., corpora.Synthetic]
+    streamed: bool = False  # or a list in memory
+    threads: int = 1
+    max_memory: str | None = None
+    runs: int = 1
+    long: bool = False
+
+
+CASES = {
+    "news": Case(corpora.news_and_articles, runs=5),
+    "short": Case(corpora.short_texts, runs=5),
+    "template": Case(corpora.one_template),
+    "copies": Case(corpora.edited_copies, streamed=True),
+    "stories": Case(corpora.stories, threads=2),
+    "reviews": Case(corpora.reviews, streamed=True, max_memory="2GB", threads=2, long=True),
+}
+COUNTS = {"reviews": (10_000_000, 40_000_000)}
+
+
+def peak() -> int:
+    """The most bytes that the process had in memory so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def jaccard(a: bytes, b: bytes) -> float:
+    """The definition."""
+    one, other = ({text[i : i + N] for i in range(max(1, len(text) - N + 1))} for text in (a, b))
+    return len(one & other) / len(one | other)
+
+
+def check(corpus: corpora.Synthetic, result: lsh.Deduplication) -> dict[str, Any]:
+    """Hold removals against the definition, and count which planted copies are found."""
+    removed = result.removed
+    chosen = removed[:: max(1, len(removed) // SAMPLE)]
+    documents, kept = corpus.at(chosen["document"].tolist()), corpus.at(chosen["kept"].tolist())
+    for row, document, witness in zip(chosen, documents, kept, strict=True):
+        exact = jaccard(document, witness)
+        harness.must(result.keep[row["kept"]] and exact == row["similarity"] >= THRESHOLD, f"{row} has no witness")
+    planted = corpus.planted(0, min(len(corpus), 1_000_000))
+    planted = planted[:: max(1, len(planted) // SAMPLE)]
+    pairs = zip(corpus.at(planted[:, 0].tolist()), corpus.at(planted[:, 1].tolist()), strict=True)
+    similar = np.array([jaccard(a, b) >= THRESHOLD for a, b in pairs], np.bool_)
+    copies = planted[similar]
+    found = float(1.0 - (result.keep[copies.max(axis=1)]).mean()) if len(copies) else None
+    return {"checked_removals": len(chosen), "planted_at_threshold": len(copies), "planted_found": found}
+
+
+def run(name: str, count: int | None) -> dict[str, Any]:
+    """One case, in this process."""
+    case = CASES[name]
+    corpus = case.make(count) if count else case.make()
+    started = time.process_time()
+    size = sum(map(len, corpus.texts()))
+    reading = time.process_time() - started
+    texts: Any = corpus.texts if case.streamed else list(corpus.texts())
+    before, cpu, wall = peak(), [], []
+    for _ in range(case.runs):
+        started, at = time.process_time(), time.perf_counter()
+        result = lsh.deduplicate(
+            texts,
+            THRESHOLD,
+            shingles=lsh.Shingles(N, "byte"),
+            num_threads=case.threads,
+            max_memory=case.max_memory,
+        )
+        cpu.append(time.process_time() - started)
+        wall.append(time.perf_counter() - at)
+    more = peak() - before
+    found = {
+        "documents": len(corpus),
+        "megabytes": size / 1e6,
+        "streamed": case.streamed,
+        "threads": case.threads,
+        "max_memory": case.max_memory,
+        "first_cpu_seconds": cpu[0],
+        "best_cpu_seconds": min(cpu),
+        "best_wall_seconds": min(wall),
+        "cpu_seconds_of_reading": 2 * reading if case.streamed else 0.0,
+        "more_memory_bytes": more,
+        "peak_bytes": before + more,
+        "summary": result.summary(),
+    }
+    found["cpu_us_per_document"] = 1e6 * (min(cpu) - found["cpu_seconds_of_reading"]) / len(corpus)
+    return {**found, **check(corpus, result)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, help="where the result goes (default results/)")
+    parser.add_argument("--all", action="store_true", help="the cases that take longer, too")
+    parser.add_argument("--only", choices=CASES, help="one case")
+    parser.add_argument("--count", type=int, help="its number of documents")
+    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.case:
+        print(json.dumps(run(options.case, options.count)))
+        return
+    found = {}
+    for name, case in CASES.items():
+        if name != options.only and (options.only or (case.long and not options.all)):
+            continue
+        for count in (options.count,) if options.count else COUNTS.get(name, (None,)):
+            print(f"{name}{f' {count:,}' if count else ''} ...", flush=True)
+            command = [sys.executable, __file__, "--case", name, *(["--count", str(count)] if count else [])]
+            with tempfile.TemporaryFile("w+") as out:
+                # numpy's threads for matrices wait for work by running in circles, which is no time of this library
+                subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+                out.seek(0)
+                found[f"{name}_{count}" if count else name] = json.loads(out.read())
+    if options.only:
+        print(json.dumps(found, indent=1))
+        return
+    about = "deduplicate from raw text to the result, 5 bytes, threshold 0.8, defaults otherwise; CPU time"
+    data = {
+        "documents": sum(case["documents"] for case in found.values()),
+        "bytes": round(sum(case["megabytes"] for case in found.values()) * 1e6),
+    }
+    harness.write("engine", {"about": about, "data": data, "cases": found}, options.folder or harness.RESULTS)
+
+
+if __name__ == "__main__":
+    main()

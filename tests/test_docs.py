@@ -14,11 +14,15 @@ import lsh
 
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples want an optional package
 MODULES = sorted(module.name for module in pkgutil.iter_modules(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
 
 
 @pytest.mark.parametrize("name", ["lsh", *MODULES])
-def test_examples_of_docstrings(name):
+def test_examples_of_docstrings(name, monkeypatch):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed; the extra `test` has it")
+        monkeypatch.setenv("MPLBACKEND", "Agg")
     result = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
     assert result.failed == 0
 

@@ -44,6 +44,7 @@ FLOORS = {
     "__init__": FACE,
     "io": 3,
     "cli": 3,
+    "plot": 3,
     "presets": 3,
     "terminal": 3,
     "__main__": 3,

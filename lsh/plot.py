@@ -1,0 +1,273 @@
+"""Plots with matplotlib: the curve of bands, candidates by their number, similarities as bars and as a matrix.
+
+What is drawn is computed elsewhere, by `lsh` or by hand: nothing here looks at a text. Each function draws into the
+Axes that it is given, or into those of a new figure, and returns them, so that titles, limits and files are
+matplotlib's own matter. The figures are after those of the documents that the library comes from. Needs the extra
+``plot``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lsh import checks
+from lsh.bands import Bands, checked_bands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["candidates_by_bands", "s_curve", "similarity_by_size", "similarity_histogram", "similarity_matrix"]
+
+POINTS = 201  # of a curve: one each .005
+MOST_BINS = 10_000
+
+Array = np.ndarray[Any, Any]
+
+
+def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the probability that a pair is found over its similarity, a line for each set of bands.
+
+    Parameters
+    ----------
+    *bands : Bands
+        One or more; the legend names them by bands x width.
+    threshold : float, optional
+        A similarity to mark by a vertical line.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With one line for each of `bands`, in their order, and after them that of the threshold.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import plot
+    >>> ax = plot.s_curve(lsh.Bands(20, 5), lsh.plan(0.8, 0.99), threshold=0.8)
+    >>> [line.get_label() for line in ax.lines]
+    ['20x5', '6x6+13x7', 'threshold 0.8']
+    """
+    if not bands:
+        raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
+    for one in bands:
+        checked_bands(one, sys.maxsize)
+    marked = _threshold(threshold)
+    ax = _axes(ax)
+    similarity = np.arange(POINTS) / (POINTS - 1)
+    for one in bands:
+        ax.plot(similarity, one.probability(similarity), label=_shape(one))
+    _mark(ax, marked)
+    ax.set(xlabel="Jaccard similarity", ylabel="probability to be found", xlim=(0, 1), ylim=(0, 1.02))
+    ax.legend(title="bands x width")
+    return ax
+
+
+def candidates_by_bands(candidates: Mapping[int, int], *, ax: Axes | None = None) -> Axes:
+    """Draw how many candidate pairs there are with each number of bands.
+
+    Parameters
+    ----------
+    candidates : mapping of int to int
+        The number of candidate pairs by the number of bands.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a bar for each number of bands, in the order of the mapping and at even distances.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import plot
+    >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "A dog ran in the park."]
+    >>> hasher = lsh.MinHasher(100, char_ngram=5)
+    >>> found = lambda b: lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(b, 100 // b), verify=None)
+    >>> ax = plot.candidates_by_bands({b: len(list(found(b))) for b in (2, 5, 10, 20)})
+    >>> [int(bar.get_height()) for bar in ax.patches]
+    [0, 0, 0, 1]
+    """
+    counts = {
+        checks.whole_number("a number of bands", number, 1): checks.whole_number(f"candidates[{number}]", count, 0)
+        for number, count in _mapping("candidates", candidates, "{20: 111}").items()
+    }
+    ax = _axes(ax)
+    _bars(ax, counts, "{:,}")
+    ax.set(xlabel="bands", ylabel="candidate pairs")
+    return ax
+
+
+def similarity_by_size(similarities: Mapping[int, float], *, ax: Axes | None = None) -> Axes:
+    """Draw the similarity of two texts by the length of the shingles.
+
+    Parameters
+    ----------
+    similarities : mapping of int to float
+        A similarity, 0 to 1, by the units of a shingle.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a bar for each length, in the order of the mapping and at even distances.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import plot
+    >>> a, b = "The cat sat on the mat.", "The red cat sat on the mat."
+    >>> ax = plot.similarity_by_size({n: lsh.jaccard(a, b, shingles=lsh.Shingles(n)) for n in range(2, 6)})
+    >>> [f"{bar.get_height():.2f}" for bar in ax.patches]
+    ['0.81', '0.75', '0.69', '0.62']
+    """
+    heights = {
+        checks.whole_number("units of a shingle", size, 1): checks.fraction(f"similarities[{size}]", value, zero=True)
+        for size, value in _mapping("similarities", similarities, "{8: 0.81}").items()
+    }
+    ax = _axes(ax)
+    _bars(ax, heights, "{:.2f}")
+    ax.set(xlabel="units of a shingle", ylabel="Jaccard similarity", ylim=(0, 1.1))
+    return ax
+
+
+def similarity_histogram(
+    similarities: Any, *, threshold: float | None = None, bins: int = 50, ax: Axes | None = None
+) -> Axes:
+    """Draw how many pairs have a similarity of about each value.
+
+    Parameters
+    ----------
+    similarities : array_like
+        Of pairs, 0 to 1: ``result.removed["similarity"]`` of a `Deduplication`, for instance.
+    threshold : float, optional
+        A similarity to mark by a vertical line.
+    bins : int, optional
+        Parts of equal width that 0 to 1 is cut into; a value on an edge belongs to the part above it, 1 to the last.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a bar for each part. Those of similarities that do not occur have no height.
+
+    Examples
+    --------
+    >>> from lsh import plot
+    >>> ax = plot.similarity_histogram([0.8, 0.84, 0.95, 1.0], bins=10, threshold=0.8)
+    >>> [int(bar.get_height()) for bar in ax.patches]
+    [0, 0, 0, 0, 0, 0, 0, 0, 2, 2]
+    """
+    values = _similarities("similarities", similarities, 1)
+    number = checks.whole_number("bins", bins, 1, MOST_BINS)
+    marked = _threshold(threshold)
+    ax = _axes(ax)
+    ax.hist(values, bins=(np.arange(number + 1) / number).tolist())
+    _mark(ax, marked)
+    ax.set(xlabel="Jaccard similarity", ylabel="pairs", xlim=(0, 1))
+    if marked is not None:
+        ax.legend()
+    return ax
+
+
+def similarity_matrix(similarities: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the similarities of documents with each other as a matrix of colours.
+
+    Parameters
+    ----------
+    similarities : array_like
+        Shape ``(n, m)``, 0 to 1, as `lsh.jaccard_matrix` and `lsh.MinHasher.similarities` give them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With one image, its first row on top; the colours run from 0 to 1 whatever occurs, so that matrices can be
+        compared. Their scale stands beside it, in Axes of its own.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import plot
+    >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "A dog ran in the park."]
+    >>> ax = plot.similarity_matrix(lsh.jaccard_matrix(texts, shingles=lsh.Shingles(3)))
+    >>> ax.images[0].get_array().shape
+    (3, 3)
+    """
+    values = _similarities("similarities", similarities, 2)
+    ax = _axes(ax)
+    image = ax.imshow(values, vmin=0, vmax=1, interpolation="nearest")
+    ax.figure.colorbar(image, ax=ax, label="Jaccard similarity")
+    ax.set(xlabel="document", ylabel="document")
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """Return the Axes to draw into."""
+    try:
+        from matplotlib import pyplot
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise ImportError("lsh.plot needs matplotlib: install lsh-dedup[plot]") from error
+    if ax is None:
+        return pyplot.subplots()[1]
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}; take them from pyplot.subplots()")
+    return ax
+
+
+def _shape(bands: Bands) -> str:
+    """Return bands as the command line writes them."""
+    return "+".join(f"{len(list(same))}x{width}" for width, same in groupby(bands.widths))
+
+
+def _threshold(value: Any) -> float | None:
+    return None if value is None else checks.fraction("threshold", value, zero=True)
+
+
+def _mark(ax: Axes, threshold: float | None) -> None:
+    if threshold is not None:
+        ax.axvline(threshold, color="0.4", linestyle="--", linewidth=1, label=f"threshold {threshold:g}")
+
+
+def _bars(ax: Axes, heights: Mapping[int, float], form: str) -> None:
+    """Draw bars at even distances, with the names below and the heights above."""
+    bars = ax.bar(range(len(heights)), list(heights.values()))
+    ax.bar_label(bars, [form.format(height) for height in heights.values()])
+    ax.set_xticks(range(len(heights)), [str(name) for name in heights])
+    ax.margins(y=0.1)  # room for the heights
+
+
+def _mapping(name: str, value: Any, example: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping such as {example}, got {type(value).__name__}")
+    if not value:
+        raise ValueError(f"{name} must hold one number or more, got none")
+    return value
+
+
+def _similarities(name: str, value: Any, dimensions: int) -> Array:
+    """Return similarities as an array of floats, checked."""
+    shape = "n" if dimensions == 1 else "n, m"
+    try:
+        values = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be numbers from 0 to 1, shape ({shape}), got {type(value).__name__}") from None
+    if values.ndim != dimensions:
+        raise ValueError(f"{name} must have shape ({shape}), got {values.shape}")
+    if dimensions == 2 and not values.size:
+        raise ValueError(f"{name} must hold one similarity or more, got shape {values.shape}")
+    good = (values >= 0) & (values <= 1)
+    if not good.all():
+        raise ValueError(f"{name} must be from 0 to 1, got {values[~good][0]} among them")
+    return values

@@ -1,0 +1,283 @@
+"""Plots, read back from what matplotlib holds: lines, bars, images, labels; no picture is compared.
+
+First the figures of the documents that the library comes from, three lines each, against figures computed here by hand;
+then each function's promises. The tests that draw are skipped, with the reason, where matplotlib is not installed.
+"""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reference
+from command import environment
+
+import lsh
+from lsh import plot
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FUNCTIONS = {  # each with arguments that are good
+    plot.s_curve: (lsh.Bands(20, 5),),
+    plot.candidates_by_bands: ({2: 30, 20: 111},),
+    plot.similarity_by_size: ({2: 0.8, 5: 0.6},),
+    plot.similarity_histogram: ([0.8, 0.9],),
+    plot.similarity_matrix: ([[1.0, 0.5], [0.5, 1.0]],),
+}
+
+
+@pytest.fixture
+def pyplot(monkeypatch):
+    """Pyplot without a screen, and without figures before and after."""
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed; the extra `test` has it")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    lines = (REPOSITORY / "examples" / "sample.tsv").read_bytes().decode("utf-8").split("\n")[:-1]
+    return [line.split("\t")[1] for line in lines]
+
+
+def heights(ax) -> list[float]:
+    return [bar.get_height() for bar in ax.patches]
+
+
+def tick_labels(ax) -> list[str]:
+    return [label.get_text() for label in ax.get_xticklabels()]
+
+
+def jaccard(a: str, b: str, n: int) -> float:
+    """Of the sets of n characters in a row."""
+    one, other = ({text[i : i + n] for i in range(len(text) - n + 1)} for text in (a, b))
+    return len(one & other) / len(one | other)
+
+
+# The figures of the documents: three lines draw each.
+
+
+def test_the_cats_by_length_of_the_shingles(pyplot):
+    """About .81 alike by 2 characters, .62 by 5."""
+    a, b = "The cat sat on the mat.", "The red cat sat on the mat."
+    similarities = {n: lsh.jaccard(a, b, shingles=lsh.Shingles(n)) for n in range(2, 6)}
+    ax = plot.similarity_by_size(similarities)
+
+    assert heights(ax) == [jaccard(a, b, n) for n in (2, 3, 4, 5)]
+    assert [round(height, 2) for height in (heights(ax)[0], heights(ax)[-1])] == [0.81, 0.62]
+    assert tick_labels(ax) == ["2", "3", "4", "5"]
+
+
+def test_the_curves_of_100_components(pyplot):
+    """In 2, 50, 10, 5 and 20 pieces: 1 - (1 - s^r)^b."""
+    pieces = [(2, 50), (50, 2), (10, 10), (5, 20), (20, 5)]
+    bands = [lsh.Bands(number, size) for number, size in pieces]
+    ax = plot.s_curve(*bands)
+
+    assert len(ax.lines) == 5
+    for line, (number, size) in zip(ax.lines, pieces):
+        x, y = line.get_data()
+        assert (len(x), x[0], x[-1]) == (201, 0.0, 1.0)
+        assert np.allclose(np.diff(x), 0.005)
+        assert np.allclose(y, [1 - (1 - s**size) ** number for s in x], rtol=0, atol=1e-12)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["2x50", "50x2", "10x10", "5x20", "20x5"]
+    assert len({line.get_color() for line in ax.lines}) == 5
+
+
+def test_the_candidates_by_number_of_bands(pyplot, texts):
+    """With 2, 5, 10 and 20 bands of 100 components of 4 bytes over 5 bytes; the sample in place of the news wire."""
+    hasher = lsh.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
+    pairs = {b: lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(b, 100 // b), verify=None) for b in (2, 5, 10, 20)}
+    ax = plot.candidates_by_bands({b: sum(1 for _ in found) for b, found in pairs.items()})
+
+    rows = hasher.fingerprints(texts)
+    expected = []
+    for number in (2, 5, 10, 20):
+        cut = rows.reshape(len(texts), number, -1)
+        expected.append(sum((cut[i] == cut[j]).all(axis=1).any() for i, j in itertools.combinations(range(200), 2)))
+    assert heights(ax) == expected
+    assert 20 < expected[0] < expected[1] < expected[2] < expected[3]
+    assert tick_labels(ax) == ["2", "5", "10", "20"]
+    assert [text.get_text() for text in ax.texts] == [f"{count:,}" for count in expected]
+
+
+def test_the_similarities_of_candidates(pyplot, texts):
+    """Those of the pairs that 20 bands find; the documents print a sample of them."""
+    hasher = lsh.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
+    found = [(i, j) for i, j, _ in lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(20, 5), verify=None)]
+    ax = plot.similarity_histogram([lsh.jaccard(texts[i], texts[j], shingles=hasher.shingles) for i, j in found])
+
+    sets = [frozenset(reference.shingles(text, 5, "byte")) for text in texts]
+    expected = [0] * 50
+    for i, j in found:
+        shared, either = len(sets[i] & sets[j]), len(sets[i] | sets[j])
+        expected[min(50 * shared // either, 49)] += 1
+    assert heights(ax) == expected
+    assert sum(heights(ax)) == len(found) > 60
+
+
+def test_the_matrices_of_the_lecture(pyplot, texts):
+    """30 articles by 3 characters and 100 components: exact on the left, estimated on the right."""
+    hasher, axes = lsh.MinHasher(100, shingles=lsh.Shingles(3)), pyplot.subplots(ncols=2)[1]
+    left = plot.similarity_matrix(lsh.jaccard_matrix(texts[:30], shingles=hasher.shingles), ax=axes[0])
+    right = plot.similarity_matrix(hasher.similarities(hasher.fingerprints(texts[:30])), ax=axes[1])
+
+    assert (left, right) == tuple(axes)
+    exact, estimated = left.images[0].get_array(), right.images[0].get_array()
+    assert np.array_equal(exact, [[jaccard(a, b, 3) for b in texts[:30]] for a in texts[:30]])
+    rows = hasher.fingerprints(texts[:30])
+    assert np.array_equal(estimated, [[(one == other).mean() for other in rows] for one in rows])
+    assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)  # so the colours mean the same
+
+
+# What each promises.
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_axes_are_new_or_those_given(pyplot, draw):
+    before = dict(pyplot.matplotlib.rcParams)
+    first = draw(*FUNCTIONS[draw])
+    assert pyplot.get_fignums() == [1]
+    assert first.figure.number == 1
+    _, axes = pyplot.subplots(ncols=2)
+    assert draw(*FUNCTIONS[draw], ax=axes[0]) is axes[0]
+    assert pyplot.get_fignums() == [1, 2]
+    assert axes[0].has_data()
+    assert not axes[1].has_data()
+    assert dict(pyplot.matplotlib.rcParams) == before
+    assert first.get_xlabel()
+    assert first.get_ylabel()
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_figures_can_be_written(pyplot, tmp_path, draw, form):
+    path = tmp_path / f"figure.{form}"
+    draw(*FUNCTIONS[draw]).figure.savefig(path)
+    assert path.stat().st_size > 1000
+
+
+def test_a_planned_curve_and_its_threshold(pyplot):
+    bands = lsh.plan(0.8, 0.99)
+    ax = plot.s_curve(bands, threshold=0.8)
+    curve, mark = ax.lines
+    x, y = curve.get_data()
+    assert np.array_equal(y, bands.probability(x))
+    assert list(mark.get_xdata()) == [0.8, 0.8]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["6x6+13x7", "threshold 0.8"]
+
+
+def test_bars_stand_at_even_distances_in_the_order_given(pyplot):
+    ax = plot.candidates_by_bands({20: 1111, 2: 3})
+    assert [bar.get_x() + bar.get_width() / 2 for bar in ax.patches] == [0, 1]
+    assert tick_labels(ax) == ["20", "2"]
+    assert [text.get_text() for text in ax.texts] == ["1,111", "3"]
+
+
+@pytest.mark.parametrize("bins", [1, 7, 10, 20, 50, 1000])
+def test_values_on_an_edge_belong_to_the_part_above(pyplot, bins):
+    """Every edge once, and .5 of a part above it: two in each, the last has 1 as well."""
+    edges = [i / bins for i in range(bins)]
+    ax = plot.similarity_histogram([*edges, *[(i + 0.5) / bins for i in range(bins)], 1.0], bins=bins)
+    assert heights(ax) == [2] * (bins - 1) + [3]
+    assert [bar.get_x() for bar in ax.patches] == pytest.approx(edges, abs=1e-12)
+
+
+def test_the_histogram_of_a_deduplication(pyplot, texts):
+    result = lsh.deduplicate(texts, threshold=0.8)
+    ax = plot.similarity_histogram(result.removed["similarity"], threshold=0.8)
+    assert sum(heights(ax)) == len(result.removed) == 72
+    assert not any(heights(ax)[:40])  # nothing below .8, the 40th edge
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["threshold 0.8"]
+    assert plot.similarity_histogram([]).get_legend() is None
+    assert heights(plot.similarity_histogram([])) == [0] * 50
+
+
+def test_a_matrix_of_two_collections_and_its_scale(pyplot):
+    values = np.array([[0.0, 0.25, 1.0], [0.5, 0.75, 0.125]])
+    ax = plot.similarity_matrix(values)
+    assert np.array_equal(ax.images[0].get_array(), values)
+    assert ax.get_ylim() == (1.5, -0.5)  # the first row on top
+    scale = [other for other in ax.figure.axes if other is not ax]
+    assert [other.get_ylabel() for other in scale] == ["Jaccard similarity"]
+    assert [other.get_ylim() for other in scale] == [(0, 1)]
+
+
+# What is refused, before anything is drawn.
+
+
+@pytest.mark.parametrize(
+    ("draw", "arguments", "options", "error", "message"),
+    [
+        (plot.s_curve, (), {}, ValueError, "one Bands or more, got none"),
+        (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands, got tuple"),
+        (plot.s_curve, (lsh.Bands(2, 5),), {"threshold": 2}, ValueError, "threshold must be 0 to 1, got 2"),
+        (plot.candidates_by_bands, ([3, 4],), {}, TypeError, "candidates must be a mapping such as .*, got list"),
+        (plot.candidates_by_bands, ({},), {}, ValueError, "candidates must hold one number or more"),
+        (plot.candidates_by_bands, ({0: 3},), {}, ValueError, "a number of bands must be 1 or more, got 0"),
+        (plot.candidates_by_bands, ({2: -3},), {}, ValueError, r"candidates\[2\] must be 0 or more, got -3"),
+        (plot.candidates_by_bands, ({2: 0.5},), {}, TypeError, r"candidates\[2\] must be a whole number, got float"),
+        (plot.similarity_by_size, ({2: 1.5},), {}, ValueError, r"similarities\[2\] must be 0 to 1, got 1.5"),
+        (plot.similarity_by_size, ({"2": 0.5},), {}, TypeError, "units of a shingle must be a whole number, got str"),
+        (
+            plot.similarity_histogram,
+            ([0.5, float("nan")],),
+            {},
+            ValueError,
+            "similarities must be from 0 to 1, got nan",
+        ),
+        (plot.similarity_histogram, ([0.5, 1.01],), {}, ValueError, "similarities must be from 0 to 1, got 1.01"),
+        (plot.similarity_histogram, ("abc",), {}, TypeError, r"numbers from 0 to 1, shape \(n\), got str"),
+        (plot.similarity_histogram, ([[0.5]],), {}, ValueError, r"shape \(n\), got \(1, 1\)"),
+        (plot.similarity_histogram, ([0.5],), {"bins": 0}, ValueError, "bins must be 1 or more, got 0"),
+        (plot.similarity_matrix, ([0.5],), {}, ValueError, r"shape \(n, m\), got \(1,\)"),
+        (plot.similarity_matrix, (np.empty((0, 0)),), {}, ValueError, r"one similarity or more, got shape \(0, 0\)"),
+        (plot.similarity_matrix, ([[-0.1]],), {}, ValueError, "similarities must be from 0 to 1, got -0.1"),
+    ],
+)
+def test_bad_values(monkeypatch, draw, arguments, options, error, message):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # what is checked first needs none
+    with pytest.raises(error, match=message):
+        draw(*arguments, **options)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_bad_axes(pyplot, draw):
+    figure = pyplot.figure()
+    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; take them from pyplot\.subplots\(\)"):
+        draw(*FUNCTIONS[draw], ax=figure)
+
+
+@pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
+def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"lsh\.plot needs matplotlib: install lsh-dedup\[plot\]"):
+        draw(*FUNCTIONS[draw])
+
+
+def test_importing_loads_no_matplotlib(tmp_path):
+    script = "import sys, lsh.plot, lsh.presets, lsh.terminal; print('matplotlib' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), check=True, capture_output=True, text=True
+    )
+    assert result.stdout == "False\n"
+
+
+def test_the_document_of_the_plots(pyplot, monkeypatch):
+    monkeypatch.chdir(REPOSITORY / "examples")
+    result = doctest.testfile(
+        str(REPOSITORY / "docs" / "plots.md"),
+        module_relative=False,
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
+        encoding="utf-8",
+    )
+    assert result.attempted >= 15
+    assert result.failed == 0

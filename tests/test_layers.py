@@ -43,6 +43,7 @@ FLOORS = {
     "lsh": 2,
     "__init__": FACE,
     "io": 3,
+    "page": 3,
     "cli": 3,
     "plot": 3,
     "presets": 3,

@@ -44,6 +44,7 @@ FLOORS = {
     "__init__": FACE,
     "io": 3,
     "page": 3,
+    "sample": 3,
     "cli": 3,
     "plot": 3,
     "presets": 3,

@@ -45,6 +45,7 @@ FLOORS = {
     "io": 3,
     "page": 3,
     "sample": 3,
+    "report": 3,
     "cli": 3,
     "plot": 3,
     "presets": 3,

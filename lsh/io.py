@@ -1,319 +1,290 @@
-"""Files of documents: records in, kept lines out.
+"""Documents in files: records in, kept records out.
 
-A source is read twice: once for ids and texts, once for the lines to keep, which go out byte for byte. Three formats,
-each plain or with gzip: ``.jsonl``, ``.tsv`` (one column: the text; more: the id, then the text), ``.txt`` (a document
-a line). Lines end at a newline only. Nothing here hashes, groups or compares.
+A source is one or more files of one format, or a folder of text files. It is read as often as is needed, once for ids
+and texts and at last for the records to keep, which go out as they came in; nothing is held meanwhile. The formats are
+in `lines`, `tabular` and `folder`, the files themselves in `files`. Nothing here hashes, groups or compares.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
+import glob
 import os
-import secrets
-import shutil
-import sys
-import tempfile
-import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
-from typing import IO, Any, NamedTuple, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-FORMATS = ("jsonl", "tsv", "txt")
-NAMED = 10  # fields of a record that a message lists
-STANDARD = "-"  # the name of standard input and output
-GZIP_MAGIC = b"\x1f\x8b"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+from lsh.files import STANDARD, FolderTarget, Input, Target, same_file
+from lsh.folder import Folder
+from lsh.formats import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError, Options, Record, checked_encoding
+from lsh.lines import Lines
+from lsh.tabular import Tables
 
-
-class InputError(ValueError):
-    """Bad input; the message names the file, and the line where one is to blame."""
-
-    def __init__(self, name: str, problem: str, line: int | None = None) -> None:
-        where = f"{name}, line {line}" if line else name
-        super().__init__(f"{where}: {problem}")
-
-
-class Format(NamedTuple):
-    """The form of a file: its name in `FORMATS`, and whether it is compressed."""
-
-    name: str
-    gzipped: bool
-
-    @classmethod
-    def from_string(cls, text: str) -> Format | None:
-        """Read ``"tsv"`` or ``"tsv.gz"``; ``None`` for anything else."""
-        name = text.removesuffix(".gz")
-        return cls(name, name != text) if name in FORMATS else None
-
-    @classmethod
-    def of_path(cls, path: str) -> Format | None:
-        """Tell the format by the ending of a file's name; ``None`` for another ending."""
-        parts = os.path.basename(path).lower().split(".")[1:]
-        return cls.from_string(".".join(parts[-2:])) or cls.from_string(".".join(parts[-1:]))
-
-
-class Record(NamedTuple):
-    """A document: its id and its text, as bytes or str, as the file has it."""
-
-    id: bytes
-    text: str | bytes
+__all__ = [
+    "FOLDER",
+    "FORMATS",
+    "KNOWN",
+    "STANDARD",
+    "FolderTarget",
+    "Format",
+    "InputError",
+    "Record",
+    "Source",
+    "Target",
+    "same_file",
+    "target",
+    "write_kept",
+    "write_removed",
+]
 
 
 class Source:
-    """A file of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
+    """Files of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
 
-    Use it as a context manager: at the end the copy is gone.
+    Use it as a context manager: at the end the copies are gone.
 
     Parameters
     ----------
-    path : str
-        The file, or ``"-"``.
+    path : str or sequence of str
+        A file, a folder, ``"-"``, or several files of one format; a pattern such as ``"part-*.jsonl"`` stands for the
+        files that match it, in the order of their names.
     format : Format, optional
-        Default: by the ending of the path.
+        Of every file. Default: by the ending of each path.
     field : str, optional
-        The field of a JSON record that holds the text. Default ``"text"``.
+        The column, or field of a JSON record, that holds the text; dots lead into nested ones, and several names with
+        commas between are joined by a space. Default: the only one but the id, or ``text``, ``content``, ``body``.
+    id_field : str, optional
+        The column that holds the id. Default ``id``, where there is one; without an id the running number is the id.
+    header : bool, optional
+        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``. Without names a lone column
+        is the text, else the first is the id and the second the text.
+    encoding : str, optional
+        Of text files. UTF-8 is not checked where nothing has to understand it.
+    on_bad_line : {"error", "skip"}, optional
+        What a line that is not of the format is, or a file of a folder that cannot be decoded: an error, or skipped and
+        counted in `skipped`.
+    missing : {"error", "empty"}, optional
+        What a record without a text is, or with null for one: bad, or of an empty text and counted in `missing`.
+    pattern : str, optional
+        Which files of a folder are read, such as ``"*.txt"``.
+    rejects : Target, optional
+        Receives what is skipped: the lines, or the paths of files.
 
     Raises
     ------
     InputError
-        If the format cannot be told, or `field` is given for another format than ``jsonl``.
+        If the format cannot be told, differs between files, or has no use for an option.
+    ImportError
+        If a package of the extra ``io`` is needed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "news.csv")
+    >>> with open(path, "w", encoding="utf-8") as file:
+    ...     _ = file.write('id,body\\na,"Bread, and roses"\\nb,Nothing new\\n')
+    >>> with Source(path) as source:
+    ...     list(source.records())
+    [Record(id=b'a', text=b'Bread, and roses'), Record(id=b'b', text=b'Nothing new')]
+    >>> folder.cleanup()
     """
 
-    def __init__(self, path: str, format: Format | None = None, field: str | None = None) -> None:
-        self.name = "standard input" if path == STANDARD else path
-        self.path = path
-        if format is None and path == STANDARD:
-            raise InputError(self.name, f"its format cannot be told; give --format {', '.join(FORMATS)}")
-        found = format or Format.of_path(path)
-        if found is None:
-            endings = ", ".join(f".{name}[.gz]" for name in FORMATS)
-            raise InputError(path, f"the name must end in one of {endings}; rename it or give --format")
-        if field is not None and found.name != "jsonl":
-            raise InputError(path, f"a field is for .jsonl, this is .{found.name}; leave --field out")
-        self.format = found
-        self.field = "text" if field is None else field
-        self._copy: IO[bytes] | None = None
-        self._state: tuple[int, int] | None = None
-        if path == STANDARD:
-            if sys.stdin is None:
-                raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
-            self._copy = _copied(sys.stdin.buffer)
-        elif os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "rb") as pipe:
-                self._copy = _copied(pipe)
+    def __init__(
+        self,
+        path: str | Sequence[str],
+        format: Format | None = None,
+        field: str | None = None,
+        *,
+        id_field: str | None = None,
+        header: bool | None = None,
+        encoding: str = "utf-8",
+        on_bad_line: str = "error",
+        missing: str = "error",
+        pattern: str = "*",
+        rejects: Target | None = None,
+    ) -> None:
+        paths = _expanded([path] if isinstance(path, str) else path)
+        shown = "standard input" if paths[0] == STANDARD else paths[0]
+        self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
+        self.path = paths[0]
+        forms = [_form_of(path, format) for path in paths]
+        self.format = forms[0]
+        name = self.format.name
+        for other, form in zip(paths, forms):
+            if form.name != name:
+                problem = f"expected {name}, as {paths[0]}, got {form.name}; read files of one format"
+                raise InputError(other, problem)
+        if name == FOLDER and len(paths) > 1:
+            raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
+        self._check_use(name, field=field is not None, id_field=id_field is not None, header=header is not None)
+        _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
+        _check_choice("missing", missing, ("error", "empty"))
+        named = name == "csv" if header is None else header
+        if (field is not None or id_field is not None) and name in ("csv", "tsv") and not named:
+            raise InputError(self.name, "a field is named by a header, and there is none; leave --field out")
+        options = Options(field, id_field, named, checked_encoding(encoding), on_bad_line == "skip", missing == "empty")
+        self._inputs: list[Input] = []
+        self._documents: Lines | Tables | Folder
+        if name == FOLDER:
+            self._documents = Folder(paths[0], pattern, options, rejects)
+            return
+        for path, form in zip(paths, forms):
+            self._inputs.append(Input(path, form.compression))
+        if name in TABLES.values():
+            self._documents = Tables(self._inputs, name, options)
+        else:
+            self._documents = Lines(self._inputs, name, options, rejects)
+
+    def _check_use(self, name: str, *, field: bool, id_field: bool, header: bool) -> None:
+        """Refuse options that the format has no use for."""
+        if name in ("txt", FOLDER) and (field or id_field):
+            known = ".jsonl, .csv, .tsv, .parquet and .arrow"
+            raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave --field out")
+        if name not in ("csv", "tsv") and header:
+            raise InputError(self.name, f"a header is for .csv and .tsv, this is {_kind(name)}; leave it out")
 
     def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._copy is not None:
-            self._copy.close()
+        for file in self._inputs:
+            file.close()
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines as they are, each with its newline."""
-        if self._copy is not None:
-            self._copy.seek(0)
-        number = 0
-        try:
-            with ExitStack() as opened:
-                file: IO[bytes] = self._copy or opened.enter_context(open(self.path, "rb"))
-                self._check_state(os.fstat(file.fileno()))
-                if self.format.gzipped:
-                    file = cast(IO[bytes], opened.enter_context(gzip.GzipFile(fileobj=file)))
-                for line in file:
-                    number += 1
-                    if number == 1 and line.startswith(GZIP_MAGIC) and not self.format.gzipped:
-                        raise InputError(self.name, f"it is compressed; give --format {self.format.name}.gz")
-                    yield line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            after = f" after line {number}" if number else ""
-            raise InputError(self.name, f"damaged gzip{after} ({error}); create it anew") from error
+    @property
+    def skipped(self) -> int:
+        """How many bad lines, or files of a folder, were skipped when the documents were read last."""
+        return self._documents.tally.skipped
 
-    def _check_state(self, state: os.stat_result) -> None:
-        """Refuse a file that is not as it was when it was read first, and a compressed one without a byte."""
-        if self._state not in (None, (state.st_size, state.st_mtime_ns)):
-            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
-        self._state = (state.st_size, state.st_mtime_ns)
-        if self.format.gzipped and state.st_size == 0:
-            raise InputError(self.name, "damaged gzip: the file is empty; create it anew")
+    @property
+    def missing(self) -> int:
+        """How many documents had no text when they were read last."""
+        return self._documents.tally.missing
 
     def records(self) -> Iterator[Record]:
-        """Yield the documents.
+        """Yield the documents; each call reads them anew.
 
         Raises
         ------
         InputError
             If a line is not of the format; the message has its number.
         """
-        read = {"jsonl": self._jsonl, "tsv": self._tsv, "txt": self._txt}[self.format.name]
-        for number, line in enumerate(self.lines(), 1):
-            body = line.removesuffix(b"\n").removesuffix(b"\r")
-            yield read(number, body.removeprefix(BYTE_ORDER_MARK) if number == 1 else body)
+        return self._documents.records()
 
-    def _txt(self, number: int, line: bytes) -> Record:
-        return Record(b"%d" % number, line)
-
-    def _tsv(self, number: int, line: bytes) -> Record:
-        columns = line.split(b"\t", 2)
-        if number == 1:
-            self._has_ids = len(columns) > 1
-        if self._has_ids != (len(columns) > 1):
-            expected, got = ("an id, a tab and a text", "no tab") if self._has_ids else ("no tab", "one")
-            raise InputError(self.name, f"expected {expected}, as in line 1, got {got}; correct the line", number)
-        return Record(columns[0], columns[1]) if self._has_ids else Record(b"%d" % number, line)
-
-    def _jsonl(self, number: int, line: bytes) -> Record:
-        try:
-            record = json.loads(line.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise InputError(
-                self.name, f"expected UTF-8, got byte 0x{line[error.start]:02x}; correct it", number
-            ) from None
-        except (ValueError, RecursionError) as error:
-            got = f"({error})" if line.strip() else "an empty line"
-            raise InputError(self.name, f"expected a JSON object, got {got}; correct the line", number) from None
-        if not isinstance(record, dict):
-            raise InputError(self.name, f"expected a JSON object, got {_kind(record)}; correct the line", number)
-        if self.field not in record:
-            fields = ", ".join(map(repr, list(record)[:NAMED])) or "no field at all"
-            fields += f" and {len(record) - NAMED} more" if len(record) > NAMED else ""
-            problem = f"expected a field {self.field!r}, got {fields}; name the text's field with --field"
-            raise InputError(self.name, problem, number)
-        text, identity = record[self.field], record.get("id")
-        if not isinstance(text, str):
-            raise InputError(self.name, f"field {self.field!r} must be a string, got {_kind(text)}", number)
-        if isinstance(identity, (dict, list, bool)):
-            raise InputError(self.name, f"field 'id' must be a string or a number, got {_kind(identity)}", number)
-        if identity is None:
-            return Record(b"%d" % number, text)
-        written = identity if isinstance(identity, str) else json.dumps(identity)
-        return Record(written.encode("utf-8", "surrogatepass"), text)
+    def _write_kept(self, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+        flags = _Flags(keep, self.name)
+        if isinstance(self._documents, Folder):
+            if not isinstance(target, FolderTarget):
+                raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
+            self._documents.write_kept(flags, target)
+        elif isinstance(target, FolderTarget):
+            raise TypeError("records go to a Target, got FolderTarget")
+        else:
+            self._documents.write_kept(flags, target)
+        flags.check_end()
 
 
-def _copied(file: IO[bytes]) -> IO[bytes]:
-    """Return a temporary file with the rest of `file`."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the source
-    shutil.copyfileobj(file, copy)
-    return copy
+class _Flags:
+    """Which documents are kept, one after another, and no more or fewer than there are."""
+
+    def __init__(self, keep: Iterable[bool], name: str) -> None:
+        self._flags, self._name = iter(keep), name
+
+    def __call__(self) -> bool:
+        flag = next(self._flags, None)
+        if flag is None:
+            raise InputError(self._name, "it grew while it was read; run again when nothing writes to it")
+        return bool(flag)
+
+    def check_end(self) -> None:
+        """Raise InputError if there are more flags than documents."""
+        if next(self._flags, None) is not None:
+            raise InputError(self._name, "it shrank while it was read; run again when nothing writes to it")
 
 
-def _kind(value: Any) -> str:
-    """Return what JSON calls a value of this type."""
-    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+def _expanded(paths: Sequence[str]) -> list[str]:
+    """Return the paths, with those that match a pattern in its place."""
+    found: list[str] = []
+    for path in paths:
+        if path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
+            found.append(path)
+            continue
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise InputError(path, "no file matches this pattern; correct it")
+        found += matches
+    if not found:
+        raise ValueError("expected the name of a file, a folder or -, got none")
+    if found.count(STANDARD) > 1:
+        raise ValueError("- can be read once, got it twice; name it once")
+    return found
 
 
-class Target:
-    """A file that appears only when it is complete: written beside its place, then renamed.
+def _form_of(path: str, given: Format | None) -> Format:
+    """Return the format of a path: a folder's, the one that is given, or that of its ending."""
+    if path != STANDARD and os.path.isdir(path):
+        return Format(FOLDER, "")
+    if given is None and path == STANDARD:
+        raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
+    found = given or Format.of_path(path)
+    if found is None:
+        raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+    return found
 
-    Use it as a context manager and call `commit` at the end; without that nothing is left. What is no regular file
-    (standard output, a pipe, a device) is written to directly.
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _kind(name: str) -> str:
+    return "a folder" if name == FOLDER else f".{name}"
+
+
+def target(source: Source, path: str) -> Target | FolderTarget:
+    """Return what `write_kept` can write the documents of a source to.
 
     Parameters
     ----------
+    source : Source
+        A folder goes into a new folder, anything else into a file.
     path : str
-        The file, or ``"-"``.
-    gzipped : bool
-        Compress what is written; the same content gives the same bytes.
+        Where to; the ending of a file's name says how it is compressed.
+
+    Raises
+    ------
+    ValueError
+        If the folder is there already, or would lie within the source.
     """
-
-    def __init__(self, path: str, gzipped: bool) -> None:
-        self._name = "standard output" if path == STANDARD else path
-        self._place: str | None = None
-        if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
-            self._place = path if path.startswith("/dev/") else os.path.realpath(path)
-        self._gzipped = gzipped
-        self._beside: str | None = None
-
-    def __enter__(self) -> Target:
-        self._file: Any
-        if self._place is None:
-            if sys.stdout is None:
-                raise OSError("standard output is closed; give it a place, or name a file as OUTPUT")
-            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        elif self._place.startswith("/dev/") or (os.path.exists(self._place) and not os.path.isfile(self._place)):
-            self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")
-        else:
-            self._beside = os.path.join(os.path.dirname(self._place), f".lsh-{secrets.token_hex(8)}.part")
-            self._file = open(self._beside, "xb")
-        self._writer: Any = self._file
-        if self._gzipped:
-            self._writer = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0)
-        return self
-
-    def write(self, data: bytes) -> None:
-        """Write bytes."""
-        with self._named_errors():
-            self._writer.write(data)
-
-    def commit(self) -> None:
-        """Put the file in its place."""
-        with self._named_errors():
-            self._commit()
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Let an error of the system, such as a full disk, name the file."""
-        try:
-            yield
-        except OSError as error:
-            if error.filename is None:
-                error.filename = self._name
-            raise
-
-    def _commit(self) -> None:
-        if self._gzipped:
-            self._writer.close()
-        self._file.flush()
-        if self._beside is None or self._place is None:
-            return
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if os.path.exists(self._place):
-            shutil.copymode(self._place, self._beside)
-        os.replace(self._beside, self._place)
-        self._beside = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for opened in (self._writer, self._file):
-            with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
-                opened.close()
-        if self._beside is not None:
-            with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
-                os.unlink(self._beside)
+    if source.format.name != FOLDER:
+        return Target(path, "" if source.format.name in TABLES.values() else None)
+    if path == STANDARD:
+        raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
+    inner, outer = os.path.realpath(path), os.path.realpath(source.path)
+    if os.path.commonpath([inner, outer]) == outer:
+        raise ValueError(f"OUTPUT must not lie in INPUT ({source.path}), got {path}; name a folder elsewhere")
+    return FolderTarget(path)
 
 
-def same_file(a: str, b: str) -> bool:
-    """Tell whether two paths lead to the same file, by links too."""
-    if STANDARD in (a, b):
-        return False
-    try:
-        return os.path.samefile(a, b)
-    except OSError:  # one of them does not exist yet
-        return os.path.realpath(a) == os.path.realpath(b)
+def write_kept(source: Source, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+    """Write the documents that are kept as they came in.
 
+    Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
+    under their paths.
 
-def write_kept(source: Source, keep: Iterable[bool], target: Target) -> None:
-    """Write the lines of the documents that are kept, byte for byte.
+    Parameters
+    ----------
+    source : Source
+        The documents.
+    keep : iterable of bool
+        One for each of its records.
+    target : Target or FolderTarget
+        What `target` returns for the source.
 
     Raises
     ------
     InputError
-        If the source has another number of lines than when it was read first.
+        If the source has another number of documents than when it was read first.
     """
-    flags = iter(keep)
-    for line in source.lines():
-        flag = next(flags, None)
-        if flag is None:
-            raise InputError(source.name, "it grew while it was read; run again when nothing writes to it")
-        if flag:
-            target.write(line)
-    if next(flags, None) is not None:
-        raise InputError(source.name, "it shrank while it was read; run again when nothing writes to it")
+    source._write_kept(keep, target)
 
 
 def write_removed(ids: list[bytes], removed: Any, target: Target) -> None:

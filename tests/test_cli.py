@@ -411,7 +411,7 @@ def test_no_file_is_left_open(tmp_path, form):
         ("--recall", "most"),
         ("--recall", ""),
         ("--unit", "line"),
-        ("--format", "csv"),
+        ("--format", "xml"),
         ("--format", "gz"),
         ("--format", "a/b.tsv"),
         ("--format", ""),
@@ -473,7 +473,7 @@ def test_folder_as_input(tmp_path):
     assert "folder.txt" in refused(tmp_path, "dedup", "folder.txt", "-o", "out.txt")
 
 
-@pytest.mark.parametrize("name", ["news", "news.csv", "news.gz", "news.txt.bz2", "txt", ".txt.zip"])
+@pytest.mark.parametrize("name", ["news", "news.xml", "news.gz", "news.txt.lz4", "txt", ".txt.zip"])
 def test_unknown_extension(news, name):
     (news / "news.txt").rename(news / name)
     message = refused(news, "dedup", name, "-o", "out.txt")

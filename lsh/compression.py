@@ -1,0 +1,166 @@
+"""Compressed files: gzip, bzip2, xz and zstd, unpacked as they are read and packed as they are written.
+
+A file may hold several compressed streams, one after another. One that ends too early, or goes on with something else,
+is an error: a document that is lost in silence would pass for a duplicate. The same content gives the same packed
+bytes. Zstandard needs the package zstandard, of the extra ``io``. Nothing here knows a format.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple, cast
+
+PACKED = 1 << 16  # bytes that are taken from a packed file at once
+PACKED_ZSTD = 1 << 13  # zstandard unpacks all that it is given, and four bytes may stand for 128 KB
+UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library takes a limit
+LONGEST_WINDOW = 1 << 31  # bytes that zstd may look back; what `zstd --long=31` writes
+
+NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}  # by the ending of a file's name
+PADDED = ("gz", "xz")  # which may have zeros between and after the streams
+MAGIC = {
+    "gz": re.compile(rb"\x1f\x8b\x08"),
+    "bz2": re.compile(rb"BZh[1-9]1AY&SY"),
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
+    "zst": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+
+
+class DamagedError(Exception):
+    """A file is not what its compression should look like."""
+
+
+class _Method(NamedTuple):
+    """How one compression is undone: what begins a stream, what it raises, and how much it is given at once."""
+
+    begin: Callable[[], Any]
+    error: type[Exception]
+    packed: int
+
+
+def of_path(path: str) -> str:
+    """Return the compression that the end of a file's name stands for, ``""`` for none.
+
+    Examples
+    --------
+    >>> of_path("news.tsv.GZ"), of_path("news.tsv")
+    ('gz', '')
+    """
+    ending = path.lower().rpartition(".")[2]
+    return ending if ending in NAMES and ending != path.lower() else ""
+
+
+def recognised(start: bytes) -> str | None:
+    """Tell by its first bytes how a file is compressed; ``None`` where it does not look so.
+
+    Examples
+    --------
+    >>> import gzip
+    >>> recognised(gzip.compress(b"words")), recognised(b"words")
+    ('gz', None)
+    """
+    return next((name for name, magic in MAGIC.items() if magic.match(start)), None)
+
+
+def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
+    """Return a file of the content of `file`; reading it raises `DamagedError`."""
+    return cast(IO[bytes], io.BufferedReader(_Unpacked(_chunks(file, compression)), UNPACKED))
+
+
+def packing(file: IO[bytes], compression: str) -> Any:
+    """Return a file that packs what is written to it into `file`, which stays open when it is closed."""
+    if compression == "gz":
+        import gzip
+
+        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+    if compression == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file, "wb")
+    if compression == "xz":
+        import lzma
+
+        return lzma.LZMAFile(file, "wb")
+    return _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
+
+
+def check_available(compression: str) -> None:
+    """Raise ImportError where a compression needs a package that is not installed."""
+    if compression == "zst":
+        _zstandard()
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError("files that end in .zst need zstandard: install lsh-dedup[io], or use .gz or .xz") from error
+    return zstandard
+
+
+def _method(compression: str) -> _Method:
+    if compression == "gz":
+        return _Method(lambda: zlib.decompressobj(31), zlib.error, PACKED)  # 31: a gzip header, the largest window
+    if compression == "bz2":
+        import bz2
+
+        return _Method(bz2.BZ2Decompressor, OSError, PACKED)
+    if compression == "xz":
+        import lzma
+
+        return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError, PACKED)
+    zstandard = _zstandard()
+    whole = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW)
+    return _Method(whole.decompressobj, zstandard.ZstdError, PACKED_ZSTD)
+
+
+def _chunks(file: IO[bytes], compression: str) -> Iterator[bytes]:
+    """Yield the content, stream by stream."""
+    begin, refused, size = _method(compression)
+    limit = (UNPACKED,) if compression in ("bz2", "xz") else ()
+    waiting = file.read(size)
+    if not waiting:
+        raise DamagedError("the file is empty")
+    while waiting:
+        stream = begin()
+        while not stream.eof:
+            if not waiting and getattr(stream, "needs_input", True):
+                waiting = file.read(size)
+                if not waiting:
+                    raise DamagedError("it ends too early")
+            try:
+                chunk = stream.decompress(waiting, *limit)
+            except refused as error:
+                raise DamagedError(str(error)) from error
+            waiting = b""
+            yield chunk
+        waiting = stream.unused_data or file.read(size)
+        while waiting and compression in PADDED:
+            waiting = waiting.lstrip(b"\0")
+            if waiting:
+                break
+            waiting = file.read(size)
+
+
+class _Unpacked(io.RawIOBase):
+    """A file over chunks of bytes."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._ready = memoryview(chunk)
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count

@@ -1,0 +1,118 @@
+"""A folder of text files: each file is a document, and its path within the folder is the id.
+
+Folders within are read, too; hidden files and folders are not. A file that is compressed, by the ending of its name, is
+read unpacked. Kept files are copied as they are. What the texts are for is not known here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import fnmatch
+import os
+from collections.abc import Callable, Iterator
+
+from lsh import compression
+from lsh.files import FolderTarget, Target
+from lsh.formats import InputError, Options, Record, Tally
+
+State = tuple[int, int]  # bytes, nanoseconds of the last change
+
+
+class Folder:
+    """The documents of a folder, in the order of their paths.
+
+    Parameters
+    ----------
+    path : str
+        The folder.
+    pattern : str
+        Which files are read: their names, or their paths within the folder, match it as in a shell.
+    options : Options
+        How they are read.
+    rejects : Target, optional
+        Receives the paths of the files that are skipped, once, however often the documents are read.
+    """
+
+    def __init__(self, path: str, pattern: str, options: Options, rejects: Target | None) -> None:
+        self._path, self._pattern, self._options, self._rejects = path, pattern, options, rejects
+        self._files: dict[str, State] | None = None
+        self._rejected = 0
+        self.tally = Tally()
+
+    def records(self) -> Iterator[Record]:
+        """Yield the documents."""
+        self.tally = tally = Tally()
+        for relative, text in self._texts():
+            if not isinstance(text, InputError):
+                yield Record(os.fsencode(relative), text)
+                continue
+            tally.skipped += 1
+            if self._rejects is not None and tally.skipped > self._rejected:
+                self._rejects.write(os.fsencode(relative) + b"\n")
+                self._rejected = tally.skipped
+
+    def write_kept(self, flags: Callable[[], bool], target: FolderTarget) -> None:
+        """Copy the files whose flag is true."""
+        if not self._options.skip:
+            kept = (relative for relative in self._listing() if flags())
+        else:
+            kept = (relative for relative, text in self._texts() if not isinstance(text, InputError) and flags())
+        for relative in kept:
+            target.copy(os.path.join(self._path, relative), relative)
+
+    def _texts(self) -> Iterator[tuple[str, str | bytes | InputError]]:
+        """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
+        for relative in self._listing():
+            text: str | bytes | InputError
+            try:
+                text = self._text(relative)
+            except InputError as error:
+                if not self._options.skip:
+                    raise
+                text = error
+            yield relative, text
+
+    def _text(self, relative: str) -> str | bytes:
+        path = os.path.join(self._path, relative)
+        packed = compression.of_path(relative)
+        with open(path, "rb") as file:
+            try:
+                content = (compression.unpacked(file, packed) if packed else file).read()
+            except compression.DamagedError as error:
+                problem = f"damaged {compression.NAMES[packed]} ({error}); create it anew"
+                raise InputError(path, problem) from error
+        if self._options.encoding == "utf-8":
+            return content.removeprefix(codecs.BOM_UTF8)
+        try:
+            return content.decode(self._options.encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            expected, byte = self._options.encoding, content[error.start]
+            raise InputError(path, f"expected {expected}, got byte 0x{byte:02x}; correct it or the encoding") from None
+
+    def _listing(self) -> Iterator[str]:
+        """Return the paths within the folder; the files must be as they were when they were listed first."""
+        found = self._found()
+        if self._files not in (None, found):
+            raise InputError(self._path, "it changed while it was read; run again when nothing writes to it")
+        self._files = found
+        return iter(found)
+
+    def _found(self) -> dict[str, State]:
+        names = []
+        for folder, inner, files in os.walk(self._path, onerror=_fail):
+            inner[:] = [name for name in inner if not name.startswith(".")]
+            within = os.path.relpath(folder, self._path)
+            for name in files:
+                relative = name if within == os.curdir else f"{within}{os.sep}{name}".replace(os.sep, "/")
+                matches = fnmatch.fnmatchcase(relative, self._pattern) or fnmatch.fnmatchcase(name, self._pattern)
+                if matches and not name.startswith(".") and os.path.isfile(os.path.join(folder, name)):
+                    names.append(relative)
+        states = {}
+        for relative in sorted(names):
+            state = os.stat(os.path.join(self._path, relative))
+            states[relative] = (state.st_size, state.st_mtime_ns)
+        return states
+
+
+def _fail(error: OSError) -> None:
+    raise error

@@ -1,0 +1,151 @@
+"""The formats by name, what a document of any of them is, and which of its columns hold the text and the id.
+
+Errors of input and the options of reading are here too, since every format shares them. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from lsh import compression
+
+FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
+TABLES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; compressed inside, if at all
+FOLDER = "folder"  # a document a file
+KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
+TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
+ID_COLUMN = "id"
+NAMED = 10  # columns that a message lists
+
+
+class InputError(ValueError):
+    """Bad input; the message names the file, and the line where one is to blame."""
+
+    def __init__(self, name: str, problem: str, line: int | None = None) -> None:
+        where = f"{name}, line {line}" if line else name
+        super().__init__(f"{where}: {problem}")
+
+
+class Format(NamedTuple):
+    """The form of a file: its name, and how it is compressed, ``""`` for not at all.
+
+    Examples
+    --------
+    >>> Format.from_string("tsv.gz")
+    Format(name='tsv', compression='gz')
+    >>> Format.of_path("corpus/part-7.feather")
+    Format(name='arrow', compression='')
+    """
+
+    name: str
+    compression: str
+
+    @classmethod
+    def from_string(cls, text: str) -> Format | None:
+        """Read ``"tsv"``, ``"tsv.gz"`` or ``"parquet"``; ``None`` for anything else."""
+        if text in TABLES:
+            return cls(TABLES[text], "")
+        name, dot, packed = text.partition(".")
+        known = name in FORMATS and (packed in compression.NAMES if dot else True)
+        return cls(name, packed) if known else None
+
+    @classmethod
+    def of_path(cls, path: str) -> Format | None:
+        """Tell the format by the ending of a file's name; ``None`` for another ending."""
+        parts = os.path.basename(path).lower().split(".")[1:]
+        return cls.from_string(".".join(parts[-2:])) or cls.from_string(".".join(parts[-1:]))
+
+
+class Record(NamedTuple):
+    """A document: its id and its text, as bytes or str, as the file has it."""
+
+    id: bytes
+    text: str | bytes
+
+
+class Options(NamedTuple):
+    """How a source is read; `io.Source` says what each means."""
+
+    field: str | None
+    id_field: str | None
+    header: bool
+    encoding: str
+    skip: bool  # bad lines
+    missing: bool  # whether a text may be missing
+
+    def fields(self) -> list[str] | None:
+        """Return the names of the fields that make the text; ``None`` where none is named."""
+        return None if self.field is None else [name.strip() for name in self.field.split(",")]
+
+
+class Tally:
+    """What was counted while a source was read the last time."""
+
+    skipped = 0
+    missing = 0
+
+
+def default_column(names: Iterable[str], options: Options) -> str | None:
+    """Return the column that holds the text where none is named: one of the usual names, or the only one but the id.
+
+    Examples
+    --------
+    >>> options = Options(None, None, True, "utf-8", False, False)
+    >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
+    ('headline', 'body')
+    >>> default_column(["title", "summary"], options) is None
+    True
+    """
+    identity = ID_COLUMN if options.id_field is None else options.id_field
+    others = [name for name in names if name != identity]
+    return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names for a message.
+
+    Examples
+    --------
+    >>> listed(["title", "date"])
+    "'title', 'date'"
+    """
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(repr, names[:NAMED])) + more
+
+
+def joined(values: Sequence[str | bytes]) -> str | bytes:
+    """Return one text of the values of several fields, with a space between."""
+    if len(values) == 1:
+        return values[0]
+    if all(isinstance(value, bytes) for value in values):
+        return b" ".join(value for value in values if isinstance(value, bytes))
+    return " ".join(value if isinstance(value, str) else value.decode("utf-8", "surrogateescape") for value in values)
+
+
+def identity_bytes(identity: str | bytes) -> bytes:
+    """Return an id as bytes."""
+    return identity if isinstance(identity, bytes) else identity.encode("utf-8", "surrogatepass")
+
+
+def checked_encoding(encoding: str) -> str:
+    """Return the name that Python has for an encoding of text.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+
+    Examples
+    --------
+    >>> checked_encoding("Latin1"), checked_encoding("UTF-8")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        name = codecs.lookup(encoding).name
+        "".encode(name)  # some codecs are not of text
+    except (LookupError, ValueError, TypeError):
+        raise ValueError(f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}") from None
+    return "utf-8" if name == "utf-8-sig" else name

@@ -1,0 +1,299 @@
+"""Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
+
+Rows that are kept go out with every column, the schema, its metadata and, in Parquet, the compression of each column,
+in row groups as they came. No more than a row group, or `ROOM`, is held. It needs pyarrow, of the extra ``io``. What
+the texts are for is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from lsh.files import Input, Target
+from lsh.formats import ID_COLUMN, InputError, Options, Record, Tally, default_column, identity_bytes, joined, listed
+
+ROWS = 1 << 12  # that are taken from a row group at once
+ROOM = 1 << 26  # bytes of rows that are gathered before they go out as a row group
+BUFFER = 1 << 20  # bytes of a column that are read at once
+ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
+ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
+
+
+def check_available(form: str) -> None:
+    """Raise ImportError where pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f".{form} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+
+
+class _Parquet:
+    """An open Parquet file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        from pyarrow import parquet
+
+        self._file = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)  # else the whole file piles up
+        self.schema = self._file.schema_arrow
+
+    def rows(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches of some columns; a name with dots is one column of a nested one."""
+        yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
+
+    def groups(self) -> Iterator[Iterator[Any]]:
+        """Yield the row groups, each in batches."""
+        for number in range(self._file.num_row_groups):
+            yield self._file.iter_batches(ROWS, row_groups=[number], use_threads=False)
+
+    def writer(self, sink: Any) -> Any:
+        """Return a writer of files like this one."""
+        from pyarrow import parquet
+
+        codecs = {}
+        metadata = self._file.metadata
+        if metadata.num_row_groups:
+            group = metadata.row_group(0)
+            columns = [group.column(i) for i in range(metadata.num_columns)]
+            codecs = {column.path_in_schema: column.compression for column in columns}
+        named = {path: "NONE" if codec == "UNCOMPRESSED" else codec for path, codec in codecs.items()}
+        return parquet.ParquetWriter(sink, self.schema, compression=named or "snappy")
+
+
+class _Arrow:
+    """An open file, or stream, of Arrow IPC."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        from pyarrow import ipc
+
+        self._is_file = file.read(len(ARROW_FILE)) == ARROW_FILE
+        if not self._is_file:
+            file.seek(-min(len(ARROW_END), file.seek(0, 2)), 2)
+            if file.read() != ARROW_END:
+                raise EOFError("the mark at its end is not there")
+        file.seek(0)
+        self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
+        self.schema = self._reader.schema
+
+    def rows(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches of the rows, with all columns."""
+        for group in self.groups():
+            for batch in group:
+                yield from (batch.slice(start, ROWS) for start in range(0, len(batch), ROWS))
+
+    def groups(self) -> Iterator[Iterator[Any]]:
+        """Yield the batches of the file, each by itself."""
+        if self._is_file:
+            numbers = range(self._reader.num_record_batches)
+            yield from (iter([self._reader.get_batch(number)]) for number in numbers)
+        else:
+            yield from (iter([batch]) for batch in self._reader)
+
+    def writer(self, sink: Any) -> Any:
+        """Return a writer of files, or of streams, like this one."""
+        from pyarrow import ipc
+
+        return ipc.new_file(sink, self.schema) if self._is_file else ipc.new_stream(sink, self.schema)
+
+
+class Tables:
+    """The documents of Parquet or Arrow files, row by row.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+        The files; their columns are the same.
+    form : str
+        ``"parquet"`` or ``"arrow"``.
+    options : Options
+        How they are read.
+    """
+
+    def __init__(self, inputs: Sequence[Input], form: str, options: Options) -> None:
+        check_available(form)
+        self._inputs, self._form, self._options = inputs, form, options
+        self.tally = Tally()
+
+    def records(self) -> Iterator[Record]:
+        """Yield the documents."""
+        self.tally = Tally()
+        first: Any = None
+        running = 0
+        for file in self._inputs:
+            with self._opened(file) as table:
+                first = self._same_schema(file.name, table.schema, first)
+                texts, identity = self._columns(file.name, table.schema)
+                row = 0
+                for batch in table.rows([*texts, *([identity] if identity is not None else [])]):
+                    columns = [_column(batch, name).to_pylist() for name in texts]
+                    ids = [None] * len(batch) if identity is None else _column(batch, identity).to_pylist()
+                    for values, own in zip(zip(*columns), ids):
+                        row, running = row + 1, running + 1
+                        yield Record(_identity(own, running), self._text(file.name, row, texts, values))
+
+    def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
+        """Write the rows whose flag is true."""
+        first: Any = None
+        writer: Any = None
+        try:
+            for file in self._inputs:
+                with self._opened(file) as table:
+                    first = self._same_schema(file.name, table.schema, first)
+                    if writer is None:
+                        writer = table.writer(_Sink(target))
+                    for group in table.groups():
+                        _write_group(group, first, flags, writer)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    @contextmanager
+    def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:
+        """Open a file; what pyarrow cannot make out is an error of the input."""
+        import pyarrow
+
+        try:
+            with file.opened() as opened:
+                yield _Parquet(opened) if self._form == "parquet" else _Arrow(opened)
+        except InputError:
+            raise
+        except (pyarrow.ArrowException, EOFError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system, not of the file
+            problem = str(error).partition("\n")[0]
+            raise InputError(file.name, f"damaged .{self._form} file ({problem}); create it anew") from error
+
+    def _same_schema(self, name: str, schema: Any, first: Any) -> Any:
+        if first is not None and not first.equals(schema):
+            raise InputError(
+                name, f"expected the columns of the first file, {_named(first)}, got {_named(schema)}; make them alike"
+            )
+        return schema if first is None else first
+
+    def _columns(self, name: str, schema: Any) -> tuple[list[str], str | None]:
+        """Return the columns of the text and of the id, after checking what they hold."""
+        options, texts = self._options, self._options.fields()
+        if texts is None:
+            found = default_column(schema.names, options)
+            if found is None:
+                raise InputError(name, f"which column is the text? name it with --field: {listed(schema.names)}")
+            texts = [found]
+        identity = options.id_field
+        if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
+            identity = ID_COLUMN
+        for text in texts:
+            if not _is_text(self._type(name, schema, text)):
+                problem = f"column {text!r} must hold strings, got {self._type(name, schema, text)}"
+                raise InputError(name, f"{problem}; name the text's column with --field")
+        if identity is not None and not _is_identity(self._type(name, schema, identity)):
+            kind = self._type(name, schema, identity)
+            raise InputError(name, f"column {identity!r} must hold strings or numbers, got {kind}")
+        return texts, identity
+
+    def _type(self, name: str, schema: Any, column: str) -> Any:
+        """Return the type of a column, by its name or by dots."""
+        import pyarrow
+
+        if column in schema.names:
+            return schema.field(column).type
+        first, *rest = column.split(".")
+        kind: Any = schema.field(first).type if first in schema.names else None
+        for part in rest:
+            inside = pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
+            kind = kind.field(part).type if inside else None
+        if kind is None:
+            raise InputError(
+                name,
+                f"expected a column {column!r}, got {_named(schema)}; name the right one with --field or --id-field",
+            )
+        return kind
+
+    def _text(self, name: str, row: int, texts: list[str], values: tuple[Any, ...]) -> str | bytes:
+        found = [value for value in values if value is not None]
+        if len(found) < len(values) and not self._options.missing:
+            column = texts[values.index(None)]
+            raise InputError(name, f"row {row}: column {column!r} must hold a text, got null; give --missing empty")
+        self.tally.missing += not found
+        return joined(found) if found else ""
+
+
+def _write_group(group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
+    """Write the kept rows of a row group as one, or as several where they are large."""
+    gathered: list[Any] = []
+    size = 0
+    for batch in group:
+        gathered.append(_kept(batch, flags))
+        size += gathered[-1].nbytes
+        if size > ROOM:
+            _flush(gathered, schema, writer)
+            size = 0
+    _flush(gathered, schema, writer)
+
+
+def _kept(batch: Any, flags: Callable[[], bool]) -> Any:
+    import pyarrow
+
+    return batch.filter(pyarrow.array([flags() for _ in range(len(batch))], pyarrow.bool_()))
+
+
+def _flush(gathered: list[Any], schema: Any, writer: Any) -> None:
+    import pyarrow
+
+    table = pyarrow.Table.from_batches(gathered, schema)
+    if len(table):
+        writer.write_table(table.combine_chunks(), len(table))
+    gathered.clear()
+
+
+class _Sink:
+    """A target as a file that pyarrow can write to."""
+
+    closed = False
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def write(self, data: bytes) -> int:
+        self._target.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _column(batch: Any, name: str) -> Any:
+    """Return a column by its name or, within a nested one, by dots."""
+    from pyarrow import compute
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *rest = name.split(".")
+    return compute.struct_field(batch.column(first), rest)
+
+
+def _identity(value: Any, running: int) -> bytes:
+    if value is None:
+        return b"%d" % running
+    return identity_bytes(value if isinstance(value, (str, bytes)) else str(value))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    strings = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(is_kind(kind) for is_kind in (*strings, types.is_binary, types.is_large_binary, types.is_binary_view))
+
+
+def _is_identity(kind: Any) -> bool:
+    from pyarrow import types
+
+    return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _named(schema: Any) -> str:
+    return listed(schema.names) or "no column at all"

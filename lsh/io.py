@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from lsh.ahead import ahead
 from lsh.files import STANDARD, FolderTarget, Input, Target, same_file
 from lsh.folder import Folder
 from lsh.formats import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError, Options, Record, checked_encoding
@@ -29,6 +30,7 @@ __all__ = [
     "Record",
     "Source",
     "Target",
+    "ahead",
     "same_file",
     "target",
     "write_kept",
@@ -160,7 +162,9 @@ class Source:
         return self._documents.tally.missing
 
     def records(self) -> Iterator[Record]:
-        """Yield the documents; each call reads them anew.
+        """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
+
+        ``ahead(source.records())`` reads them in a thread, while those before are worked on.
 
         Raises
         ------

@@ -42,6 +42,7 @@ FLOORS = {
     "dedup": 2,
     "lsh": 2,
     "__init__": FACE,
+    "ahead": 3,
     "compression": 3,
     "files": 3,
     "folder": 3,

@@ -145,12 +145,25 @@ def test_the_same_bytes_each_time(tmp_path, packed):
 @pytest.mark.parametrize("form", DOCUMENTS)
 def test_long_document(tmp_path, form, packed):
     """Longer than every buffer, and than what csv takes by default."""
-    long = b"".join(b"%d " % (i * i) for i in range(300_000))
+    long = b"".join(b"%d " % (i * i) for i in range(100_000))
     line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[form] % long
     data = HEADS.get(form, b"") + line + line
     path = file_of(tmp_path, f"in.{form}.{packed}".rstrip("."), pack(data, packed))
     assert texts(path) == [long.decode() if form == "jsonl" else long] * 2
     assert kept(path, [False, True], tmp_path / f"out.{form}") == HEADS.get(form, b"") + line
+
+
+@pytest.mark.parametrize("form", DOCUMENTS)
+def test_line_of_100_megabytes(tmp_path, form):
+    long = b"%099d " % 7 * 1_000_000
+    line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[form] % long
+    path = file_of(tmp_path, f"in.{form}", HEADS.get(form, b"") + line)
+    with io.Source(path) as source:
+        (record,) = source.records()
+    assert record.text == (long.decode() if form == "jsonl" else long)
+    assert kept(path, [True], tmp_path / f"out.{form}") == HEADS.get(form, b"") + line
+    for name in ["in", "out"]:
+        (tmp_path / f"{name}.{form}").unlink()
 
 
 def test_keeping_needs_a_flag_for_each_record(tmp_path):

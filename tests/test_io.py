@@ -6,8 +6,10 @@ complete or not at all. The texts that the command saw show in which lines it ca
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import stat
 import zlib
@@ -414,3 +416,43 @@ def test_compressed_output_is_ordinary_gzip(tmp_path):
     assert unzip.decompress(data) == A + b"\n" + B + b"\n"
     assert unzip.eof
     assert unzip.unused_data == b""
+
+
+# Every format by the command.
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".bz2", ".xz", ".zst"])
+def test_csv_of_every_compression(tmp_path, packed):
+    if packed == ".zst":
+        zst = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    pack = {
+        "": bytes,
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".xz": lzma.compress,
+        ".zst": lambda data: zst.ZstdCompressor().compress(data),
+    }[packed]
+    head, rows = b"key,body\r\n", [b'"a\n1","%s\n%s"\r\n' % (A, B), b"b,%s\r\n" % C, b'c,"%s\n%s"\r\n' % (A, B)]
+    (tmp_path / f"in.csv{packed}").write_bytes(pack(head + b"".join(rows)))
+    done(tmp_path, "dedup", f"in.csv{packed}", "-o", "out.csv", "--field", "body", "--removed", "removed.tsv")
+    assert (tmp_path / "out.csv").read_bytes() == head + rows[0] + rows[1]
+    assert (tmp_path / "removed.tsv").read_bytes() == b"3\t1\t1.0\n"
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.feather"])
+def test_tables_by_the_command(tmp_path, name):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import feather, parquet
+
+    read = parquet.read_table if name == "in.parquet" else feather.read_table
+    write = parquet.write_table if name == "in.parquet" else feather.write_feather
+    table = pyarrow.table({"text": [A.decode(), B.decode(), A.decode()], "id": [7, 8, 9], "more": [None, [1], [2, 3]]})
+    write(table, str(tmp_path / name))
+    place = name.replace("in", "out")
+    done(tmp_path, "dedup", name, "-o", place, "--removed", "removed.tsv")
+    assert read(str(tmp_path / place)).to_pylist() == table.to_pylist()[:2]
+    assert (tmp_path / "removed.tsv").read_bytes() == b"9\t7\t1.0\n"
+
+
+def test_mixed_quotes_of_csv_are_a_bad_line(tmp_path):
+    assert "CSV" in bad_line(tmp_path, b'text\n"a" b\n', "csv", 2)

@@ -120,6 +120,8 @@ class Source:
         self._check_use(name, field=field is not None, id_field=id_field is not None, header=header is not None)
         _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
         _check_choice("missing", missing, ("error", "empty"))
+        if on_bad_line == "skip" and name in TABLES.values():
+            raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
         named = name == "csv" if header is None else header
         if (field is not None or id_field is not None) and name in ("csv", "tsv") and not named:
             raise InputError(self.name, "a field is named by a header, and there is none; leave --field out")

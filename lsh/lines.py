@@ -227,7 +227,8 @@ class _Reading:
             except UnicodeDecodeError as error:
                 content = self._undecoded(name, error, feed.number)
             except csv.Error as error:
-                content = InputError(name, f"expected a CSV record, got one that cannot be read ({error})", line)
+                problem = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
+                content = InputError(name, f"expected a record of CSV, got {problem}; correct it", line)
             raw = feed.taken()
             if content == []:
                 continue  # an empty line is no record

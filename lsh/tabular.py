@@ -177,7 +177,7 @@ class Tables:
         if texts is None:
             found = default_column(schema.names, options)
             if found is None:
-                raise InputError(name, f"which column is the text? name it with --field: {listed(schema.names)}")
+                raise InputError(name, f"which column is the text? name it with --field: {_named(schema)}")
             texts = [found]
         identity = options.id_field
         if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
@@ -195,17 +195,17 @@ class Tables:
         """Return the type of a column, by its name or by dots."""
         import pyarrow
 
-        if column in schema.names:
+        if schema.names.count(column) == 1:
             return schema.field(column).type
         first, *rest = column.split(".")
-        kind: Any = schema.field(first).type if first in schema.names else None
+        kind: Any = schema.field(first).type if rest and schema.names.count(first) == 1 else None
         for part in rest:
             inside = pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
             raise InputError(
                 name,
-                f"expected a column {column!r}, got {_named(schema)}; name the right one with --field or --id-field",
+                f"expected one column {column!r}, got {_named(schema)}; name the right one with --field or --id-field",
             )
         return kind
 
@@ -286,7 +286,8 @@ def _is_text(kind: Any) -> bool:
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
     strings = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(is_kind(kind) for is_kind in (*strings, types.is_binary, types.is_large_binary, types.is_binary_view))
+    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    return any(is_kind(kind) for is_kind in (*strings, *binaries, types.is_null))
 
 
 def _is_identity(kind: Any) -> bool:

@@ -316,6 +316,10 @@ def test_bad_csv(tmp_path, data, line):
     assert f"in.csv, line {line}: " in refusal(file_of(tmp_path, "in.csv", data))
 
 
+def test_carriage_returns_do_not_end_records(tmp_path):
+    assert "carriage return" in refusal(file_of(tmp_path, "in.csv", b"id,text\ra,one\r"))
+
+
 def test_nested_fields(tmp_path):
     lines = [
         b'{"meta": {"title": "One", "key": 7}, "text": "first"}\n',
@@ -796,7 +800,21 @@ def test_options_of_text_are_not_for_tables(tmp_path, table_form):
 
     path = write_table(table_of(pyarrow, 1), tmp_path / f"in.{ending(table_form)}", table_form)
     assert "header" in refusal(path, header=True)
+    assert "--on-bad-line" in refusal(path, on_bad_line="skip")
     assert "--field" in refusal(path, field="absent")
+
+
+def test_odd_columns(tmp_path, table_form):
+    """A name that is there twice is refused; a column of nulls has missing texts."""
+    import pyarrow
+
+    path = tmp_path / f"in.{ending(table_form)}"
+    twice = pyarrow.table([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
+    assert "one column 'text'" in refusal(write_table(twice, path, table_form))
+    nulls = write_table(pyarrow.table({"text": pyarrow.nulls(2), "id": ["x", "y"]}), path, table_form)
+    assert "row 1" in refusal(nulls)
+    assert read(nulls, missing="empty") == [(b"x", ""), (b"y", "")]
+    assert "no column at all" in refusal(write_table(pyarrow.table({}), path, table_form))
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):

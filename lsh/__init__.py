@@ -12,6 +12,19 @@ except ImportError as _error:
         "start Python in another folder to use the installed package, or run 'python setup.py build_ext --inplace' here"
     ) from _error
 
+try:
+    from lsh import _minhash  # noqa: F401 - chooses the kernels, by the environment
+except ImportError as _error:
+    import os
+    import sys
+
+    # The command cannot catch what its own package raises. While "python -m" looks for a program, its name is "-m".
+    _started = os.path.splitext(os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""))[0]
+    if _started in ("lsh", "lsh-dedup") or (_started == "-m" and "lsh" in sys.orig_argv):
+        print(f"lsh: error: {_error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    raise
+
 from lsh import cache, minhash
 from lsh._minhash import simd_level
 from lsh.bands import Bands

@@ -1,211 +1,217 @@
-"""The command line: ``lsh dedup INPUT -o OUTPUT``.
+"""The command line: ``lsh COMMAND``, and its first command, ``lsh dedup INPUT -o OUTPUT``.
 
-It reads and writes by `lsh.io` and leaves the work to `lsh.deduplicate`. Data goes to files or standard output, words
-for people to standard error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written;
-130 interrupted; 141 the reader of standard output went away.
+It reads and writes by `lsh.io` and leaves the work to `lsh.deduplicate`; the other commands are in `lsh.commands`. Data
+goes to files or standard output, words for people to standard error. Exit codes: 0 done; 2 bad usage or bad input, or a
+file that cannot be read or written; 130 interrupted; 141 the reader of standard output went away.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from typing import Any
 
 import lsh
-from lsh import checks, io
-from lsh.dedup import DEFAULT_SEEDS
-from lsh.planning import DEFAULT_RECALL
-from lsh.shingling import UNITS
+from lsh import commands, console, io, options
+from lsh.dedup import CAP
 
-EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE = 0, 2, 130, 141
-REDRAW = 0.1  # seconds between two states of the progress line
+LSH = f"""\
+example:
+  lsh dedup news.tsv.gz -o unique.tsv
 
-EXAMPLE = """\
+"lsh COMMAND --help" tells the rest, with an example of each.
+
+{console.EXITS}"""
+
+DEDUP = f"""\
 example:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
 
-formats (the ending of INPUT, or --format; each also with .gz):
-  .jsonl  one JSON object per line: the text in the field "text" (--field), the id in "id"
-  .tsv    no header; one column is the text; with more, the first is the id and the second the text
-  .txt    one document per line
-Without an id the line number is the id. Kept lines are written byte for byte, in their order.
+{options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
 
-exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted
-"""
+tables, tab-separated:
+  --removed   removed id, kept id, similarity; with --against also new or old: where the kept one is
+  --clusters  number of the cluster, id; one line a document, the kept one of each cluster first
+
+{console.EXITS}"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help(sys.stderr)
-        return EXIT_BAD
     try:
-        return dedup(options)
+        parser = _parser()
+        chosen = parser.parse_args(arguments)
+        if chosen.version:
+            console.write_data(f"lsh-dedup {lsh.__version__}\n")
+            return console.EXIT_OK
+        if chosen.command is None:
+            parser.print_help(sys.stderr)
+            return console.EXIT_BAD
+        code: int = chosen.run(chosen)
+        return code
     except BrokenPipeError:
-        return EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
+        return console.EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
     except KeyboardInterrupt:
-        return _fail("interrupted", EXIT_INTERRUPTED)
-    except (ValueError, OSError) as error:
-        return _fail(_message(error), EXIT_BAD)
-
-
-def _fail(message: str, code: int) -> int:
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    _say(f"lsh: error: {printable}")
-    return code
-
-
-def _say(line: str) -> None:
-    """Write a line for people, over the progress line where there is one."""
-    with suppress(OSError):  # words that cannot be said are no reason to fail
-        if sys.stderr is None:
-            return
-        print("\r\x1b[K" + line if sys.stderr.isatty() else line, file=sys.stderr)
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+        return console.fail("interrupted", console.EXIT_INTERRUPTED)
+    except MemoryError:
+        return console.fail("there is not enough memory; see --max-memory", console.EXIT_BAD)
+    except (ValueError, OSError, ImportError) as error:
+        return console.fail(error, console.EXIT_BAD)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lsh", description="Find near-duplicate documents.", allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"lsh-dedup {lsh.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    command = commands.add_parser(
-        "dedup",
-        allow_abbrev=False,
-        help="write the documents of a file that are no near duplicates of a kept one",
-        description="Write the documents of INPUT to OUTPUT, without those that are near duplicates of a kept one: "
-        "whose shingle sets have a Jaccard similarity of at least the threshold.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = console.Parser(
+        prog="lsh",
+        description="Find near-duplicate documents.",
+        epilog=LSH,
     )
-    command.add_argument("input", metavar="INPUT", help="the file of documents; - for standard input")
-    command.add_argument(
-        "-o", "--output", metavar="OUTPUT", required=True, help="the file to write; - for standard output"
-    )
-    command.add_argument(
-        "--threshold", type=float, default=0.8, help="least similarity of near duplicates (default 0.8)"
-    )
-    command.add_argument("--ngram", type=int, default=8, help="units per shingle (default 8)")
-    command.add_argument("--unit", choices=UNITS, default="char", help="what is shingled (default char)")
-    command.add_argument(
-        "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components per fingerprint (default {DEFAULT_SEEDS})"
-    )
-    command.add_argument(
-        "--recall",
-        type=float,
-        help=f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
-    )
-    command.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
-    command.add_argument("--field", help="the field of a JSON record that holds the text (default text)")
-    command.add_argument("--format", help="jsonl, tsv or txt, with .gz if compressed; for - or another ending of INPUT")
-    command.add_argument("--removed", metavar="FILE", help="write removed id, kept id, similarity here, tab-separated")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    added = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
+    _add_dedup(added)
+    commands.add(added)
     return parser
 
 
-def dedup(options: argparse.Namespace) -> int:
+def _add_dedup(added: Any) -> None:
+    parser = added.add_parser(
+        "dedup",
+        help="write the documents of a file that are no near duplicates of a kept one",
+        description="Write the documents of INPUT to OUTPUT, without those that are near duplicates of a kept one: "
+        "whose shingle sets have a Jaccard similarity of at least the threshold.",
+        epilog=DEDUP,
+    )
+    parser.add_argument(
+        "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", help="the file to write, or a new folder; - for standard output"
+    )
+    parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
+    parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
+    parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
+    parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
+    parser.add_argument("--dry-run", action="store_true", help="write no file, only tell what would be removed")
+    options.add_finding(parser)
+    group = parser.add_argument_group("what is kept")
+    group.add_argument("--against", metavar="OLD", nargs="+", action="extend", help="files of documents that all stay")
+    group.add_argument(
+        "--keep",
+        choices=("first", "last", "longest"),
+        default="first",
+        help="which document stands for those like it (default first)",
+    )
+    group.add_argument(
+        "--clusters-mode",
+        choices=("representative", "components"),
+        default="representative",
+        help="remove what is like a kept one, or what is connected with it through similar pairs "
+        "(default representative)",
+    )
+    options.add_reading(parser)
+    options.add_running(parser)
+    parser.set_defaults(run=dedup, usage_error=parser.error)
+
+
+def dedup(chosen: argparse.Namespace) -> int:
     """Run ``lsh dedup``."""
     started = time.perf_counter()
-    threshold = checks.fraction("--threshold", options.threshold, zero=False)
-    shingles = lsh.Shingles(checks.whole_number("--ngram", options.ngram, 1), options.unit)
-    seeds = checks.whole_number("--num-seeds", options.num_seeds, 1)
-    bands = None if options.bands is None else lsh.Bands.from_string(options.bands)
-    if bands is not None and options.recall is not None:
-        raise ValueError("--recall and --bands both say which pairs are found; give one of them")
-    form = _checked_files(options)
-    lsh.deduplicate(
-        [], threshold, recall=options.recall, bands=bands, shingles=shingles, num_seeds=seeds
-    )  # bad parameters show before any work
-    with io.Source(options.input, form, options.field) as source:
-        ids: list[bytes] = []
-        texts: list[str | bytes] = []
-        for record in source.records():
-            ids.append(record.id)
-            texts.append(record.text)
+    if chosen.output is None and not chosen.dry_run:
+        chosen.usage_error("give -o OUTPUT, or --dry-run to write nothing")
+    if chosen.json and chosen.output == io.STANDARD and not chosen.dry_run:
+        raise ValueError("--json and OUTPUT both take standard output; name a file as OUTPUT")
+    parameters, bands = options.finding(chosen)
+    old = [] if chosen.against is None else chosen.against
+    _check_files(chosen, old)
+    if chosen.verbose:
+        console.say(f"{parameters['hasher']!r}\n{bands}")
+    with ExitStack() as opened:
+        rejects = None if chosen.rejects is None else opened.enter_context(io.Target(chosen.rejects))
+        source = opened.enter_context(options.source(chosen, chosen.input, rejects))
+        _check_form(source, chosen.output)
+        others = [opened.enter_context(options.source(chosen, path)) for path in old]
+        with_ids = chosen.removed is not None or chosen.clusters is not None
+        texts, against = options.Texts([source], with_ids), options.Texts(others, with_ids)
         result = lsh.deduplicate(
             texts,
-            threshold,
-            recall=options.recall,
-            bands=bands,
-            shingles=shingles,
-            num_seeds=seeds,
-            progress=_progress(),
+            **parameters,
+            against=against if others else None,
+            keep=chosen.keep,
+            clusters=chosen.clusters_mode,
+            progress=console.progress(chosen.quiet, io.STANDARD if chosen.json else chosen.output),
         )
-        with ExitStack() as opened:
-            output = opened.enter_context(_target(options.output))
-            io.write_kept(source, result.keep.tolist(), output)
-            if options.removed is not None:
-                removed = opened.enter_context(_target(options.removed))
-                io.write_removed(ids, result.removed, removed)
-                removed.commit()
-            output.commit()
+        if not chosen.dry_run:
+            _write(chosen, source, result, texts.ids, against.ids)
+        if rejects is not None:
+            rejects.commit()
     counts = result.summary()
-    parts = [_counted(counts["documents"], "document"), f"{counts['removed']} removed"]
-    parts += [_counted(counts["clusters"], "cluster"), f"{time.perf_counter() - started:.1f} seconds"]
-    _say(", ".join(parts))
-    return EXIT_OK
+    counts["bytes"] = texts.num_bytes + against.num_bytes
+    counts["skipped"] = source.skipped
+    counts["seconds"]["total"] = time.perf_counter() - started
+    _tell(chosen, counts, bands)
+    return console.EXIT_OK
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _check_files(chosen: argparse.Namespace, old: list[str]) -> None:
+    written = [("OUTPUT", chosen.output), ("--removed", chosen.removed), ("--clusters", chosen.clusters)]
+    written.append(("--rejects", chosen.rejects))
+    read = [("INPUT", path) for path in chosen.input] + [("--against", path) for path in old]
+    options.check_files(read, written)
 
 
-def _target(path: str) -> io.Target:
-    return io.Target(path, path.lower().endswith(".gz"))
+def _check_form(source: io.Source, output: str | None) -> None:
+    """Check that the name of OUTPUT does not promise another format than that of INPUT."""
+    ending = None if output is None else io.Format.of_path(output)
+    if ending is not None and source.format.name not in (ending.name, io.FOLDER):
+        raise ValueError(
+            f"OUTPUT gets the documents of INPUT as they are, .{source.format.name}; got the name {output}"
+        )
 
 
-def _checked_files(options: argparse.Namespace) -> io.Format | None:
-    """Return the format that is asked for, after checking that the files do not get in each other's way."""
-    form = None
-    if options.format is not None:
-        form = io.Format.from_string(options.format)
-        if form is None:
-            known = ", ".join(f"{name}[.gz]" for name in io.FORMATS)
-            raise ValueError(f"--format must be one of {known}, got {options.format!r}")
-    written = {"OUTPUT": options.output, "--removed": options.removed}
-    named = {name: path for name, path in written.items() if path is not None}
-    for name, path in named.items():
-        if io.same_file(options.input, path):
-            raise ValueError(f"{name} must not be INPUT ({path}); write to another file")
-        if path != io.STANDARD and os.path.isdir(path):
-            raise ValueError(f"{name} must be a file, got the folder {path}")
-        folder = os.path.dirname(os.path.realpath(path))
-        if path != io.STANDARD and not path.startswith("/dev/"):
-            if not os.path.isdir(folder):
-                raise ValueError(f"{name} must be in a folder that exists, got {path}")
-            if not os.access(folder, os.W_OK):
-                raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
-    if len(named) == 2 and (io.same_file(*named.values()) or options.output == options.removed):
-        raise ValueError(f"--removed must not be OUTPUT ({options.removed}); write to another file")
-    if options.input != io.STANDARD and os.path.isdir(options.input):
-        raise ValueError(f"INPUT must be a file, got the folder {options.input}")
-    read, ending = form or io.Format.of_path(options.input), io.Format.of_path(options.output)
-    if read is not None and ending is not None and ending.name != read.name:
-        raise ValueError(f"OUTPUT gets the lines of INPUT as they are, .{read.name}; got the name {options.output}")
-    return form
+def _write(
+    chosen: argparse.Namespace, source: io.Source, result: lsh.Deduplication, ids: options.Ids, old: options.Ids
+) -> None:
+    """Write every file that is asked for, and put them in their places when all are complete."""
+    with ExitStack() as opened:
+        output = io.target(source, chosen.output)
+        opened.enter_context(output)
+        io.write_kept(source, result.keep.tolist(), output)
+        tables = []
+        if chosen.removed is not None:
+            tables.append(opened.enter_context(io.Target(chosen.removed)))
+            io.write_removed(ids, result.removed, tables[-1], old)
+        if chosen.clusters is not None:
+            tables.append(opened.enter_context(io.Target(chosen.clusters)))
+            for number, members in enumerate(result.clusters(), 1):
+                for document in members.tolist():
+                    tables[-1].write(io.table_row(b"%d" % number, ids[document]))
+        for table in [*tables, output]:
+            table.commit()
 
 
-def _progress() -> _Progress | None:
-    return _Progress() if sys.stderr is not None and sys.stderr.isatty() else None
-
-
-class _Progress:
-    """A line on the terminal that says how far the work is; the next line for people replaces it."""
-
-    def __init__(self) -> None:
-        self._drawn = 0.0
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        now = time.perf_counter()
-        if now - self._drawn >= REDRAW:
-            self._drawn = now
-            of = "" if total is None else f" of {total:,}"
-            print(f"\r\x1b[K{stage}: {done:,}{of} documents", end="", file=sys.stderr, flush=True)
+def _tell(chosen: argparse.Namespace, counts: dict[str, Any], bands: lsh.Bands) -> None:
+    """Say what came of the run: to machines, and to people."""
+    if chosen.json:
+        run = {"threshold": chosen.threshold, **bands.to_dict(), "peak_memory": console.peak_memory()}
+        console.write_data(json.dumps({**counts, **run}) + "\n")
+    if chosen.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        console.say(
+            f"{counts['candidates']:,} candidate pairs, {counts['compared']:,} of them compared\n"
+            f"{counts['identical']:,} removed for the same bytes, {counts['without_shingles']:,} without shingles\n"
+            f"seconds: {stages}"
+        )
+    if chosen.quiet:
+        return
+    parts = [console.counted(counts["documents"], "document")]
+    parts += [f"against {counts['old']:,}"] if chosen.against is not None else []
+    parts += [f"{counts['removed']:,} removed", console.counted(counts["clusters"], "cluster")]
+    parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
+    parts += [f"{console.counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
+    parts += console.cost(counts["seconds"]["total"], counts["bytes"])
+    if counts["capped"]:
+        parts.append(f"{console.counted(counts['capped'], 'comparison')} left out, in buckets of more than {CAP:,}")
+    console.say(", ".join(parts))

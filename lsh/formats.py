@@ -60,10 +60,10 @@ class Format(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A document: its id and its text, as bytes or str, as the file has it."""
+    """A document: its id and its text, as bytes or str, as the file has it; ``None`` where it has none."""
 
     id: bytes
-    text: str | bytes
+    text: str | bytes | None
 
 
 class Options(NamedTuple):

@@ -32,6 +32,7 @@ __all__ = [
     "Target",
     "ahead",
     "same_file",
+    "table_row",
     "target",
     "write_kept",
     "write_removed",
@@ -64,7 +65,8 @@ class Source:
         What a line that is not of the format is, or a file of a folder that cannot be decoded: an error, or skipped and
         counted in `skipped`.
     missing : {"error", "empty"}, optional
-        What a record without a text is, or with null for one: bad, or of an empty text and counted in `missing`.
+        What a record without a text is, or with null for one: bad, or one whose text is ``None`` and that is counted in
+        `missing`.
     pattern : str, optional
         Which files of a folder are read, such as ``"*.txt"``.
     rejects : Target, optional
@@ -293,10 +295,19 @@ def write_kept(source: Source, keep: Iterable[bool], target: Target | FolderTarg
     source._write_kept(keep, target)
 
 
-def write_removed(ids: list[bytes], removed: Any, target: Target) -> None:
-    """Write removed id, kept id and similarity, tab-separated, one removed document per line."""
-    for document, kept, similarity, _ in removed.tolist():
-        target.write(b"%s\t%s\t%s\n" % (_cell(ids[document]), _cell(ids[kept]), repr(similarity).encode()))
+def write_removed(ids: Sequence[bytes], removed: Any, target: Target, old: Sequence[bytes] = ()) -> None:
+    """Write removed id, kept id and similarity, tab-separated, one removed document per line.
+
+    Where there are old documents, whose ids are `old`, a fourth cell says ``new`` or ``old`` of the kept one.
+    """
+    for document, kept, similarity, _, *sides in removed.tolist():
+        witness = old[kept] if sides == ["old"] else ids[kept]
+        target.write(table_row(ids[document], witness, repr(similarity).encode(), *(side.encode() for side in sides)))
+
+
+def table_row(*cells: bytes) -> bytes:
+    """Return a line of a table: tab-separated, with a newline."""
+    return b"\t".join(map(_cell, cells)) + b"\n"
 
 
 def _cell(identity: bytes) -> bytes:

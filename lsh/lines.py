@@ -301,7 +301,7 @@ class _Reading:
             raise InputError(name, problem, line)
         return (fields[0], fields[1]) if self._has_ids else (None, whole)
 
-    def _jsonl(self, name: str, unit: _Unit) -> tuple[str | None, str]:
+    def _jsonl(self, name: str, unit: _Unit) -> tuple[str | None, str | None]:
         line = unit.content
         try:
             record = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
@@ -318,13 +318,13 @@ class _Reading:
             found = default_column(record, self._options)
             if found is None and self._options.missing and len(record) <= 1:
                 self._tally.missing += 1  # an id alone, or nothing; a later record tells what the field is
-                return self._json_id(name, unit.number, record), ""
+                return self._json_id(name, unit.number, record), None
             if found is None:
                 raise self._absent(name, unit.number, "text", record)
             self._fields = [found]
         return self._json_id(name, unit.number, record), self._json_text(name, unit.number, record, self._fields)
 
-    def _json_text(self, name: str, line: int, record: dict[str, Any], fields: list[str]) -> str:
+    def _json_text(self, name: str, line: int, record: dict[str, Any], fields: list[str]) -> str | None:
         texts = []
         for field in fields:
             found, text = _value(record, field)
@@ -336,7 +336,7 @@ class _Reading:
                 raise InputError(name, f"field {field!r} must be a string, got {_kind(text)}", line)
             texts.append(text)
         self._tally.missing += not texts
-        return " ".join(texts)
+        return " ".join(texts) if texts else None
 
     def _json_id(self, name: str, line: int, record: dict[str, Any]) -> str | None:
         field = ID_COLUMN if self._options.id_field is None else self._options.id_field

@@ -209,13 +209,13 @@ class Tables:
             )
         return kind
 
-    def _text(self, name: str, row: int, texts: list[str], values: tuple[Any, ...]) -> str | bytes:
+    def _text(self, name: str, row: int, texts: list[str], values: tuple[Any, ...]) -> str | bytes | None:
         found = [value for value in values if value is not None]
         if len(found) < len(values) and not self._options.missing:
             column = texts[values.index(None)]
             raise InputError(name, f"row {row}: column {column!r} must hold a text, got null; give --missing empty")
         self.tally.missing += not found
-        return joined(found) if found else ""
+        return joined(found) if found else None
 
 
 def _write_group(group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:

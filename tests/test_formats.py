@@ -348,9 +348,9 @@ def test_missing_texts(tmp_path):
     data = b'{"id": 0}\n{"text": "a", "note": ""}\n{"text": null}\n{"note": "b"}\n'
     path = file_of(tmp_path, "in.jsonl", data)
     with io.Source(path, missing="empty") as source:
-        assert [record.text for record in source.records()] == ["", "a", "", ""]
+        assert [record.text for record in source.records()] == [None, "a", None, None]
         assert source.missing == 3
-    assert texts(path, field="text,note", missing="empty") == ["", "a ", "", "b"]
+    assert texts(path, field="text,note", missing="empty") == [None, "a ", None, "b"]
     assert "line 1" in refusal(path)
     assert "line 2: field 'text' must be a string, got null" in refusal(file_of(tmp_path, "in.jsonl", data[10:]))
     data = data[10:].replace(b'"text": null', b'"x": 1')
@@ -684,7 +684,7 @@ def test_rows_of_a_table(tmp_path, table_form):
     assert "'meta.more'" in refusal(path, field="meta.more")
     assert "strings or numbers" in refusal(path, id_field="meta")
     with io.Source(path, field="meta.title", missing="empty") as source:
-        assert [record.text for record in source.records()][:4] == ["", "title 1", "title 2", ""]
+        assert [record.text for record in source.records()][:4] == [None, "title 1", "title 2", None]
         assert source.missing == 3334
 
 
@@ -736,7 +736,7 @@ def test_kinds_of_columns(tmp_path, table_form):
         path = write_table(table, tmp_path / f"in.{ending(table_form)}", table_form)
         found = read(path, missing="empty")
         assert [identity for identity, _ in found] == [b"5", b"2", b"7", b"8"]
-        assert [t.decode() if isinstance(t, bytes) else t for _, t in found] == ["one", "two", "one", ""]
+        assert [t.decode() if isinstance(t, bytes) else t for _, t in found] == ["one", "two", "one", None]
         place = tmp_path / f"out.{ending(table_form)}"
         kept(path, [True, False, True, True], place)
         assert read_table(place, table_form).to_pylist() == [table.to_pylist()[i] for i in (0, 2, 3)]
@@ -813,7 +813,7 @@ def test_odd_columns(tmp_path, table_form):
     assert "one column 'text'" in refusal(write_table(twice, path, table_form))
     nulls = write_table(pyarrow.table({"text": pyarrow.nulls(2), "id": ["x", "y"]}), path, table_form)
     assert "row 1" in refusal(nulls)
-    assert read(nulls, missing="empty") == [(b"x", ""), (b"y", "")]
+    assert read(nulls, missing="empty") == [(b"x", None), (b"y", None)]
     assert "no column at all" in refusal(write_table(pyarrow.table({}), path, table_form))
 
 

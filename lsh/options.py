@@ -1,0 +1,306 @@
+"""What several commands share of their options: adding them to a parser, checking them, and opening the files named.
+
+Values that mean something to the library are checked by it; here stand the names that a person typed. Nothing here
+knows what a command does with its documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import lsh
+from lsh import checks, io, threads
+from lsh.dedup import DEFAULT_SEEDS
+from lsh.planning import DEFAULT_RECALL, chosen_bands
+from lsh.shingling import UNITS
+from lsh.spill import memory_size
+
+MISSING = ("error", "empty")
+
+FORMATS = """\
+formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
+  .jsonl    one JSON object per line; dots in --field lead into nested ones
+  .csv      a header, unless --no-header; records as RFC 4180 has them
+  .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
+  .txt      one document per line
+  .parquet  and .arrow, .feather: a row per document (extra io)
+  a folder  one document per file, its path within the folder is the id
+Named columns: the text is in the only one, or in text, content or body, unless --field names it; the id in id, unless
+--id-field does. Without an id the running number is the id.
+"""
+
+
+# ---- adding ----
+
+
+def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
+    """Add what says how documents are read."""
+    group = parser.add_argument_group("reading")
+    group.add_argument("--field", help="the column that holds the text, or several with commas between")
+    group.add_argument("--id-field", metavar="FIELD", help="the column that holds the id")
+    named = group.add_mutually_exclusive_group()
+    named.add_argument("--header", action="store_true", default=None, help="the first record of a .tsv names columns")
+    named.add_argument("--no-header", dest="header", action="store_false", help="that of a .csv does not")
+    group.add_argument("--format", help="such as jsonl, csv.zst or parquet; for - or another ending of INPUT")
+    group.add_argument("--encoding", default="utf-8", help="of text files (default utf-8)")
+    group.add_argument("--pattern", default="*", help="which files of a folder are read, such as '*.txt'")
+    group.add_argument(
+        "--on-bad-line",
+        choices=("error", "skip"),
+        default="error",
+        help="what a line of another form is (default error)",
+    )
+    group.add_argument(
+        "--missing", choices=MISSING, default=missing, help=f"what a record without a text is (default {missing})"
+    )
+
+
+def add_shingles(parser: Any) -> None:
+    """Add what says which shingles a text has."""
+    parser.add_argument("--ngram", type=int, default=8, help="units per shingle (default 8)")
+    parser.add_argument("--unit", choices=UNITS, default="char", help="what is shingled (default char)")
+
+
+def add_num_seeds(parser: Any) -> None:
+    """Add the number of components."""
+    parser.add_argument(
+        "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components per fingerprint (default {DEFAULT_SEEDS})"
+    )
+
+
+def add_threshold(parser: Any) -> None:
+    """Add the least similarity."""
+    parser.add_argument(
+        "--threshold", type=float, default=0.8, help="least similarity of near duplicates (default 0.8)"
+    )
+
+
+def add_recall(parser: Any) -> None:
+    """Add the promise."""
+    parser.add_argument(
+        "--recall",
+        type=float,
+        help=f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
+    )
+
+
+def add_finding(parser: argparse.ArgumentParser) -> None:
+    """Add what says which documents are near duplicates."""
+    group = parser.add_argument_group("near duplicates")
+    add_threshold(group)
+    add_shingles(group)
+    add_num_seeds(group)
+    add_recall(group)
+    group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
+    group.add_argument(
+        "--verify",
+        choices=("exact", "sketch", "none"),
+        default="exact",
+        help="what makes a candidate a near duplicate: its exact similarity, the estimate, or a shared band alone "
+        "(default exact)",
+    )
+
+
+def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> None:
+    """Add what changes the run, not its result."""
+    group = parser.add_argument_group("running")
+    group.add_argument("--num-threads", type=int, metavar="N", help="threads (default: every core)")
+    if max_memory:
+        group.add_argument(
+            "--max-memory", metavar="SIZE", help="memory, such as 2GB; what does not fit goes to temporary files"
+        )
+    loudness = group.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    loudness.add_argument("-v", "--verbose", action="store_true", help="say with what is worked and how long it took")
+
+
+# ---- checking ----
+
+
+def shingles(options: argparse.Namespace) -> lsh.Shingles:
+    """Return the shingles that are asked for."""
+    return lsh.Shingles(checks.whole_number("--ngram", options.ngram, 1), options.unit)
+
+
+def hasher(options: argparse.Namespace) -> lsh.MinHasher:
+    """Return what makes the fingerprints that are asked for."""
+    count = checks.whole_number("--num-seeds", options.num_seeds, 1)
+    return lsh.MinHasher(count, scheme="fss", shingles=shingles(options))
+
+
+def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
+    """Return what `deduplicate` and `find_pairs` take of the options, and the bands that they will use.
+
+    Raises
+    ------
+    ValueError
+        If a value is bad, before any work is done.
+    """
+    threshold = checks.fraction("--threshold", options.threshold, zero=False)
+    if options.bands is not None and options.recall is not None:
+        raise ValueError("--recall and --bands both say which pairs are found; give one of them")
+    bands = None if options.bands is None else lsh.Bands.from_string(options.bands)
+    made_by = hasher(options)
+    verify = None if options.verify == "none" else options.verify
+    used = chosen_bands(bands, options.recall, threshold, made_by, filtered=verify == "exact")
+    parameters = {
+        "threshold": threshold,
+        "recall": options.recall,
+        "bands": bands,
+        "hasher": made_by,
+        "verify": verify,
+        "missing": options.missing,
+        "max_memory": memory_size("--max-memory", options.max_memory),
+        "num_threads": num_threads(options),
+    }
+    return parameters, used
+
+
+def num_threads(options: argparse.Namespace) -> int | None:
+    """Return the number of threads that is asked for."""
+    number: int | None = options.num_threads
+    return None if number is None else checks.whole_number("--num-threads", number, 1, threads.MOST)
+
+
+def form(options: argparse.Namespace) -> io.Format | None:
+    """Return the format that is asked for."""
+    if options.format is None:
+        return None
+    found = io.Format.from_string(options.format)
+    if found is None:
+        raise ValueError(f"--format must be one of {io.KNOWN}, got {options.format!r}")
+    return found
+
+
+def check_files(
+    read: Sequence[tuple[str, str]], written: Sequence[tuple[str, str | None]], folders: bool = True
+) -> None:
+    """Check that the files of a command do not get in each other's way and can be written.
+
+    Parameters
+    ----------
+    read, written : sequence of tuple
+        What the help calls a file, and its path; ``None`` for one that is not asked for.
+    folders : bool, optional
+        Whether a folder can be read.
+    """
+    if sum(path == io.STANDARD for _, path in read) > 1:
+        raise ValueError("standard input can be read once; give - for one of the files only")
+    targets = [(name, path) for name, path in written if path is not None]
+    for place, (name, path) in enumerate(targets):
+        for other, source in read:
+            if io.same_file(source, path):
+                raise ValueError(f"{name} must not be {other} ({path}); write to another file")
+        _check_target(name, path)
+        for other, target in targets[:place]:
+            if io.same_file(target, path) or target == path:
+                raise ValueError(f"{name} must not be {other} ({path}); write to another file")
+    for name, path in () if folders else read:
+        if path != io.STANDARD and os.path.isdir(path):
+            raise ValueError(f"{name} must be a file, got the folder {path}")
+
+
+def _check_target(name: str, path: str) -> None:
+    if path != io.STANDARD and os.path.isdir(path):
+        raise ValueError(f"{name} must be a file, got the folder {path}")
+    folder = os.path.dirname(os.path.realpath(path))
+    if path != io.STANDARD and not path.startswith("/dev/"):
+        if not os.path.isdir(folder):
+            raise ValueError(f"{name} must be in a folder that exists, got {path}")
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
+
+
+# ---- opening ----
+
+
+def source(options: argparse.Namespace, paths: str | Sequence[str], rejects: io.Target | None = None) -> io.Source:
+    """Return the documents of some files, read as the options say."""
+    return io.Source(
+        paths,
+        form(options),
+        options.field,
+        id_field=options.id_field,
+        header=options.header,
+        encoding=options.encoding,
+        on_bad_line=options.on_bad_line,
+        missing=options.missing,
+        pattern=options.pattern,
+        rejects=rejects,
+    )
+
+
+class Ids(Sequence[bytes]):
+    """The ids of many documents, in little more memory than their bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._ends = array("q", [0])
+
+    def append(self, identity: bytes) -> None:
+        """Take another one."""
+        self._bytes += identity
+        self._ends.append(len(self._bytes))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, position: Any) -> Any:
+        if not 0 <= position < len(self):
+            raise IndexError(f"there are {len(self)} ids, got position {position}")
+        return bytes(self._bytes[self._ends[position] : self._ends[position + 1]])
+
+
+class Texts:
+    """The texts of some sources, anew each time they are called for; what is noted is noted the first time.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files, one after the other.
+    with_ids, with_sizes : bool
+        Whether the ids will be wanted, and the size of each text.
+
+    Attributes
+    ----------
+    ids : Ids
+        By position; empty without `with_ids`.
+    sizes : array of int
+        The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
+    count, num_bytes : int
+        How many texts there are, and their bytes together.
+    """
+
+    def __init__(self, sources: Sequence[io.Source], with_ids: bool = True, with_sizes: bool = False) -> None:
+        self._sources, self._with_ids, self._with_sizes, self._noted = sources, with_ids, with_sizes, False
+        self.ids, self.sizes, self.num_bytes, self.count = Ids(), array("q"), 0, 0
+
+    def __call__(self) -> Iterator[str | bytes | None]:
+        records = chain.from_iterable(io.ahead(source.records()) for source in self._sources)
+        if self._noted:
+            return (record.text for record in records)
+        self._noted = True
+        return self._noting(records)
+
+    def _noting(self, records: Iterator[io.Record]) -> Iterator[str | bytes | None]:
+        for identity, text in records:
+            size = _size(text)
+            self.count += 1
+            self.num_bytes += max(size, 0)
+            if self._with_ids:
+                self.ids.append(identity)
+            if self._with_sizes:
+                self.sizes.append(size)
+            yield text
+
+
+def _size(text: str | bytes | None) -> int:
+    """Return the bytes of a text, -1 where there is none."""
+    if text is None:
+        return -1
+    return len(text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "surrogatepass"))

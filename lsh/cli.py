@@ -129,7 +129,7 @@ def dedup(chosen: argparse.Namespace) -> int:
     if chosen.verbose:
         console.say(f"{parameters['hasher']!r}\n{bands}")
     with ExitStack() as opened:
-        rejects = None if chosen.rejects is None else opened.enter_context(io.Target(chosen.rejects))
+        rejects = None if chosen.rejects is None or chosen.dry_run else opened.enter_context(io.Target(chosen.rejects))
         source = opened.enter_context(options.source(chosen, chosen.input, rejects))
         _check_form(source, chosen.output)
         others = [opened.enter_context(options.source(chosen, path)) for path in old]

@@ -105,19 +105,17 @@ class Target:
     ----------
     path : str
         The file, or ``"-"``.
-    packed : str or bool, optional
-        How to compress what is written: a key of `compression.NAMES`, ``True`` for gzip, ``""`` or ``False`` for not at
-        all. Default: by the ending of the path. The same content gives the same bytes.
+    packed : str, optional
+        How to compress what is written: a key of `compression.NAMES`, ``""`` for not at all. Default: by the ending of
+        the path. The same content gives the same bytes.
     """
 
-    def __init__(self, path: str, packed: str | bool | None = None) -> None:
+    def __init__(self, path: str, packed: str | None = None) -> None:
         self._name = "standard output" if path == STANDARD else path
         self._place: str | None = None
         if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
             self._place = path if path.startswith("/dev/") else os.path.realpath(path)
-        if packed is None:
-            packed = compression.of_path(path)
-        self._packed = ("gz" if packed else "") if isinstance(packed, bool) else packed
+        self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
 

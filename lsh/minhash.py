@@ -517,13 +517,7 @@ class MinHasher:
         first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0
-        from statistics import NormalDist
-
-        k, p = self.num_seeds, float(self.similarities(first, second))
-        z = NormalDist().inv_cdf((1 + confidence) / 2)
-        centre, half = p + z * z / (2 * k), z * sqrt(p * (1 - p) / k + z * z / (4 * k * k))
-        low, high = (centre - half) / (1 + z * z / k), (centre + half) / (1 + z * z / k)
-        return 0.0 if p == 0.0 else low, 1.0 if p == 1.0 else high
+        return wilson_interval(float(self.similarities(first, second)), self.num_seeds, confidence)
 
     def merge(self, a: Any, b: Any) -> Array:
         """Return the fingerprint of the union of two documents' shingle sets.
@@ -646,3 +640,13 @@ def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | Non
     if len(values) > MOST_SEEDS:
         raise ValueError(f"seeds must be at most {MOST_SEEDS} numbers, got {len(values)}")
     return np.array(values, np.uint32), None
+
+
+def wilson_interval(p: float, k: int, confidence: float) -> tuple[float, float]:
+    """Return Wilson's interval (1927) of a share `p` of `k` independent trials."""
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    centre, half = p + z * z / (2 * k), z * sqrt(p * (1 - p) / k + z * z / (4 * k * k))
+    low, high = (centre - half) / (1 + z * z / k), (centre + half) / (1 + z * z / k)
+    return 0.0 if p == 0.0 else low, 1.0 if p == 1.0 else high

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import lsh
+from lsh.minhash import wilson_interval
 
 PAIRS = 500_000
 MOST_PAIRS = 20_000_000
@@ -22,7 +23,6 @@ LEAST_RUN = 50  # documents, unless there are fewer
 BYTES = 2_000_000_000  # of text that are gone through, each text once for each other one
 LONGEST = 100_000  # bytes of a text
 STEPS = 20  # intervals of similarity in which pairs are counted
-NORMAL_95 = 1.959964  # quantile of the normal distribution for an interval of 95 %
 
 Array = np.ndarray[Any, Any]
 
@@ -158,7 +158,4 @@ def interval(found: int, total: int) -> tuple[float, float]:
     >>> [round(bound, 4) for bound in interval(8, 10)]
     [0.4902, 0.9433]
     """
-    share, z = found / total, NORMAL_95
-    centre, half = share + z * z / (2 * total), z * (share * (1 - share) / total + (z / (2 * total)) ** 2) ** 0.5
-    low, high = (centre - half) / (1 + z * z / total), (centre + half) / (1 + z * z / total)
-    return (0.0 if found == 0 else low), (1.0 if found == total else high)
+    return wilson_interval(found / total, total, 0.95)

@@ -727,6 +727,8 @@ def test_several_inputs_and_what_is_skipped(tmp_path):
     done(tmp_path, *run)
     assert bz2.decompress((tmp_path / "out.jsonl.bz2").read_bytes()) == b'{"body": "%s"}\n{"body": "%s"}\n' % (A, B)
     assert (tmp_path / "bad").read_bytes() == b'{"body"\n' * 3
+    done(tmp_path, "dedup", "1.jsonl", "--dry-run", "--on-bad-line", "skip", "--rejects", "other")
+    assert not (tmp_path / "other").exists()
     assert "one format" in refused(tmp_path, "dedup", "1.jsonl", "x.tsv", "-o", "out.jsonl")
 
 

@@ -15,9 +15,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 import lsh
-from lsh import commands, console, io, options
+from lsh import commands, console, io, options, presets
 from lsh.dedup import CAP
+
+REPORTED = ("preset", "recall", "keep", "clusters_mode", "field", "id_field", "source_field", "missing", "on_bad_line")
 
 LSH = f"""\
 example:
@@ -28,8 +32,9 @@ example:
 {console.EXITS}"""
 
 DEDUP = f"""\
-example:
+examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
+  lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
 
 {options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
 
@@ -93,9 +98,18 @@ def _add_dedup(added: Any) -> None:
     parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
     parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
     parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
+    parser.add_argument("--report", metavar="FILE", help="write here a page of HTML to look at")
+    parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
     parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
-    parser.add_argument("--dry-run", action="store_true", help="write no file, only tell what would be removed")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="write no file but --report, only tell what would be removed"
+    )
     options.add_finding(parser)
+    parser.add_argument(
+        "--preset",
+        choices=presets.NAMES,
+        help="do as FineWeb, BigCode or NeMo Curator did; it settles what near duplicates are, and the clusters",
+    )
     group = parser.add_argument_group("what is kept")
     group.add_argument("--against", metavar="OLD", nargs="+", action="extend", help="files of documents that all stay")
     group.add_argument(
@@ -107,7 +121,6 @@ def _add_dedup(added: Any) -> None:
     group.add_argument(
         "--clusters-mode",
         choices=("representative", "components"),
-        default="representative",
         help="remove what is like a kept one, or what is connected with it through similar pairs "
         "(default representative)",
     )
@@ -123,41 +136,52 @@ def dedup(chosen: argparse.Namespace) -> int:
         chosen.usage_error("give -o OUTPUT, or --dry-run to write nothing")
     if chosen.json and chosen.output == io.STANDARD and not chosen.dry_run:
         raise ValueError("--json and OUTPUT both take standard output; name a file as OUTPUT")
-    parameters, bands = options.finding(chosen)
+    if chosen.source_field is not None and chosen.report is None:
+        raise ValueError("--source-field is for --report; give that, too")
+    if chosen.preset is None:
+        parameters, bands = options.finding(chosen)
+        parameters["clusters"] = options.value(chosen, "clusters_mode")
+    else:
+        parameters, bands = options.by_preset(chosen)
     old = [] if chosen.against is None else chosen.against
     _check_files(chosen, old)
     if chosen.verbose:
         console.say(f"{parameters['hasher']!r}\n{bands}")
     with ExitStack() as opened:
         rejects = None if chosen.rejects is None or chosen.dry_run else opened.enter_context(io.Target(chosen.rejects))
-        source = opened.enter_context(options.source(chosen, chosen.input, rejects))
+        source = opened.enter_context(options.source(chosen, chosen.input, rejects, chosen.source_field))
         _check_form(source, chosen.output)
         others = [opened.enter_context(options.source(chosen, path)) for path in old]
-        with_ids = chosen.removed is not None or chosen.clusters is not None
-        texts, against = options.Texts([source], with_ids), options.Texts(others, with_ids)
+        shown = chosen.report is not None
+        with_ids = shown or chosen.removed is not None or chosen.clusters is not None
+        texts = options.Texts([source], with_ids, with_sizes=shown, with_names=shown)
+        against = options.Texts(others, with_ids)
         result = lsh.deduplicate(
             texts,
             **parameters,
             against=against if others else None,
             keep=chosen.keep,
-            clusters=chosen.clusters_mode,
             progress=console.progress(chosen.quiet, io.STANDARD if chosen.json else chosen.output),
         )
+        report = None
+        if shown:
+            report = opened.enter_context(io.Target(chosen.report, ""))
+            report.write(_report(chosen, result, parameters, bands, texts, against).encode())
         if not chosen.dry_run:
             _write(chosen, source, result, texts.ids, against.ids)
-        if rejects is not None:
-            rejects.commit()
+        for complete in filter(None, (rejects, report)):
+            complete.commit()
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"] = source.skipped
     counts["seconds"]["total"] = time.perf_counter() - started
-    _tell(chosen, counts, bands)
+    _tell(chosen, counts, parameters["threshold"], bands)
     return console.EXIT_OK
 
 
 def _check_files(chosen: argparse.Namespace, old: list[str]) -> None:
     written = [("OUTPUT", chosen.output), ("--removed", chosen.removed), ("--clusters", chosen.clusters)]
-    written.append(("--rejects", chosen.rejects))
+    written += [("--rejects", chosen.rejects), ("--report", chosen.report)]
     read = [("INPUT", path) for path in chosen.input] + [("--against", path) for path in old]
     options.check_files(read, written)
 
@@ -192,10 +216,50 @@ def _write(
             table.commit()
 
 
-def _tell(chosen: argparse.Namespace, counts: dict[str, Any], bands: lsh.Bands) -> None:
+def _report(
+    chosen: argparse.Namespace,
+    result: lsh.Deduplication,
+    parameters: dict[str, Any],
+    bands: lsh.Bands,
+    texts: options.Texts,
+    against: options.Texts,
+) -> str:
+    """Return the page of the run; of the texts those that it shows are read once more."""
+    from lsh import report
+
+    threshold, sizes = parameters["threshold"], np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
+    new, old = report.positions(result, threshold=threshold, sizes=sizes)
+    several = chosen.source_field is not None or len(texts.names.distinct) > 1
+    return report.html(
+        result,
+        texts=dict(texts.at(new)).__getitem__,
+        threshold=threshold,
+        hasher=parameters["hasher"],
+        bands=bands,
+        verify=parameters["verify"],
+        parameters=_named_options(chosen),
+        ids=texts.ids,
+        sizes=sizes,
+        sources=texts.names if several else None,
+        against=dict(against.at(old)).__getitem__,
+        against_ids=against.ids,
+    )
+
+
+def _named_options(chosen: argparse.Namespace) -> dict[str, str]:
+    """Return what else a report says of the run: what was given, but for what leaves the result alone."""
+    given = {
+        "INPUT": " ".join(chosen.input),
+        "--against": " ".join(chosen.against or []),
+        **{f"--{name.replace('_', '-')}": getattr(chosen, name) for name in REPORTED},
+    }
+    return {name: str(value) for name, value in given.items() if value}
+
+
+def _tell(chosen: argparse.Namespace, counts: dict[str, Any], threshold: float, bands: lsh.Bands) -> None:
     """Say what came of the run: to machines, and to people."""
     if chosen.json:
-        run = {"threshold": chosen.threshold, **bands.to_dict(), "peak_memory": console.peak_memory()}
+        run = {"threshold": threshold, **bands.to_dict(), "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if chosen.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())

@@ -7,11 +7,14 @@ standard output, words for people to standard error. Nothing here hashes, bands,
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
 import platform
 import sys
 import time
 from contextlib import ExitStack
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from lsh.shingling import MOST_UNITS
 
 MOST_SHINGLED = 10_000  # texts of which `lsh stats` counts the shingles
 MOST_BYTES = 1_000_000  # of such a text: a shingle takes a hundred bytes as an object
+PLOTS = (".svg", ".png")
 QUARTILES = ("least", "quarter", "half", "three quarters", "most")
 SAME = lsh.Shingles(MOST_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
 
@@ -47,7 +51,7 @@ examples:
 PLAN = f"""\
 examples:
   lsh plan --threshold 0.7 --recall 0.95
-  lsh plan --corpus news.tsv.gz --documents 1000000
+  lsh plan --corpus news.tsv.gz --documents 1000000 --plot curve.svg
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -212,6 +216,7 @@ def _add_plan(added: Any) -> None:
     parser.add_argument(
         "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
     )
+    parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     _add_json(parser)
     options.add_reading(parser)
     parser.set_defaults(run=plan)
@@ -219,16 +224,17 @@ def _add_plan(added: Any) -> None:
 
 def plan(chosen: argparse.Namespace) -> int:
     """Run ``lsh plan``."""
-    threshold = checks.fraction("--threshold", chosen.threshold, zero=False)
+    threshold, seeds = options.threshold(chosen), options.num_seeds(chosen)
     recall = DEFAULT_RECALL if chosen.recall is None else chosen.recall
     recall = checks.fraction("--recall", recall, zero=False, one=False)
     documents, background = chosen.documents, None
     if documents is not None:
         documents = checks.whole_number("--documents", documents, 1)
-    seeds = checks.whole_number("--num-seeds", chosen.num_seeds, 1)
     bands = lsh.plan(threshold, recall, seeds)  # bad parameters show before any work
+    read = [] if chosen.corpus is None else [("--corpus", chosen.corpus)]
+    options.check_files(read, [("--plot", chosen.plot)])
+    _check_plot(chosen.plot)
     if chosen.corpus is not None:
-        options.check_files([("--corpus", chosen.corpus)], [])
         count, background = _sample(chosen)
         documents = documents or count
     if background is not None or documents is not None:
@@ -239,18 +245,45 @@ def plan(chosen: argparse.Namespace) -> int:
         encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
         drawn = terminal.curve(bands, ascii_only=not encoding.startswith("utf"))
         console.write_data(f"{bands}\n\n{drawn}\n")
+    if chosen.plot is not None:
+        _draw(bands, threshold, chosen.plot)
     return console.EXIT_OK
+
+
+def _check_plot(path: str | None) -> None:
+    """Check that a plot can be drawn, before any work."""
+    if path is None:
+        return
+    if os.path.splitext(path)[1].lower() not in PLOTS:
+        raise ValueError(f"--plot must be a file with the ending {' or '.join(PLOTS)}, got {path}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
+
+
+def _draw(bands: lsh.Bands, threshold: float, path: str) -> None:
+    """Draw the curve of the bands to a file; the same one gives the same bytes."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from lsh import plot
+
+    with matplotlib.rc_context({"svg.hashsalt": "lsh"}), io.Target(path, "") as target:
+        figure = Figure()
+        plot.s_curve(bands, threshold=threshold, ax=figure.subplots())
+        drawn = BytesIO()
+        form = os.path.splitext(path)[1][1:].lower()
+        figure.savefig(drawn, format=form, metadata={"Date": None} if form == "svg" else None)
+        target.write(drawn.getvalue())
+        target.commit()
 
 
 def _sample(chosen: argparse.Namespace) -> tuple[int, list[Any]]:
     """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
     with options.source(chosen, chosen.corpus) as source:
-        count = sum(1 for _ in source.records())
-        if count <= SAMPLE_TEXTS:
-            return count, [record.text for record in source.records()]
+        texts = options.Texts([source], with_ids=False)
+        count = sum(1 for _ in texts())
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
-        positions = set(wanted.tolist())
-        return count, [record.text for i, record in enumerate(source.records()) if i in positions]
+        return count, [text for _, text in texts.at(wanted.tolist())]
 
 
 def _described(bands: lsh.Bands) -> dict[str, Any]:
@@ -307,7 +340,7 @@ def stats(chosen: argparse.Namespace) -> int:
             texts, 1.0, shingles=SAME, num_seeds=1, missing="empty", num_threads=threads, progress=progress
         ).summary()
         sizes = np.frombuffer(texts.sizes, np.int64)
-        counts = _shingle_counts(source, shingles, sizes)
+        counts = _shingle_counts(texts, shingles, sizes)
     empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
     figures = {
         "documents": len(sizes),
@@ -326,14 +359,12 @@ def stats(chosen: argparse.Namespace) -> int:
     return console.EXIT_OK
 
 
-def _shingle_counts(source: io.Source, shingles: lsh.Shingles, sizes: Any) -> Any:
+def _shingle_counts(texts: options.Texts, shingles: lsh.Shingles, sizes: Any) -> Any:
     """Return how many distinct shingles texts have: all texts but huge ones, or some of many at even distances."""
     positions = np.flatnonzero((sizes >= 0) & (sizes <= MOST_BYTES))
     if len(positions) > MOST_SHINGLED:
         positions = positions[np.arange(MOST_SHINGLED) * len(positions) // MOST_SHINGLED]
-    wanted = set(positions.tolist())
-    texts = (record.text or b"" for i, record in enumerate(source.records()) if i in wanted)
-    return np.array([len(shingles.of(text)) for text in texts], np.int64)
+    return np.array([len(shingles.of(text or b"")) for _, text in texts.at(positions.tolist())], np.int64)
 
 
 def _spread(numbers: Any) -> dict[str, Any] | None:

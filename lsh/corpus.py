@@ -32,6 +32,12 @@ Array = np.ndarray[Any, Any]
 Progress = Callable[[str, int, "int | None"], object]
 
 
+def _between(ascending: Array, start: int, stop: int) -> slice:
+    """Return where the values from start to stop - 1 are."""
+    bounds = np.array([start, stop], ascending.dtype)  # of another type numpy would convert the array, not the bounds
+    return slice(*np.searchsorted(ascending, bounds).tolist())
+
+
 class Wanted(NamedTuple):
     """Which texts of a source are wanted again, and what is known of all of them."""
 
@@ -43,7 +49,7 @@ class Wanted(NamedTuple):
 
     def within(self, first: int, count: int) -> Array:
         """Return those of `count` positions from `first` on."""
-        return self.positions[slice(*np.searchsorted(self.positions, (first, first + count)))]
+        return self.positions[_between(self.positions, first, first + count)]
 
 
 class Source:
@@ -136,9 +142,9 @@ class Source:
                     f"{self.name}[{first + changed[0]}] changed since it was read first; a callable has to give the "
                     "same texts each time"
                 )
-            start, stop = np.searchsorted(own, (first, first + len(batch)))
-            if start < stop:
-                batch.take(own[start:stop] - first).write(kept[ends[start] : ends[stop]])
+            here = _between(own, first, first + len(batch))
+            if here.start < here.stop:
+                batch.take(own[here] - first).write(kept[ends[here.start] : ends[here.stop]])
             chosen = wanted.within(first, len(batch))
             stands = wanted.stands[np.searchsorted(wanted.positions, chosen)]
             copies = stands != chosen
@@ -373,7 +379,7 @@ class Corpus:
         batches: list[Batch] = []
         at = 0
         for source, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
-            here = members[slice(*np.searchsorted(members, (offset, end)))]
+            here = members[_between(members, offset, end)]
             if not len(here):
                 continue
             stands[firsts[here][::-1]] = here[::-1]  # the last one that is assigned stays: the first of a content
@@ -405,12 +411,12 @@ class Corpus:
         rows[chosen] = np.arange(len(chosen), dtype=np.int32)
         dtype = self.hasher.dtype if self.whole else np.uint8
         sketches = self.spill.array((len(chosen), self.hasher.num_seeds), dtype)
-        taken = at = 0
+        at = 0
         for block in self.blocks:
-            here = positions[taken : np.searchsorted(positions, at + block.count)] - at
-            sketches[taken : taken + len(here)] = block.sketches[here]
+            here = _between(positions, at, at + block.count)
+            sketches[here] = block.sketches[positions[here] - at]
             block.sketches = np.empty(0, dtype)
-            taken, at = taken + len(here), at + block.count
+            at += block.count
             self.spill.release()
         self.blocks = []
         if least_equal is None:

@@ -44,7 +44,7 @@ class Folder:
         self.tally = tally = Tally()
         for relative, text in self._texts():
             if not isinstance(text, InputError):
-                yield Record(os.fsencode(relative), text)
+                yield Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))
                 continue
             tally.skipped += 1
             if self._rejects is not None and tally.skipped > self._rejected:

@@ -60,10 +60,14 @@ class Format(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A document: its id and its text, as bytes or str, as the file has it; ``None`` where it has none."""
+    """A document: its id, its text as the file has it, bytes, str or ``None`` for none, and where it is from.
+
+    That is what the column of the source says, or, where none is named, the file; of a folder, the folder within it.
+    """
 
     id: bytes
     text: str | bytes | None
+    source: bytes
 
 
 class Options(NamedTuple):
@@ -71,6 +75,7 @@ class Options(NamedTuple):
 
     field: str | None
     id_field: str | None
+    source_field: str | None
     header: bool
     encoding: str
     skip: bool  # bad lines
@@ -93,7 +98,7 @@ def default_column(names: Iterable[str], options: Options) -> str | None:
 
     Examples
     --------
-    >>> options = Options(None, None, True, "utf-8", False, False)
+    >>> options = Options(None, None, None, True, "utf-8", False, False)
     >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
     ('headline', 'body')
     >>> default_column(["title", "summary"], options) is None
@@ -126,7 +131,7 @@ def joined(values: Sequence[str | bytes]) -> str | bytes:
 
 
 def identity_bytes(identity: str | bytes) -> bytes:
-    """Return an id as bytes."""
+    """Return an id, or a source, as bytes."""
     return identity if isinstance(identity, bytes) else identity.encode("utf-8", "surrogatepass")
 
 

@@ -56,6 +56,8 @@ class Source:
         commas between are joined by a space. Default: the only one but the id, or ``text``, ``content``, ``body``.
     id_field : str, optional
         The column that holds the id. Default ``id``, where there is one; without an id the running number is the id.
+    source_field : str, optional
+        The column that says where a document is from. Default: its file is.
     header : bool, optional
         Whether the first record names the columns. Default: in ``csv``, not in ``tsv``. Without names a lone column
         is the text, else the first is the id and the second the text.
@@ -87,8 +89,8 @@ class Source:
     >>> with open(path, "w", encoding="utf-8") as file:
     ...     _ = file.write('id,body\\na,"Bread, and roses"\\nb,Nothing new\\n')
     >>> with Source(path) as source:
-    ...     list(source.records())
-    [Record(id=b'a', text=b'Bread, and roses'), Record(id=b'b', text=b'Nothing new')]
+    ...     [(record.id, record.text) for record in source.records()]
+    [(b'a', b'Bread, and roses'), (b'b', b'Nothing new')]
     >>> folder.cleanup()
     """
 
@@ -99,6 +101,7 @@ class Source:
         field: str | None = None,
         *,
         id_field: str | None = None,
+        source_field: str | None = None,
         header: bool | None = None,
         encoding: str = "utf-8",
         on_bad_line: str = "error",
@@ -119,15 +122,24 @@ class Source:
                 raise InputError(other, problem)
         if name == FOLDER and len(paths) > 1:
             raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
-        self._check_use(name, field=field is not None, id_field=id_field is not None, header=header is not None)
+        naming = (field, id_field, source_field) != (None, None, None)
+        self._check_use(name, naming, header is not None)
         _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
         _check_choice("missing", missing, ("error", "empty"))
         if on_bad_line == "skip" and name in TABLES.values():
             raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
         named = name == "csv" if header is None else header
-        if (field is not None or id_field is not None) and name in ("csv", "tsv") and not named:
+        if naming and name in ("csv", "tsv") and not named:
             raise InputError(self.name, "a field is named by a header, and there is none; leave --field out")
-        options = Options(field, id_field, named, checked_encoding(encoding), on_bad_line == "skip", missing == "empty")
+        options = Options(
+            field,
+            id_field,
+            source_field,
+            named,
+            checked_encoding(encoding),
+            on_bad_line == "skip",
+            missing == "empty",
+        )
         self._inputs: list[Input] = []
         self._documents: Lines | Tables | Folder
         if name == FOLDER:
@@ -140,9 +152,9 @@ class Source:
         else:
             self._documents = Lines(self._inputs, name, options, rejects)
 
-    def _check_use(self, name: str, *, field: bool, id_field: bool, header: bool) -> None:
+    def _check_use(self, name: str, naming: bool, header: bool) -> None:
         """Refuse options that the format has no use for."""
-        if name in ("txt", FOLDER) and (field or id_field):
+        if name in ("txt", FOLDER) and naming:
             known = ".jsonl, .csv, .tsv, .parquet and .arrow"
             raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave --field out")
         if name not in ("csv", "tsv") and header:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -50,7 +51,16 @@ class _Columns(NamedTuple):
 
     texts: list[int]
     identity: int | None
+    source: int | None
     width: int
+
+
+class _Found(NamedTuple):
+    """What a unit says; ``None`` for what it does not say."""
+
+    identity: Line | None
+    text: Line | None
+    source: Line | None = None
 
 
 class Lines:
@@ -132,6 +142,7 @@ class _Reading:
         read = {"jsonl": self._jsonl, "csv": self._row, "tsv": self._tsv, "txt": self._txt}[self._form]
         running = 0
         for number, file in enumerate(self._inputs):
+            name = os.fsencode(file.name)
             for unit in self._units_of(file, number == 0):
                 if unit.head:
                     if number == 0:
@@ -141,13 +152,14 @@ class _Reading:
                 try:
                     if isinstance(unit.content, InputError):
                         raise unit.content
-                    identity, text = read(file.name, unit)
+                    found = read(file.name, unit)
                 except InputError:
                     if not self._options.skip:
                         raise
                     self._reject(unit.raw)
                     continue
-                yield unit, Record(b"%d" % running if identity is None else identity_bytes(identity), text)
+                identity = b"%d" % running if found.identity is None else identity_bytes(found.identity)
+                yield unit, Record(identity, found.text, name if found.source is None else identity_bytes(found.source))
 
     # From bytes to units.
 
@@ -259,27 +271,29 @@ class _Reading:
             if found is None:
                 raise InputError(name, f"which column is the text? name it with --field: {listed(names)}", unit.number)
             self._fields = [found]
-        for column in [*self._fields, *([options.id_field] if options.id_field is not None else [])]:
-            if names.count(column) != 1:
+        asked = [(column, "--field") for column in self._fields]
+        for column, option in [*asked, (options.id_field, "--id-field"), (options.source_field, "--source-field")]:
+            if column is not None and names.count(column) != 1:
                 problem = f"expected one column {column!r}, got {listed(names)}"
-                raise InputError(name, f"{problem}; name the text's column with --field", unit.number)
+                raise InputError(name, f"{problem}; name the right one with {option}", unit.number)
         if options.id_field is not None:
             identity = names.index(options.id_field)
         elif ID_COLUMN in names and ID_COLUMN not in self._fields:
             identity = names.index(ID_COLUMN)
-        self._columns = _Columns([names.index(column) for column in self._fields], identity, len(names))
+        source = None if options.source_field is None else names.index(options.source_field)
+        self._columns = _Columns([names.index(column) for column in self._fields], identity, source, len(names))
 
-    def _txt(self, name: str, unit: _Unit) -> tuple[None, Line]:
-        return None, unit.content
+    def _txt(self, name: str, unit: _Unit) -> _Found:
+        return _Found(None, unit.content)
 
-    def _tsv(self, name: str, unit: _Unit) -> tuple[Line | None, Line]:
+    def _tsv(self, name: str, unit: _Unit) -> _Found:
         line: Any = unit.content
         tab: Any = b"\t" if isinstance(line, bytes) else "\t"
         if self._columns is None:
             return self._unnamed(name, unit.number, line.split(tab, 2), line, "an id, a tab and a text", "no tab")
         return self._row(name, unit._replace(content=line.split(tab)))
 
-    def _row(self, name: str, unit: _Unit) -> tuple[Line | None, Line]:
+    def _row(self, name: str, unit: _Unit) -> _Found:
         fields, columns = unit.content, self._columns
         if columns is None:
             return self._unnamed(name, unit.number, fields, fields[0], "an id and a text", "one column")
@@ -287,11 +301,10 @@ class _Reading:
             problem = f"expected {columns.width} columns, as in the header, got {len(fields)}; correct the line"
             raise InputError(name, problem, unit.number)
         identity = None if columns.identity is None else fields[columns.identity]
-        return identity, joined([fields[column] for column in columns.texts])
+        source = None if columns.source is None else fields[columns.source]
+        return _Found(identity, joined([fields[column] for column in columns.texts]), source)
 
-    def _unnamed(
-        self, name: str, line: int, fields: Sequence[Line], whole: Line, two: str, one: str
-    ) -> tuple[Line | None, Line]:
+    def _unnamed(self, name: str, line: int, fields: Sequence[Line], whole: Line, two: str, one: str) -> _Found:
         """Take a lone column as the text, else the first as the id and the second as the text."""
         if self._has_ids is None:
             self._has_ids, self._first = len(fields) > 1, line
@@ -299,9 +312,9 @@ class _Reading:
             expected, got = (two, one) if self._has_ids else (one, two)
             problem = f"expected {expected}, as in line {self._first}, got {got}; correct the line"
             raise InputError(name, problem, line)
-        return (fields[0], fields[1]) if self._has_ids else (None, whole)
+        return _Found(fields[0], fields[1]) if self._has_ids else _Found(None, whole)
 
-    def _jsonl(self, name: str, unit: _Unit) -> tuple[str | None, str | None]:
+    def _jsonl(self, name: str, unit: _Unit) -> _Found:
         line = unit.content
         try:
             record = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
@@ -314,15 +327,22 @@ class _Reading:
             raise InputError(name, f"expected a JSON object, got {got}; correct the line", unit.number) from None
         if not isinstance(record, dict):
             raise InputError(name, f"expected a JSON object, got {_kind(record)}; correct the line", unit.number)
+        options, text = self._options, None
         if self._fields is None:
-            found = default_column(record, self._options)
-            if found is None and self._options.missing and len(record) <= 1:
-                self._tally.missing += 1  # an id alone, or nothing; a later record tells what the field is
-                return self._json_id(name, unit.number, record), None
-            if found is None:
+            found = default_column(record, options)
+            if found is not None:
+                self._fields = [found]
+            elif not options.missing or len(record) > 1:
                 raise self._absent(name, unit.number, "text", record)
-            self._fields = [found]
-        return self._json_id(name, unit.number, record), self._json_text(name, unit.number, record, self._fields)
+        if self._fields is None:
+            self._tally.missing += 1  # an id alone, or nothing; a later record tells what the field is
+        else:
+            text = self._json_text(name, unit.number, record, self._fields)
+        identity = self._json_name(name, unit.number, record, ID_COLUMN, options.id_field, "--id-field")
+        if options.source_field is None:
+            return _Found(identity, text)
+        source = self._json_name(name, unit.number, record, "", options.source_field, "--source-field")
+        return _Found(identity, text, source or "")
 
     def _json_text(self, name: str, line: int, record: dict[str, Any], fields: list[str]) -> str | None:
         texts = []
@@ -338,15 +358,18 @@ class _Reading:
         self._tally.missing += not texts
         return " ".join(texts) if texts else None
 
-    def _json_id(self, name: str, line: int, record: dict[str, Any]) -> str | None:
-        field = ID_COLUMN if self._options.id_field is None else self._options.id_field
-        found, identity = _value(record, field)
-        if not found and self._options.id_field is not None:
+    def _json_name(
+        self, name: str, line: int, record: dict[str, Any], usual: str, given: str | None, option: str
+    ) -> str | None:
+        """Return an id or a source."""
+        field = usual if given is None else given
+        found, value = _value(record, field)
+        if not found and given is not None:
             problem = f"expected a field {field!r}, got {listed(list(record)) or 'no field at all'}"
-            raise InputError(name, f"{problem}; name the id's field with --id-field", line)
-        if isinstance(identity, (dict, list, bool)):
-            raise InputError(name, f"field {field!r} must be a string or a number, got {_kind(identity)}", line)
-        return identity if identity is None or isinstance(identity, str) else json.dumps(identity)
+            raise InputError(name, f"{problem}; name the right one with {option}", line)
+        if isinstance(value, (dict, list, bool)):
+            raise InputError(name, f"field {field!r} must be a string or a number, got {_kind(value)}", line)
+        return value if value is None or isinstance(value, str) else json.dumps(value)
 
     def _absent(self, name: str, line: int, field: str, record: dict[str, Any]) -> InputError:
         fields = listed(list(record)) or "no field at all"

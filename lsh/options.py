@@ -9,18 +9,26 @@ from __future__ import annotations
 import argparse
 import os
 from array import array
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import lsh
-from lsh import checks, io, threads
+from lsh import checks, io, presets, threads
 from lsh.dedup import DEFAULT_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import UNITS
 from lsh.spill import memory_size
 
 MISSING = ("error", "empty")
+DEFAULTS = {  # of what a preset settles
+    "threshold": 0.8,
+    "ngram": 8,
+    "unit": "char",
+    "num_seeds": DEFAULT_SEEDS,
+    "verify": "exact",
+    "clusters_mode": "representative",
+}
 
 FORMATS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
@@ -62,22 +70,18 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
 
 def add_shingles(parser: Any) -> None:
     """Add what says which shingles a text has."""
-    parser.add_argument("--ngram", type=int, default=8, help="units per shingle (default 8)")
-    parser.add_argument("--unit", choices=UNITS, default="char", help="what is shingled (default char)")
+    parser.add_argument("--ngram", type=int, help="units per shingle (default 8)")
+    parser.add_argument("--unit", choices=UNITS, help="what is shingled (default char)")
 
 
 def add_num_seeds(parser: Any) -> None:
     """Add the number of components."""
-    parser.add_argument(
-        "--num-seeds", type=int, default=DEFAULT_SEEDS, help=f"components per fingerprint (default {DEFAULT_SEEDS})"
-    )
+    parser.add_argument("--num-seeds", type=int, help=f"components per fingerprint (default {DEFAULT_SEEDS})")
 
 
 def add_threshold(parser: Any) -> None:
     """Add the least similarity."""
-    parser.add_argument(
-        "--threshold", type=float, default=0.8, help="least similarity of near duplicates (default 0.8)"
-    )
+    parser.add_argument("--threshold", type=float, help="least similarity of near duplicates (default 0.8)")
 
 
 def add_recall(parser: Any) -> None:
@@ -100,7 +104,6 @@ def add_finding(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--verify",
         choices=("exact", "sketch", "none"),
-        default="exact",
         help="what makes a candidate a near duplicate: its exact similarity, the estimate, or a shared band alone "
         "(default exact)",
     )
@@ -122,15 +125,30 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
 # ---- checking ----
 
 
+def value(options: argparse.Namespace, name: str) -> Any:
+    """Return what is given for an option that a preset may settle, or its default."""
+    given = getattr(options, name)
+    return DEFAULTS[name] if given is None else given
+
+
+def threshold(options: argparse.Namespace) -> float:
+    """Return the threshold that is asked for."""
+    return checks.fraction("--threshold", value(options, "threshold"), zero=False)
+
+
+def num_seeds(options: argparse.Namespace) -> int:
+    """Return the number of components that is asked for."""
+    return checks.whole_number("--num-seeds", value(options, "num_seeds"), 1)
+
+
 def shingles(options: argparse.Namespace) -> lsh.Shingles:
     """Return the shingles that are asked for."""
-    return lsh.Shingles(checks.whole_number("--ngram", options.ngram, 1), options.unit)
+    return lsh.Shingles(checks.whole_number("--ngram", value(options, "ngram"), 1), value(options, "unit"))
 
 
 def hasher(options: argparse.Namespace) -> lsh.MinHasher:
     """Return what makes the fingerprints that are asked for."""
-    count = checks.whole_number("--num-seeds", options.num_seeds, 1)
-    return lsh.MinHasher(count, scheme="fss", shingles=shingles(options))
+    return lsh.MinHasher(num_seeds(options), scheme="fss", shingles=shingles(options))
 
 
 def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
@@ -141,24 +159,42 @@ def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
     ValueError
         If a value is bad, before any work is done.
     """
-    threshold = checks.fraction("--threshold", options.threshold, zero=False)
     if options.bands is not None and options.recall is not None:
         raise ValueError("--recall and --bands both say which pairs are found; give one of them")
-    bands = None if options.bands is None else lsh.Bands.from_string(options.bands)
-    made_by = hasher(options)
-    verify = None if options.verify == "none" else options.verify
-    used = chosen_bands(bands, options.recall, threshold, made_by, filtered=verify == "exact")
+    verify = value(options, "verify")
     parameters = {
-        "threshold": threshold,
+        "threshold": threshold(options),
         "recall": options.recall,
-        "bands": bands,
-        "hasher": made_by,
-        "verify": verify,
+        "bands": None if options.bands is None else lsh.Bands.from_string(options.bands),
+        "hasher": hasher(options),
+        "verify": None if verify == "none" else verify,
+        **running(options),
+    }
+    return parameters, _used(parameters)
+
+
+def by_preset(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
+    """Return what `deduplicate` takes of a preset, and of the options that it leaves open, as `finding` does."""
+    for name in (*DEFAULTS, "recall", "bands"):
+        if getattr(options, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"--preset {options.preset} settles {option}; leave one of the two out")
+    parameters = {"recall": None, **presets.options(options.preset), **running(options)}
+    return parameters, _used(parameters)
+
+
+def _used(parameters: dict[str, Any]) -> lsh.Bands:
+    given = (parameters[name] for name in ("bands", "recall", "threshold", "hasher"))
+    return chosen_bands(*given, filtered=parameters["verify"] == "exact")
+
+
+def running(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what does not say which documents are near duplicates."""
+    return {
         "missing": options.missing,
         "max_memory": memory_size("--max-memory", options.max_memory),
         "num_threads": num_threads(options),
     }
-    return parameters, used
 
 
 def num_threads(options: argparse.Namespace) -> int | None:
@@ -219,13 +255,19 @@ def _check_target(name: str, path: str) -> None:
 # ---- opening ----
 
 
-def source(options: argparse.Namespace, paths: str | Sequence[str], rejects: io.Target | None = None) -> io.Source:
+def source(
+    options: argparse.Namespace,
+    paths: str | Sequence[str],
+    rejects: io.Target | None = None,
+    source_field: str | None = None,
+) -> io.Source:
     """Return the documents of some files, read as the options say."""
     return io.Source(
         paths,
         form(options),
         options.field,
         id_field=options.id_field,
+        source_field=source_field,
         header=options.header,
         encoding=options.encoding,
         on_bad_line=options.on_bad_line,
@@ -256,6 +298,35 @@ class Ids(Sequence[bytes]):
         return bytes(self._bytes[self._ends[position] : self._ends[position + 1]])
 
 
+class Names(Sequence[bytes]):
+    """What many documents are called that share few names, such as those of their sources.
+
+    Attributes
+    ----------
+    distinct : list of bytes
+        The names, in the order of their first documents.
+    """
+
+    def __init__(self) -> None:
+        self.distinct: list[bytes] = []
+        self._known: dict[bytes, int] = {}
+        self._numbers = array("i")
+
+    def append(self, name: bytes) -> None:
+        """Take another one."""
+        number = self._known.get(name)
+        if number is None:
+            number = self._known[name] = len(self.distinct)
+            self.distinct.append(name)
+        self._numbers.append(number)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.distinct[self._numbers[position]]
+
+
 class Texts:
     """The texts of some sources, anew each time they are called for; what is noted is noted the first time.
 
@@ -263,8 +334,8 @@ class Texts:
     ----------
     sources : sequence of Source
         The files, one after the other.
-    with_ids, with_sizes : bool
-        Whether the ids will be wanted, and the size of each text.
+    with_ids, with_sizes, with_names : bool
+        Whether the ids will be wanted, the size of each text, and the names of where they are from.
 
     Attributes
     ----------
@@ -272,13 +343,22 @@ class Texts:
         By position; empty without `with_ids`.
     sizes : array of int
         The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
+    names : Names
+        Where each text is from; empty without `with_names`.
     count, num_bytes : int
         How many texts there are, and their bytes together.
     """
 
-    def __init__(self, sources: Sequence[io.Source], with_ids: bool = True, with_sizes: bool = False) -> None:
-        self._sources, self._with_ids, self._with_sizes, self._noted = sources, with_ids, with_sizes, False
-        self.ids, self.sizes, self.num_bytes, self.count = Ids(), array("q"), 0, 0
+    def __init__(
+        self,
+        sources: Sequence[io.Source],
+        with_ids: bool = True,
+        with_sizes: bool = False,
+        with_names: bool = False,
+    ) -> None:
+        self._sources, self._noted = sources, False
+        self._with_ids, self._with_sizes, self._with_names = with_ids, with_sizes, with_names
+        self.ids, self.sizes, self.names, self.num_bytes, self.count = Ids(), array("q"), Names(), 0, 0
 
     def __call__(self) -> Iterator[str | bytes | None]:
         records = chain.from_iterable(io.ahead(source.records()) for source in self._sources)
@@ -287,8 +367,14 @@ class Texts:
         self._noted = True
         return self._noting(records)
 
+    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str | bytes | None]]:
+        """Yield some positions and the texts there, in ascending order."""
+        wanted = set(positions)
+        texts = islice(self(), max(wanted, default=-1) + 1)
+        return ((position, text) for position, text in enumerate(texts) if position in wanted)
+
     def _noting(self, records: Iterator[io.Record]) -> Iterator[str | bytes | None]:
-        for identity, text in records:
+        for identity, text, name in records:
             size = _size(text)
             self.count += 1
             self.num_bytes += max(size, 0)
@@ -296,6 +382,8 @@ class Texts:
                 self.ids.append(identity)
             if self._with_sizes:
                 self.sizes.append(size)
+            if self._with_names:
+                self.names.append(name)
             yield text
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import lsh
 from lsh import checks, sample
 from lsh.bands import checked_bands
+from lsh.console import counted, size
 from lsh.page import Cell, Frame, Html, bar, document, element, joined, label_at, path, round_levels, table
 from lsh.sample import Measured, interval
 
@@ -119,25 +120,94 @@ def html(
         raise ValueError("against must be given where the result names old documents; pass what deduplicate had")
     labels = None if sources is None else _of_length("sources", sources, number)
     lengths = _lengths(new, number) if sizes is None else np.asarray(_of_length("sizes", sizes, number), np.int64)
-    limit = checks.whole_number("sample_pairs", sample_pairs, 0, sample.MOST_PAIRS)
     run = _Run(result, new, old, threshold, hasher, bands, verify, lengths)
-    copies = result.removed["document"][result.removed["identical"]]
-    runs = sample.runs(lengths, copies, limit)
-    measured = sample.measured(runs, new.given, result.keep, threshold, hasher, bands)
+    shown = _chosen(result, threshold, lengths, sample_pairs)
+    measured = sample.measured(shown.runs, new.given, result.keep, threshold, hasher, bands)
     parts = [
         _head(run, measured),
         _alarm(run, labels),
         element("div", _histogram(run), _curve(run, measured), class_="columns"),
-        _clusters(run),
+        _clusters(run, shown),
         *([] if labels is None else [_survival(run, labels)]),
-        _nearest(run),
+        _nearest(run, shown),
         _what_was_run(run, parameters or {}),
         element("footer", f"Made by lsh {lsh.__version__}. All that is shown here is in this file."),
     ]
     return document("Deduplication report", joined(parts))
 
 
+def positions(
+    result: lsh.Deduplication, *, threshold: float, sizes: Sequence[int] | Array, sample_pairs: int = sample.PAIRS
+) -> tuple[list[int], list[int]]:
+    """Return which texts `html` reads where it is given `sizes`, so that nobody has to hold the others.
+
+    Parameters
+    ----------
+    result, threshold, sizes, sample_pairs
+        As for `html`.
+
+    Returns
+    -------
+    tuple of list of int
+        Positions of new documents, and of old ones; ascending.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import report
+    >>> result = lsh.deduplicate(["a cat sat here", "", "a cat sat here", "rain"], 0.8)
+    >>> report.positions(result, threshold=0.8, sizes=[14, 0, 14, 4])
+    ([0, 1, 3], [])
+    """
+    lengths = np.asarray(_of_length("sizes", sizes, len(result.keep)), np.int64)
+    shown = _chosen(result, threshold, lengths, sample_pairs)
+    read: dict[str, set[int]] = {"new": set(shown.runs.ravel().tolist()), "old": set()}
+    read["new"].update(int(cluster[0]) for cluster in shown.clusters)
+    for pairs, first, second in ((shown.above, "document", "kept"), (shown.below, "i", "j")):
+        for row, side in pairs:
+            read["new"].add(int(row[first]))
+            read[side].add(int(row[second]))
+    return sorted(read["new"]), sorted(read["old"])
+
+
 # ---- what it is made from ----
+
+
+class _Shown(NamedTuple):
+    """Which documents the page is about."""
+
+    sizes: Array  # of all clusters
+    clusters: list[Array]  # the largest
+    above: list[tuple[Any, str]]  # the removals nearest to the threshold, and the side of the kept document
+    below: list[tuple[Any, str]]
+    runs: Array  # the sample
+
+
+def _chosen(result: lsh.Deduplication, threshold: float, lengths: Array, sample_pairs: int) -> _Shown:
+    """Choose what is shown."""
+    limit = checks.whole_number("sample_pairs", sample_pairs, 0, sample.MOST_PAIRS)
+    clusters, removed = result.clusters(), result.removed
+    sizes = np.array([len(cluster) for cluster in clusters], np.int64)
+    largest = [clusters[i] for i in np.argsort(-sizes, kind="stable")[:CLUSTERS].tolist()]
+    order = np.lexsort((removed["document"], np.abs(removed["similarity"] - threshold)))
+    closest = removed[order[~removed["identical"][order]]]
+    above, below = _varied(closest, "document", "kept"), _varied(result.near, "i", "j")
+    runs = sample.runs(lengths, removed["document"][removed["identical"]], limit)
+    return _Shown(sizes, largest, above, below, runs)
+
+
+def _varied(pairs: Array, first: str, second: str) -> list[tuple[Any, str]]:
+    """Return the first pairs, and the side of their second document, so that each document is shown once."""
+    chosen: list[tuple[Any, str]] = []
+    seen: set[tuple[str, int]] = set()
+    for row, side in zip(pairs, _sides(pairs).tolist()):
+        names = {("new", int(row[first])), (side, int(row[second]))}
+        if not names & seen:
+            chosen.append((row, side))
+            seen |= names
+        if len(chosen) == PAIRS:
+            break
+    return chosen
 
 
 class _Documents:
@@ -224,22 +294,11 @@ def _cut(value: str, length: int) -> str:
     return value if len(value) <= length else f"{value[: length - 1]}…"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _percent(share: float) -> str:
     """Return a share in per cent, never rounded to nothing or to everything."""
     if 0.0 < share < 0.0005:
         return "under 0.1 %"
     return f"{min(100 * share, 99.9) if share < 1.0 else 100.0:.1f} %"
-
-
-def _bytes(number: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if number >= size:
-            return f"{number / size:,.1f} {unit}"
-    return f"{number:,} bytes"
 
 
 # ---- the parts of the page ----
@@ -248,19 +307,19 @@ def _bytes(number: int) -> str:
 def _head(run: _Run, measured: Measured | None) -> Html:
     counts, removed = run.result.summary(), run.result.removed
     total, gone = counts["documents"], counts["removed"]
-    saved, size = int(run.sizes[removed["document"]].sum()), int(run.sizes.sum())
-    old = f", compared with {_counted(counts['old'], 'old document')}, too" if counts["old"] else ""
+    saved, whole = int(run.sizes[removed["document"]].sum()), int(run.sizes.sum())
+    old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
     about = f"Deduplication at a Jaccard similarity of {run.threshold:g}{old}"
     verb = "is" if gone == 1 else "are"
     title = joined(
         [
-            element("span", f"{gone:,} of {_counted(total, 'document')}", class_="accent"),
+            element("span", f"{gone:,} of {counted(total, 'document')}", class_="accent"),
             f" {verb} removed as duplicates",
         ]
     )
     tiles = [
         ("Documents kept", f"{counts['kept']:,}", f"{_percent(counts['kept'] / max(total, 1))} of {total:,}"),
-        ("Text saved", _bytes(saved), f"{_percent(saved / max(size, 1))} of {_bytes(size)}"),
+        ("Text saved", size(saved), f"{_percent(saved / max(whole, 1))} of {size(whole)}"),
         ("Identical copies", f"{counts['identical']:,}", f"of {gone:,} removed"),
         ("Clusters", f"{counts['clusters']:,}", "kept documents with duplicates"),
         ("Recall promised", f"{run.promised:.3f}", "of pairs just at the threshold"),
@@ -288,7 +347,7 @@ def _recall_said(run: _Run, measured: Measured | None) -> tuple[str, str]:
     if not measured.pairs:
         return "not measured", "no such pair in the sample"
     low, high = interval(measured.found, measured.pairs)
-    pairs = _counted(measured.pairs, "pair")
+    pairs = counted(measured.pairs, "pair")
     return f"{measured.found / measured.pairs:.3f}", f"of the bands on {pairs}: {low:.3f} to {high:.3f}"
 
 
@@ -355,11 +414,11 @@ def _columns(histogram: _Histogram) -> Html:
     frame = Frame(low, 1 + 2.5 * step, levels[-1])
     width = frame.x(low + step) - frame.x(low)
     marks = [
-        _column(frame, edge, width, count, f"{name}: {_counted(count, 'document')}")
+        _column(frame, edge, width, count, f"{name}: {counted(count, 'document')}")
         for edge, count, name in zip(histogram.edges, histogram.counts, histogram.names)
     ]
     shown = frame.top if histogram.torn else same
-    marks.append(_column(frame, 1 + step, width, shown, f"identical: {_counted(same, 'document')}", "same"))
+    marks.append(_column(frame, 1 + step, width, shown, f"identical: {counted(same, 'document')}", "same"))
     middle, y = frame.x(1 + 1.5 * step), frame.y(0.86 * frame.top)
     if histogram.torn:
         points = [(middle - width, y + 4), (middle - 2, y - 3), (middle + 2, y + 4), (middle + width, y - 3)]
@@ -397,7 +456,7 @@ def _curve(run: _Run, measured: Measured | None) -> Html:
     for step in measured.steps if measured else ():
         x, share = frame.x(step.similarity), step.found / step.pairs
         low, high = interval(step.found, step.pairs)
-        said = f"similarity {step.similarity:.3f}: {step.found:,} of {_counted(step.pairs, 'pair')} found"
+        said = f"similarity {step.similarity:.3f}: {step.found:,} of {counted(step.pairs, 'pair')} found"
         marks.append(path([(x, frame.y(low)), (x, frame.y(high))], "whisker"))
         marks.append(element("circle", element("title", said), cx=f"{x:.1f}", cy=f"{frame.y(share):.1f}", r=3.2))
     ticks = [(tenth / 10, f"{tenth / 10:g}") for tenth in range(0, 11, 2)]
@@ -425,47 +484,44 @@ def _sample_said(run: _Run, measured: Measured | None) -> str:
     if measured is None:
         return f"{drawn} Nothing was measured: there is no sample of two documents with shingles."
     said = (
-        f"{drawn} The dots are measured on this corpus: {_counted(measured.compared, 'pair')} among "
+        f"{drawn} The dots are measured on this corpus: {counted(measured.compared, 'pair')} among "
         f"{measured.documents:,} documents, compared exactly; lines are intervals of 95\u00a0%."
     )
     if not measured.pairs:
         return f"{said} No two of them are similar enough to be removed and yet different."
     pairs, found, left = measured.pairs, measured.found, measured.left
     return (
-        f"{said} {_counted(pairs, 'pair')} reached the threshold and differed: {found:,} shared a band, "
+        f"{said} {counted(pairs, 'pair')} reached the threshold and differed: {found:,} shared a band, "
         f"{left or 'none'} had both documents kept."
     )
 
 
-def _clusters(run: _Run) -> Html:
-    clusters = run.result.clusters()
-    if not clusters:
+def _clusters(run: _Run, shown: _Shown) -> Html:
+    if not shown.clusters:
         return joined([element("h2", "Clusters"), element("p", "No two new documents belong together.")])
-    sizes = np.array([len(cluster) for cluster in clusters])
-    size_rows = _size_rows(sizes)
-    order = np.argsort(-sizes, kind="stable")[:CLUSTERS].tolist()
-    least = dict.fromkeys(map(int, (clusters[i][0] for i in order)), 1.0)
+    number, size_rows = len(shown.sizes), _size_rows(shown.sizes)
+    least = dict.fromkeys((int(cluster[0]) for cluster in shown.clusters), 1.0)
     removed = run.result.removed[_sides(run.result.removed) == "new"]
     removed = removed[np.isin(removed["kept"], list(least))]
     for kept, similarity in zip(removed["kept"].tolist(), removed["similarity"].tolist()):
         least[kept] = min(least[kept], similarity)
     rows = []
-    for i in order:
-        kept = int(clusters[i][0])
+    for cluster in shown.clusters:
+        kept = int(cluster[0])
         begin = " ".join(run.new.text(kept)[: 4 * CLUSTER_LENGTH].split())
         excerpt = element("bdi", _cut(begin, CLUSTER_LENGTH), class_="excerpt", dir="auto")
-        size, similarity = len(clusters[i]), least[kept]
+        size, similarity = len(cluster), least[kept]
         rows.append(
             (Cell(f"{size:,}", size), Cell(f"{similarity:.3f}", similarity), Cell(run.new.name(kept)), Cell(excerpt))
         )
     heads = ("documents", "least similarity", "kept", "how the kept one begins")
-    shown = f"The {len(rows)} largest of {len(clusters):,}" if len(rows) < len(clusters) else "All of them"
+    heading = f"The {len(rows)} largest of {number:,}" if len(rows) < number else "All of them"
     return joined(
         [
             element("h2", "Clusters"),
-            element("p", f"{_counted(len(clusters), 'cluster')} of one kept document and what is removed for it."),
+            element("p", f"{counted(number, 'cluster')} of one kept document and what is removed for it."),
             table(("documents in it", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
-            element("h3", shown),
+            element("h3", heading),
             table(heads, rows, name="clusters"),
         ]
     )
@@ -530,7 +586,7 @@ def _alarm(run: _Run, labels: Sequence[object] | None) -> Html:
     ]
     rest = f" and {len(alarming) - 5:,} more" if len(alarming) > 5 else ""
     verb = "loses" if len(alarming) == 1 else "lose"
-    said = f"{len(alarming):,} of {_counted(len(sources), 'source')} {verb} more than {ALARM:.0%}".replace("%", " %")
+    said = f"{len(alarming):,} of {counted(len(sources), 'source')} {verb} more than {ALARM:.0%}".replace("%", " %")
     return element("div", f"{said}: ", joined(named, ", "), f"{rest}.", class_="panel alarm", id="alarm", role="note")
 
 
@@ -559,10 +615,10 @@ def _survival(run: _Run, labels: Sequence[object]) -> Html:
     foot: tuple[object, ...] = ()
     if rest:
         number, gone = sum(source.documents for source in rest), sum(source.removed for source in rest)
-        counted = (f"{each:,}" for each in (number, number - gone, gone))
-        foot = (f"{len(rest):,} smaller ones", *counted, bar(gone / number, _percent(gone / number)))
+        numbers = (f"{each:,}" for each in (number, number - gone, gone))
+        foot = (f"{len(rest):,} smaller ones", *numbers, bar(gone / number, _percent(gone / number)))
     heads = ("source", "documents", "kept", "removed", "lost")
-    words = f"What is left of {_counted(len(sources), 'source')}; ▲ marks a loss of more than {ALARM:.0%}."
+    words = f"What is left of {counted(len(sources), 'source')}; ▲ marks a loss of more than {ALARM:.0%}."
     return joined(
         [
             element("h2", "Sources"),
@@ -575,17 +631,14 @@ def _survival(run: _Run, labels: Sequence[object]) -> Html:
 # ---- pairs ----
 
 
-def _nearest(run: _Run) -> Html:
-    removed, near = run.result.removed, run.result.near
-    order = np.lexsort((removed["document"], np.abs(removed["similarity"] - run.threshold)))
-    closest = removed[order[~removed["identical"][order]]]
+def _nearest(run: _Run, shown: _Shown) -> Html:
     above = [
         _pair(run, float(row["similarity"]), (side, int(row["kept"]), "kept"), ("new", int(row["document"]), "removed"))
-        for row, side in _varied(closest, "document", "kept")
+        for row, side in shown.above
     ]
     below = [
         _pair(run, float(row["similarity"]), ("new", int(row["i"]), ""), (side, int(row["j"]), ""))
-        for row, side in _varied(near, "i", "j")
+        for row, side in shown.below
     ]
     none = element("p", "None.", class_="note")
     return joined(
@@ -602,20 +655,6 @@ def _nearest(run: _Run) -> Html:
             element("div", *(below or [none]), id="below"),
         ]
     )
-
-
-def _varied(pairs: Array, first: str, second: str) -> list[tuple[Any, str]]:
-    """Return the first pairs, and the side of their second document, so that each document is shown once."""
-    chosen: list[tuple[Any, str]] = []
-    seen: set[tuple[str, int]] = set()
-    for row, side in zip(pairs, _sides(pairs).tolist()):
-        names = {("new", int(row[first])), (side, int(row[second]))}
-        if not names & seen:
-            chosen.append((row, side))
-            seen |= names
-        if len(chosen) == PAIRS:
-            break
-    return chosen
 
 
 def _pair(run: _Run, similarity: float, first: tuple[str, int, str], second: tuple[str, int, str]) -> Html:
@@ -650,7 +689,7 @@ def _marked(a: str, b: str) -> tuple[Html, Html]:
             piece = "".join(words[j:j_end] if right else words[i:i_end])
             parts += [piece] if tag == "equal" else _mark(piece)
         more = len(text) - start - PAIR_LENGTH
-        parts.append(element("span", f" … {_counted(more, 'character')} more", class_="note") if more > 0 else "")
+        parts.append(element("span", f" … {counted(more, 'character')} more", class_="note") if more > 0 else "")
         shown.append(joined(parts))
     return shown[0], shown[1]
 

@@ -7,6 +7,7 @@ the texts are for is not known here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -120,17 +121,21 @@ class Tables:
         self.tally = Tally()
         first: Any = None
         running = 0
+        source = self._options.source_field
         for file in self._inputs:
+            name = os.fsencode(file.name)
             with self._opened(file) as table:
                 first = self._same_schema(file.name, table.schema, first)
                 texts, identity = self._columns(file.name, table.schema)
                 row = 0
-                for batch in table.rows([*texts, *([identity] if identity is not None else [])]):
-                    columns = [_column(batch, name).to_pylist() for name in texts]
-                    ids = [None] * len(batch) if identity is None else _column(batch, identity).to_pylist()
-                    for values, own in zip(zip(*columns), ids):
+                wanted = dict.fromkeys([*texts, identity, source])
+                for batch in table.rows([column for column in wanted if column is not None]):
+                    columns = [_values(batch, text) for text in texts]
+                    ids, froms = _values(batch, identity), _values(batch, source)
+                    for values, own, place in zip(zip(*columns), ids, froms):
                         row, running = row + 1, running + 1
-                        yield Record(_identity(own, running), self._text(file.name, row, texts, values))
+                        text = self._text(file.name, row, texts, values)
+                        yield Record(_named(own, b"%d" % running), text, _named(place, b"" if source else name))
 
     def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
         """Write the rows whose flag is true."""
@@ -167,7 +172,8 @@ class Tables:
     def _same_schema(self, name: str, schema: Any, first: Any) -> Any:
         if first is not None and not first.equals(schema):
             raise InputError(
-                name, f"expected the columns of the first file, {_named(first)}, got {_named(schema)}; make them alike"
+                name,
+                f"expected the columns of the first file, {_listed(first)}, got {_listed(schema)}; make them alike",
             )
         return schema if first is None else first
 
@@ -177,21 +183,23 @@ class Tables:
         if texts is None:
             found = default_column(schema.names, options)
             if found is None:
-                raise InputError(name, f"which column is the text? name it with --field: {_named(schema)}")
+                raise InputError(name, f"which column is the text? name it with --field: {_listed(schema)}")
             texts = [found]
         identity = options.id_field
         if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
             identity = ID_COLUMN
         for text in texts:
-            if not _is_text(self._type(name, schema, text)):
-                problem = f"column {text!r} must hold strings, got {self._type(name, schema, text)}"
+            kind = self._type(name, schema, text, "--field")
+            if not _is_text(kind):
+                problem = f"column {text!r} must hold strings, got {kind}"
                 raise InputError(name, f"{problem}; name the text's column with --field")
-        if identity is not None and not _is_identity(self._type(name, schema, identity)):
-            kind = self._type(name, schema, identity)
-            raise InputError(name, f"column {identity!r} must hold strings or numbers, got {kind}")
+        for column, option in ((identity, "--id-field"), (options.source_field, "--source-field")):
+            kind = None if column is None else self._type(name, schema, column, option)
+            if kind is not None and not _is_identity(kind):
+                raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
         return texts, identity
 
-    def _type(self, name: str, schema: Any, column: str) -> Any:
+    def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
         """Return the type of a column, by its name or by dots."""
         import pyarrow
 
@@ -203,10 +211,8 @@ class Tables:
             inside = pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
-            raise InputError(
-                name,
-                f"expected one column {column!r}, got {_named(schema)}; name the right one with --field or --id-field",
-            )
+            problem = f"expected one column {column!r}, got {_listed(schema)}"
+            raise InputError(name, f"{problem}; name the right one with {option}")
         return kind
 
     def _text(self, name: str, row: int, texts: list[str], values: tuple[Any, ...]) -> str | bytes | None:
@@ -275,9 +281,15 @@ def _column(batch: Any, name: str) -> Any:
     return compute.struct_field(batch.column(first), rest)
 
 
-def _identity(value: Any, running: int) -> bytes:
+def _values(batch: Any, name: str | None) -> list[Any]:
+    """Return the values of a column, nothing but ``None`` of none."""
+    return [None] * len(batch) if name is None else _column(batch, name).to_pylist()
+
+
+def _named(value: Any, default: bytes) -> bytes:
+    """Return an id or a source."""
     if value is None:
-        return b"%d" % running
+        return default
     return identity_bytes(value if isinstance(value, (str, bytes)) else str(value))
 
 
@@ -296,5 +308,5 @@ def _is_identity(kind: Any) -> bool:
     return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
 
 
-def _named(schema: Any) -> str:
+def _listed(schema: Any) -> str:
     return listed(schema.names) or "no column at all"

@@ -181,8 +181,8 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
     assert f"{counts['removed']} of 240 documents are removed as duplicates" in "".join(parsed.text)
     assert parsed.figures["Documents kept"] == (f"{counts['kept']}", f"{counts['kept'] / 2.4:.1f} % of 240")
     assert parsed.figures["Text saved"] == (
-        f"{saved / 1000:.1f} kB",
-        f"{100 * saved / size:.1f} % of {size / 1000:.1f} kB",
+        f"{saved / 1000:.1f} KB",
+        f"{100 * saved / size:.1f} % of {size / 1000:.1f} KB",
     )
     assert parsed.figures["Identical copies"] == (f"{counts['identical']}", f"of {counts['removed']} removed")
     assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"

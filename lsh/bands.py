@@ -30,14 +30,30 @@ class BandError(ValueError, AssertionError):
 
 
 class Promise(NamedTuple):
-    """What `lsh.planning` says of the bands it made."""
+    """What `lsh.plan` says of the bands it made.
+
+    Attributes
+    ----------
+    threshold, recall : float
+        A pair of this similarity is found with this probability at least.
+    num_seeds : int
+        Components of the fingerprints that the bands were planned for.
+    loss : float
+        What the filter behind the bands may lose of such pairs; 0 where there is none.
+    share : float
+        Of the pairs below the threshold the share that are candidates, in vain.
+    background : str
+        What those pairs are.
+    documents : int or None
+        The size of the corpus, where it is known.
+    """
 
     threshold: float
     recall: float
-    num_seeds: int  # of the fingerprints that the bands were planned for
-    loss: float  # of the sketch filter behind the bands; 0 where there is none
-    share: float  # of the pairs below the threshold that are candidates, so in vain
-    background: str  # what those pairs are
+    num_seeds: int
+    loss: float
+    share: float
+    background: str
     documents: int | None
 
 
@@ -79,7 +95,7 @@ class Bands:
     """
 
     __slots__ = ("_promise", "_widths")
-    _promise: Promise | None  # no part of the value: bands are equal if their widths are
+    _promise: Promise | None
     _widths: tuple[int, ...]
 
     def __init__(
@@ -130,6 +146,22 @@ class Bands:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
             widths += [int(match[2])] * int(match[1])
         return cls(widths=widths)
+
+    def to_string(self) -> str:
+        """Return the bands as `from_string` reads them.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.Bands(widths=(7, 7, 8)).to_string()
+        '2x7+1x8'
+        """
+        return "+".join(f"{len(list(same))}x{width}" for width, same in groupby(self._widths))
+
+    @property
+    def promise(self) -> Promise | None:
+        """What `lsh.plan` promised of these bands; ``None`` of bands that were not planned. No part of the value."""
+        return self._promise
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -284,8 +316,7 @@ class Bands:
             shape = f" of {widths} components"
             threshold = f"; (1/b)^(1/r) is {(1 / self.num_bands) ** (1 / widths):.3f}"
         else:
-            groups = "+".join(f"{len(list(same))}x{width}" for width, same in groupby(widths))
-            shape, threshold = f", {groups} components", ""
+            shape, threshold = f", {self.to_string()} components", ""
         return "\n".join(
             [
                 f"{self.num_bands} bands{shape}, {self.num_components} in all",
@@ -331,7 +362,7 @@ def promised(widths: tuple[int, ...], promise: Any) -> Bands:
 
 def for_documents(bands: Bands, documents: int) -> Bands:
     """Return planned bands that know the size of the corpus."""
-    promise = bands._promise
+    promise = bands.promise
     return bands if promise is None else promised(bands.widths, promise._replace(documents=documents))
 
 

@@ -2,7 +2,7 @@
 
 It reads and writes by `lsh.io` and leaves the work to `lsh.deduplicate`; the other commands are in `lsh.commands`. Data
 goes to files or standard output, words for people to standard error. Exit codes: 0 done; 2 bad usage or bad input, or a
-file that cannot be read or written; 130 interrupted; 141 the reader of standard output went away.
+file that cannot be read or written; 130 interrupted; 141 the reader of standard output went away; 143 terminated.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ tables, tab-separated:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
+        console.end_on_sigterm()
         parser = _parser()
         chosen = parser.parse_args(arguments)
         if chosen.version:
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         return console.EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
+    except console.TerminatedError:
+        return console.fail("terminated", console.EXIT_TERMINATED)
     except KeyboardInterrupt:
         return console.fail("interrupted", console.EXIT_INTERRUPTED)
     except MemoryError:

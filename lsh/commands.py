@@ -106,6 +106,7 @@ def _add_pairs(added: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", default=io.STANDARD, help="the file to write (default: standard output)"
     )
+    parser.add_argument("--json", action="store_true", help="write a line of JSON for each pair: a, b, similarity")
     options.add_finding(parser)
     options.add_reading(parser)
     options.add_running(parser)
@@ -128,13 +129,22 @@ def pairs(chosen: argparse.Namespace) -> int:
         number = 0
         for i, j, similarity in found:
             number += 1
-            output.write(io.table_row(first[i], second[j], repr(similarity).encode()))
+            output.write((_json_pair if chosen.json else _pair)(first[i], second[j], similarity))
         output.commit()
     if not chosen.quiet:
         documents = " and ".join(console.counted(side.count, "document") for side in sides)
         cost = console.cost(time.perf_counter() - started, sum(side.num_bytes for side in sides))
         console.say(", ".join([documents, console.counted(number, "pair"), *cost]))
     return console.EXIT_OK
+
+
+def _pair(a: bytes, b: bytes, similarity: float) -> bytes:
+    return io.table_row(a, b, repr(similarity).encode())
+
+
+def _json_pair(a: bytes, b: bytes, similarity: float) -> bytes:
+    first, second = (identity.decode("utf-8", "surrogateescape") for identity in (a, b))
+    return json.dumps({"a": first, "b": second, "similarity": similarity}).encode() + b"\n"
 
 
 # ---- compare ----
@@ -288,7 +298,7 @@ def _sample(chosen: argparse.Namespace) -> tuple[int, list[Any]]:
 
 def _described(bands: lsh.Bands) -> dict[str, Any]:
     """Return what the table of planned bands says, for machines."""
-    promise: Any = bands._promise  # planned bands have one
+    promise: Any = bands.promise  # planned bands have one
     similarities = [s / 10 for s in range(3, 11)]
     return {
         "threshold": promise.threshold,

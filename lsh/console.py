@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import signal
 import sys
 import textwrap
 import time
@@ -16,16 +17,30 @@ from typing import Any
 
 from lsh import io
 
-EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE = 0, 2, 130, 141
+EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE, EXIT_TERMINATED = 0, 2, 130, 141, 143
 EXITS = """\
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 the reader
-of standard output went away
+of standard output went away; 143 terminated
 """
 HELP_WIDTH = 100  # of a description
 REDRAW = 0.1  # seconds between two states of the progress line
 SIZES = ("bytes", "KB", "MB", "GB", "TB")
 
 Progress = Callable[[str, int, "int | None"], object]
+
+
+class TerminatedError(KeyboardInterrupt):
+    """The process was asked to end; whatever cleans up after Ctrl-C does so now."""
+
+
+def end_on_sigterm() -> None:
+    """Let a request to end (SIGTERM) end the work as Ctrl-C does, so that no half of a file is left."""
+
+    def end(*_: object) -> None:
+        raise TerminatedError
+
+    with suppress(ValueError):  # in another thread than the main one
+        signal.signal(signal.SIGTERM, end)
 
 
 class Parser(argparse.ArgumentParser):

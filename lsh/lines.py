@@ -12,6 +12,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
 from lsh import compression
@@ -27,6 +28,12 @@ from lsh.formats import (
     joined,
     listed,
 )
+
+_fast_decode: Callable[[Line], Any] | None = None
+with suppress(ImportError):  # of the extra io; it reads JSON faster than Python
+    import msgspec
+
+    _fast_decode = msgspec.json.decode
 
 LONGEST_FIELD = 1 << 30  # characters of a field of CSV; a quote that nothing closes shall not fill the memory
 CHUNK = 1 << 20  # bytes that are read at once where lines are not Python's
@@ -317,7 +324,7 @@ class _Reading:
     def _jsonl(self, name: str, unit: _Unit) -> _Found:
         line = unit.content
         try:
-            record = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+            record = _decoded(line)
         except UnicodeDecodeError as error:
             raise InputError(
                 name, f"expected UTF-8, got byte 0x{line[error.start]:02x}; correct it", unit.number
@@ -424,6 +431,14 @@ def _split(start: bytes, file: IO[bytes], newline: bytes) -> Iterator[bytes]:
         held += chunk
     if held:
         yield bytes(held)
+
+
+def _decoded(line: Line) -> Any:
+    """Return what a line of JSON says; what msgspec does not take, Python's reader, which takes more, has to judge."""
+    if _fast_decode is not None:
+        with suppress(ValueError, RecursionError):
+            return _fast_decode(line)
+    return json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
 
 
 def _value(record: dict[str, Any], field: str) -> tuple[bool, Any]:

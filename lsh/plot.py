@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +61,7 @@ def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = Non
     ax = _axes(ax)
     similarity = np.arange(POINTS) / (POINTS - 1)
     for one in bands:
-        ax.plot(similarity, one.probability(similarity), label=_shape(one))
+        ax.plot(similarity, one.probability(similarity), label=one.to_string())
     _mark(ax, marked)
     ax.set(xlabel="Jaccard similarity", ylabel="probability to be found", xlim=(0, 1), ylim=(0, 1.02))
     ax.legend(title="bands x width")
@@ -224,11 +223,6 @@ def _axes(ax: Axes | None) -> Axes:
     if not isinstance(ax, Axes):
         raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}; take them from pyplot.subplots()")
     return ax
-
-
-def _shape(bands: Bands) -> str:
-    """Return bands as the command line writes them."""
-    return "+".join(f"{len(list(same))}x{width}" for width, same in groupby(bands.widths))
 
 
 def _threshold(value: Any) -> float | None:

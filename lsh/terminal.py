@@ -107,7 +107,7 @@ def curve(
 
 def _threshold(bands: Bands) -> float:
     """Return the similarity that bands were planned for, or at which they find half of the pairs."""
-    return bands.similarity_at(0.5) if bands._promise is None else bands._promise.threshold
+    return bands.similarity_at(0.5) if bands.promise is None else bands.promise.threshold
 
 
 def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[str]]:

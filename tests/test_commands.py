@@ -65,6 +65,8 @@ def test_help_says_the_exit_codes(tmp_path, command):
 def test_examples_of_the_help_run(tmp_path, command):
     records = [json.dumps({"id": row[0].decode(), "text": row[1].decode()}).encode() + b"\n" for row in sample()]
     (tmp_path / "news.tsv.gz").write_bytes(gzip.compress(SAMPLE.read_bytes()))
+    (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
+    (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))
     (tmp_path / "train.jsonl").write_bytes(b"".join(records[:150]))
     (tmp_path / "test.jsonl").write_bytes(b"".join(records[100:]))
     (tmp_path / "monday.txt").write_bytes(A)
@@ -104,8 +106,11 @@ def test_closed_stdout_ends_quietly(tmp_path, arguments):
     assert result.stderr == b""
 
 
-def test_interrupt(tmp_path):
-    """Ctrl-C while the pairs are awaited: one line, code 130, and the old file stays."""
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_interrupt(tmp_path, number, code, word):
+    """Ctrl-C, or a request to end, while the pairs are awaited: one line, a code of its own, and the old file stays."""
     (tmp_path / "out.tsv").write_bytes(b"yesterday\n")
     program = (
         "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -121,11 +126,11 @@ def test_interrupt(tmp_path):
         process.stdin.write((A + b"\n") * 5_000)  # more than a pipe holds: written means that it is reading
         process.stdin.flush()
         time.sleep(0.2)  # until it waits for more
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         stderr = process.stderr.read().decode()
         process.wait(TIMEOUT)
-    assert process.returncode == 130
-    assert stderr == "lsh: error: interrupted\n"
+    assert process.returncode == code
+    assert stderr == f"lsh: error: {word}\n"
     assert contents(tmp_path) == {"out.tsv": b"yesterday\n"}
 
 
@@ -219,6 +224,13 @@ def test_no_pairs(tmp_path):
 def test_ids_are_cells(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(b'{"id": "a\\tb", "text": "%s"}\n{"id": "c\\nd\\r", "text": "%s"}\n' % (A, A))
     assert done(tmp_path, "pairs", "in.jsonl") == rb"a\tb" + b"\t" + rb"c\nd\r" + b"\t1.0\n"
+
+
+def test_pairs_for_machines(tmp_path):
+    """Lines of JSON; bytes of an id that are no UTF-8 are lone surrogates, as in Python's names of files."""
+    (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
+    lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
+    assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
 
 
 @pytest.mark.parametrize("verify", ["sketch", "none"])

@@ -2,16 +2,20 @@
 
 Files are read, unpacked and parsed while fingerprints are computed, which lets go of Python's lock. No more than a few
 bundles wait at a time, so that memory stays flat. The items come in their order; an error comes in its place.
+
+A bundle is what is taken within some milliseconds, be it one text or thousands: who waits for the lock may wait as long
+as that (`sys.getswitchinterval`), so small bundles would cost more than reading ahead is worth.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-BUNDLE = 64  # items that are handed over at once
+BUNDLE, SECONDS = 4096, 0.005  # a bundle is that many items, or what is taken in that time
 WAITING = 4  # bundles; room for the last ones when nobody takes them any more
 
 Item = TypeVar("Item")
@@ -49,13 +53,15 @@ def _take(
     """Hand over bundles, then None or the error that came; and close what was read from."""
     bundle: list[Item] = []
     try:
+        end = time.perf_counter() + SECONDS
         for item in items:
             bundle.append(item)
-            if len(bundle) == BUNDLE:
+            if len(bundle) == BUNDLE or time.perf_counter() >= end:
                 bundles.put(bundle)
                 bundle = []
                 if stopped.is_set():
                     return
+                end = time.perf_counter() + SECONDS
         bundles.put(bundle)
         bundles.put(None)
     except BaseException as error:

@@ -20,6 +20,7 @@ from typing import IO, Any
 from lsh import compression
 from lsh.formats import InputError
 
+BUFFER = 1 << 20  # bytes that are read at once: each time the lock is let go, and may be waited for
 STANDARD = "-"  # the name of standard input and output
 
 
@@ -61,7 +62,7 @@ class Input:
             self._check_state(self._copy)
             yield self._unpacked(self._copy)
             return
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", BUFFER) as file:
             self._check_state(file)
             yield self._unpacked(file)
 
@@ -90,7 +91,7 @@ class Input:
 
 def _copied(file: IO[bytes]) -> IO[bytes]:
     """Return a temporary file with the rest of `file`."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the source
+    copy = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
     shutil.copyfileobj(file, copy)
     return copy
 

@@ -132,6 +132,7 @@ class _Reading:
         self._header: list[Line] | None = None
         self._columns: _Columns | None = None
         self._fields: list[str] | None = options.fields()
+        self._id_name = ID_COLUMN if options.id_field is None else options.id_field
         self._has_ids: bool | None = None
         self._first = 0  # the line of the first file by which it was settled whether there are ids
         self._encoding = options.encoding
@@ -217,16 +218,14 @@ class _Reading:
     def _line_units(self, name: str, lines: Iterator[bytes]) -> Iterator[_Unit]:
         decoded = self._encoding != "utf-8"
         for number, raw in enumerate(lines, 1):
-            content: Any = raw
-            if decoded:
+            content: Any
+            if not decoded:
+                content = raw.removesuffix(b"\n").removesuffix(b"\r")
+            else:
                 try:
-                    content = raw.decode(self._encoding)
+                    content = raw.decode(self._encoding).removesuffix("\n").removesuffix("\r")
                 except UnicodeDecodeError as error:
                     content = self._undecoded(name, error, number)
-            if isinstance(content, bytes):
-                content = content.removesuffix(b"\n").removesuffix(b"\r")
-            elif isinstance(content, str):
-                content = content.removesuffix("\n").removesuffix("\r")
             if number == 1 and self._options.header and not isinstance(content, InputError):
                 content = content.split(b"\t" if isinstance(content, bytes) else "\t")
             yield _Unit(raw, content, number)
@@ -344,11 +343,16 @@ class _Reading:
         if self._fields is None:
             self._tally.missing += 1  # an id alone, or nothing; a later record tells what the field is
         else:
-            text = self._json_text(name, unit.number, record, self._fields)
-        identity = self._json_name(name, unit.number, record, ID_COLUMN, options.id_field, "--id-field")
+            text = record.get(self._fields[0]) if len(self._fields) == 1 else None
+            if not isinstance(text, str):
+                text = self._json_text(name, unit.number, record, self._fields)
+        identity = record.get(self._id_name)
+        if not isinstance(identity, str):
+            wanted = "--id-field" if options.id_field is not None else ""
+            identity = self._json_name(name, unit.number, record, self._id_name, wanted)
         if options.source_field is None:
             return _Found(identity, text)
-        source = self._json_name(name, unit.number, record, "", options.source_field, "--source-field")
+        source = self._json_name(name, unit.number, record, options.source_field, "--source-field")
         return _Found(identity, text, source or "")
 
     def _json_text(self, name: str, line: int, record: dict[str, Any], fields: list[str]) -> str | None:
@@ -365,13 +369,10 @@ class _Reading:
         self._tally.missing += not texts
         return " ".join(texts) if texts else None
 
-    def _json_name(
-        self, name: str, line: int, record: dict[str, Any], usual: str, given: str | None, option: str
-    ) -> str | None:
-        """Return an id or a source."""
-        field = usual if given is None else given
+    def _json_name(self, name: str, line: int, record: dict[str, Any], field: str, option: str) -> str | None:
+        """Return an id or a source; a field that no option asks for may be missing."""
         found, value = _value(record, field)
-        if not found and given is not None:
+        if not found and option:
             problem = f"expected a field {field!r}, got {listed(list(record)) or 'no field at all'}"
             raise InputError(name, f"{problem}; name the right one with {option}", line)
         if isinstance(value, (dict, list, bool)):
@@ -436,8 +437,10 @@ def _split(start: bytes, file: IO[bytes], newline: bytes) -> Iterator[bytes]:
 def _decoded(line: Line) -> Any:
     """Return what a line of JSON says; what msgspec does not take, Python's reader, which takes more, has to judge."""
     if _fast_decode is not None:
-        with suppress(ValueError, RecursionError):
+        try:
             return _fast_decode(line)
+        except (ValueError, RecursionError):
+            pass
     return json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from lsh.ahead import BUNDLE, WAITING, ahead
+from lsh.ahead import BUNDLE, SECONDS, WAITING, ahead
 
 MOST = BUNDLE * (WAITING + 2)  # items between the one that was taken last and the one that was asked for last
 
@@ -36,8 +37,9 @@ def test_an_error_comes_in_its_place(count):
     assert threading.active_count() == before
 
 
-def test_the_next_items_are_taken_meanwhile():
+def test_the_next_items_are_taken_meanwhile(monkeypatch):
     """Nobody asks for the second bundle, and yet it is read."""
+    monkeypatch.setattr(sys.modules["lsh.ahead"], "SECONDS", 3600.0)
     beyond = threading.Event()
 
     def items() -> Iterator[int]:
@@ -85,3 +87,21 @@ def test_closing_ends_the_thread_and_what_it_reads(asked):
     taken.close()
     assert closed.is_set()
     assert threading.active_count() == before
+
+
+def test_what_takes_long_is_handed_over_one_by_one():
+    """Memory stays flat where the items are large: no more wait than bundles."""
+    reached = 0
+
+    def items() -> Iterator[int]:
+        nonlocal reached
+        for number in range(100):
+            time.sleep(2 * SECONDS)
+            reached = number
+            yield number
+
+    taken = ahead(items())
+    assert next(taken) == 0
+    time.sleep(20 * WAITING * SECONDS)
+    assert reached <= WAITING + 2
+    taken.close()

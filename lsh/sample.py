@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import lsh
-from lsh.minhash import wilson_interval
+from lsh.bands import Bands
+from lsh.minhash import MinHasher, wilson_interval
+from lsh.shingling import jaccard_matrix
 
 PAIRS = 500_000
 MOST_PAIRS = 20_000_000
@@ -93,8 +94,8 @@ def measured(
     text: Callable[[int], Any],
     keep: Array,
     threshold: float,
-    hasher: lsh.MinHasher,
-    bands: lsh.Bands,
+    hasher: MinHasher,
+    bands: Bands,
 ) -> Measured | None:
     """Compare all pairs of each run exactly, and count which of them share a band.
 
@@ -121,7 +122,7 @@ def measured(
         fingerprints = hasher.fingerprints(texts)
         some = np.flatnonzero(~hasher.is_empty(fingerprints))
         documents += len(some)
-        exact = lsh.jaccard_matrix([texts[i] for i in some.tolist()], shingles=hasher.shingles)
+        exact = jaccard_matrix([texts[i] for i in some.tolist()], shingles=hasher.shingles)
         shared = np.zeros(exact.shape, np.bool_)
         for band in bands.keys(fingerprints[some]):
             shared |= band[:, None] == band
@@ -136,7 +137,7 @@ def measured(
     return Measured(documents, len(similarities), _steps(bands, similarities, found), *numbers)
 
 
-def _steps(bands: lsh.Bands, similarities: Array, found: Array) -> list[Step]:
+def _steps(bands: Bands, similarities: Array, found: Array) -> list[Step]:
     """Count the pairs by their similarity."""
     steps = []
     cell = np.minimum((similarities * STEPS + 1e-9).astype(np.int64), STEPS - 1)

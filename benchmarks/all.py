@@ -17,7 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "engine")
+PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "engine", "files")
 PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
@@ -239,6 +239,29 @@ def engine_table(result: Result) -> str:
     return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
 
 
+def files_table(result: Result) -> str:
+    """Time and memory of the command by format, and what reading ahead is worth."""
+    rows = []
+    for form, found in result["formats"].items():
+        ahead = result["reading_ahead"][form]
+        rows.append(
+            [
+                f".{form}",
+                f"{found['file_bytes'] / 1e9:.2f}",
+                f"{found['documents']:,}",
+                f"{found['removed']:,}",
+                figure(found["seconds"]["total"]),
+                figure(found["mb_per_second"]),
+                figure(found["peak_bytes"] / 1e6),
+                *(figure(ahead[name]) for name in ("reading", "hashing", "in turn", "ahead")),
+            ]
+        )
+    head = ["format", "GB", "documents", "removed", "s on the wall", "MB/s", "MB at the peak"]
+    head += ["reading", "hashing", "in turn", "ahead"]
+    text = f"{result['data']['bytes'] / 1e9:.2f} GB of text"
+    return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}"
+
+
 def short_peer_table(result: Result) -> str:
     """The peers for the front page: rates, and recall and precision beside the time."""
     rows = []
@@ -269,6 +292,7 @@ TABLES = {
         "quality": quality_table,
         "exact": exact_table,
         "engine": engine_table,
+        "files": files_table,
     },
     FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
 }

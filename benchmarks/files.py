@@ -31,7 +31,7 @@ N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
 MEAN = 1400  # bytes of a story, about
 AHEAD = 100_000  # documents with which reading ahead is measured
-FORMS = ("jsonl", "jsonl.gz", "parquet")
+FORMS = ("jsonl", "parquet")
 
 
 def write(corpus: corpora.Synthetic, path: Path) -> None:

@@ -7,6 +7,8 @@ fingerprints, `Cache` for documents that come one at a time.
 try:
     from lsh import _batch  # noqa: F401 - a first look
 except ImportError as _error:
+    if _error.name != "lsh":  # numpy is missing, or its own import was interrupted
+        raise
     raise ImportError(
         "the compiled modules of lsh are missing: this is a source tree that is not built; "
         "start Python in another folder to use the installed package, or run 'python setup.py build_ext --inplace' here"

@@ -144,6 +144,8 @@ class Bands:
             match = _GROUP.fullmatch(group)
             if match is None or not 1 <= int(match[1]) <= MOST or not 1 <= int(match[2]) <= MOST:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
+            if len(widths) + int(match[1]) > MOST:
+                raise ValueError(f"bands must be at most {MOST:,}, got more in {text[:40]!r}")
             widths += [int(match[2])] * int(match[1])
         return cls(widths=widths)
 
@@ -374,7 +376,7 @@ def checked_bands(bands: Any, num_seeds: int) -> Bands:
         width = min(max(bands.widths), num_seeds)
         raise BandError(
             f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
-            f"than {bands!r}, such as Bands({num_seeds // width}, {width}), or more seeds"
+            f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
         )
     return bands
 

@@ -8,6 +8,7 @@ file that cannot be read or written; 130 interrupted; 141 the reader of standard
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
 import time
@@ -21,7 +22,21 @@ import lsh
 from lsh import commands, console, io, options, presets
 from lsh.dedup import CAP
 
-REPORTED = ("preset", "recall", "keep", "clusters_mode", "field", "id_field", "source_field", "missing", "on_bad_line")
+REPORTED = (
+    "output",
+    "removed",
+    "clusters",
+    "dry_run",
+    "preset",
+    "recall",
+    "keep",
+    "clusters_mode",
+    "field",
+    "id_field",
+    "source_field",
+    "missing",
+    "on_bad_line",
+)
 
 LSH = f"""\
 example:
@@ -48,9 +63,11 @@ tables, tab-separated:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        console.end_on_sigterm()
+        console.end_on_signals()
         parser = _parser()
-        chosen = parser.parse_args(arguments)
+        chosen, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            chosen.usage_error(_unknown(unknown[0], chosen.known))
         if chosen.version:
             console.write_data(f"lsh-dedup {lsh.__version__}\n")
             return console.EXIT_OK
@@ -71,6 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return console.fail(error, console.EXIT_BAD)
 
 
+def _unknown(argument: str, known: Sequence[str]) -> str:
+    """Say that nobody knows an argument, and which option may be meant."""
+    name = argument.partition("=")[0]
+    near = difflib.get_close_matches(name, known, 1) if name.startswith("--") else []
+    return f"{name} is no option of it{f', {near[0]} is' if near else ''}" if name[:1] == "-" else f"what is {name!r}?"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = console.Parser(
         prog="lsh",
@@ -81,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     added = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
     _add_dedup(added)
     commands.add(added)
+    for one in (parser, *added.choices.values()):
+        known = [option for action in one._actions for option in action.option_strings]
+        one.set_defaults(usage_error=one.error, known=known)
     return parser
 
 
@@ -105,7 +132,7 @@ def _add_dedup(added: Any) -> None:
     parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
     parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
     parser.add_argument(
-        "--dry-run", action="store_true", help="write no file but --report, only tell what would be removed"
+        "--dry-run", action="store_true", help="write no file but --report, only tell how many would be removed"
     )
     options.add_finding(parser)
     parser.add_argument(
@@ -129,7 +156,7 @@ def _add_dedup(added: Any) -> None:
     )
     options.add_reading(parser)
     options.add_running(parser)
-    parser.set_defaults(run=dedup, usage_error=parser.error)
+    parser.set_defaults(run=dedup)
 
 
 def dedup(chosen: argparse.Namespace) -> int:
@@ -137,8 +164,7 @@ def dedup(chosen: argparse.Namespace) -> int:
     started = time.perf_counter()
     if chosen.output is None and not chosen.dry_run:
         chosen.usage_error("give -o OUTPUT, or --dry-run to write nothing")
-    if chosen.json and chosen.output == io.STANDARD and not chosen.dry_run:
-        raise ValueError("--json and OUTPUT both take standard output; name a file as OUTPUT")
+    _check_streams(chosen)
     if chosen.source_field is not None and chosen.report is None:
         raise ValueError("--source-field is for --report; give that, too")
     if chosen.preset is None:
@@ -154,6 +180,7 @@ def dedup(chosen: argparse.Namespace) -> int:
         rejects = None if chosen.rejects is None or chosen.dry_run else opened.enter_context(io.Target(chosen.rejects))
         source = opened.enter_context(options.source(chosen, chosen.input, rejects, chosen.source_field))
         _check_form(source, chosen.output)
+        output = None if chosen.dry_run else io.target(source, chosen.output)  # says now where it cannot be
         others = [opened.enter_context(options.source(chosen, path)) for path in old]
         shown = chosen.report is not None
         with_ids = shown or chosen.removed is not None or chosen.clusters is not None
@@ -168,18 +195,29 @@ def dedup(chosen: argparse.Namespace) -> int:
         )
         report = None
         if shown:
-            report = opened.enter_context(io.Target(chosen.report, ""))
-            report.write(_report(chosen, result, parameters, bands, texts, against).encode())
-        if not chosen.dry_run:
-            _write(chosen, source, result, texts.ids, against.ids)
+            report = opened.enter_context(io.Target(chosen.report))
+            report.write(_report(chosen, result, texts, against).encode())
+        if output is not None:
+            _write(chosen, source, result, texts.ids, against.ids, output)
         for complete in filter(None, (rejects, report)):
             complete.commit()
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
-    counts["skipped"] = source.skipped
+    counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
     counts["seconds"]["total"] = time.perf_counter() - started
     _tell(chosen, counts, parameters["threshold"], bands)
     return console.EXIT_OK
+
+
+def _check_streams(chosen: argparse.Namespace) -> None:
+    """Check that --json has standard output for itself."""
+    taken = {"--report": chosen.report}
+    if not chosen.dry_run:
+        taken |= {"OUTPUT": chosen.output, "--removed": chosen.removed, "--clusters": chosen.clusters}
+        taken["--rejects"] = chosen.rejects
+    for name, path in taken.items():
+        if chosen.json and path == io.STANDARD:
+            raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
 
 
 def _check_files(chosen: argparse.Namespace, old: list[str]) -> None:
@@ -199,11 +237,15 @@ def _check_form(source: io.Source, output: str | None) -> None:
 
 
 def _write(
-    chosen: argparse.Namespace, source: io.Source, result: lsh.Deduplication, ids: options.Ids, old: options.Ids
+    chosen: argparse.Namespace,
+    source: io.Source,
+    result: lsh.Deduplication,
+    ids: options.Ids,
+    old: options.Ids,
+    output: io.Target | io.FolderTarget,
 ) -> None:
     """Write every file that is asked for, and put them in their places when all are complete."""
     with ExitStack() as opened:
-        output = io.target(source, chosen.output)
         opened.enter_context(output)
         io.write_kept(source, result.keep.tolist(), output)
         tables = []
@@ -219,27 +261,16 @@ def _write(
             table.commit()
 
 
-def _report(
-    chosen: argparse.Namespace,
-    result: lsh.Deduplication,
-    parameters: dict[str, Any],
-    bands: lsh.Bands,
-    texts: options.Texts,
-    against: options.Texts,
-) -> str:
+def _report(chosen: argparse.Namespace, result: lsh.Deduplication, texts: options.Texts, against: options.Texts) -> str:
     """Return the page of the run; of the texts those that it shows are read once more."""
     from lsh import report
 
-    threshold, sizes = parameters["threshold"], np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
-    new, old = report.positions(result, threshold=threshold, sizes=sizes)
+    sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
+    new, old = report.positions(result, sizes=sizes)
     several = chosen.source_field is not None or len(texts.names.distinct) > 1
     return report.html(
         result,
         texts=dict(texts.at(new)).__getitem__,
-        threshold=threshold,
-        hasher=parameters["hasher"],
-        bands=bands,
-        verify=parameters["verify"],
         parameters=_named_options(chosen),
         ids=texts.ids,
         sizes=sizes,
@@ -256,13 +287,13 @@ def _named_options(chosen: argparse.Namespace) -> dict[str, str]:
         "--against": " ".join(chosen.against or []),
         **{f"--{name.replace('_', '-')}": getattr(chosen, name) for name in REPORTED},
     }
-    return {name: str(value) for name, value in given.items() if value}
+    return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
 
 
 def _tell(chosen: argparse.Namespace, counts: dict[str, Any], threshold: float, bands: lsh.Bands) -> None:
     """Say what came of the run: to machines, and to people."""
     if chosen.json:
-        run = {"threshold": threshold, **bands.to_dict(), "peak_memory": console.peak_memory()}
+        run = {"threshold": threshold, "bands": bands.to_string(), "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if chosen.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
@@ -275,9 +306,11 @@ def _tell(chosen: argparse.Namespace, counts: dict[str, Any], threshold: float, 
         return
     parts = [console.counted(counts["documents"], "document")]
     parts += [f"against {counts['old']:,}"] if chosen.against is not None else []
-    parts += [f"{counts['removed']:,} removed", console.counted(counts["clusters"], "cluster")]
+    for_old = f", {counts['for_old']:,} of them for an old one" if chosen.against is not None else ""
+    parts += [f"{counts['removed']:,} removed{for_old}", console.counted(counts["clusters"], "cluster")]
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     parts += [f"{console.counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
+    parts += [f"{console.counted(counts['hidden'], 'hidden file')} passed over"] if counts["hidden"] else []
     parts += console.cost(counts["seconds"]["total"], counts["bytes"])
     if counts["capped"]:
         parts.append(f"{console.counted(counts['capped'], 'comparison')} left out, in buckets of more than {CAP:,}")

@@ -21,13 +21,14 @@ import numpy as np
 
 import lsh
 from lsh import checks, console, io, options, terminal
+from lsh.corpus import MOST
 from lsh.planning import DEFAULT_RECALL, SAMPLE_TEXTS
 from lsh.shingling import MOST_UNITS
 
 MOST_SHINGLED = 10_000  # texts of which `lsh stats` counts the shingles
 MOST_BYTES = 1_000_000  # of such a text: a shingle takes a hundred bytes as an object
 PLOTS = (".svg", ".png")
-QUARTILES = ("least", "quarter", "half", "three quarters", "most")
+QUARTILES = ("min", "q25", "median", "q75", "max")
 SAME = lsh.Shingles(MOST_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
 
 PAIRS = f"""\
@@ -134,7 +135,9 @@ def pairs(chosen: argparse.Namespace) -> int:
     if not chosen.quiet:
         documents = " and ".join(console.counted(side.count, "document") for side in sides)
         cost = console.cost(time.perf_counter() - started, sum(side.num_bytes for side in sides))
-        console.say(", ".join([documents, console.counted(number, "pair"), *cost]))
+        skipped = sum(side.skipped for side in sides)
+        bad = [f"{console.counted(skipped, 'bad line')} skipped"] if skipped else []
+        console.say(", ".join([documents, console.counted(number, "pair"), *bad, *cost]))
     return console.EXIT_OK
 
 
@@ -143,8 +146,16 @@ def _pair(a: bytes, b: bytes, similarity: float) -> bytes:
 
 
 def _json_pair(a: bytes, b: bytes, similarity: float) -> bytes:
-    first, second = (identity.decode("utf-8", "surrogateescape") for identity in (a, b))
+    first, second = map(_decoded, (a, b))
     return json.dumps({"a": first, "b": second, "similarity": similarity}).encode() + b"\n"
+
+
+def _decoded(identity: bytes) -> str:
+    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
+    try:
+        return identity.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return identity.decode("utf-8", "surrogateescape")
 
 
 # ---- compare ----
@@ -199,6 +210,8 @@ def compare(chosen: argparse.Namespace) -> int:
 def _document(path: str) -> bytes:
     """Return a file as it is."""
     if path != io.STANDARD:
+        if not os.path.lexists(path):
+            raise ValueError(f"{path}: there is no such file; to compare the words themselves give --texts")
         with open(path, "rb") as file:
             return file.read()
     if sys.stdin is None:
@@ -239,13 +252,15 @@ def plan(chosen: argparse.Namespace) -> int:
     recall = checks.fraction("--recall", recall, zero=False, one=False)
     documents, background = chosen.documents, None
     if documents is not None:
-        documents = checks.whole_number("--documents", documents, 1)
+        documents = checks.whole_number("--documents", documents, 1, MOST)
     bands = lsh.plan(threshold, recall, seeds)  # bad parameters show before any work
     read = [] if chosen.corpus is None else [("--corpus", chosen.corpus)]
     options.check_files(read, [("--plot", chosen.plot)])
     _check_plot(chosen.plot)
     if chosen.corpus is not None:
         count, background = _sample(chosen)
+        if not count:
+            raise ValueError(f"--corpus must have documents, {chosen.corpus} has none")
         documents = documents or count
     if background is not None or documents is not None:
         bands = lsh.plan(threshold, recall, seeds, background=background, documents=documents)
@@ -254,7 +269,8 @@ def plan(chosen: argparse.Namespace) -> int:
     else:
         encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
         drawn = terminal.curve(bands, ascii_only=not encoding.startswith("utf"))
-        console.write_data(f"{bands}\n\n{drawn}\n")
+        hint = "; those of a corpus are mostly less alike: see --corpus" if documents and background is None else ""
+        console.write_data(f"{bands}{hint}\n\n{drawn}\n")
     if chosen.plot is not None:
         _draw(bands, threshold, chosen.plot)
     return console.EXIT_OK
@@ -277,7 +293,9 @@ def _draw(bands: lsh.Bands, threshold: float, path: str) -> None:
 
     from lsh import plot
 
-    with matplotlib.rc_context({"svg.hashsalt": "lsh"}), io.Target(path, "") as target:
+    with matplotlib.rc_context(), io.Target(path, "") as target:
+        matplotlib.rcdefaults()  # whatever a file of settings says
+        matplotlib.rcParams["svg.hashsalt"] = "lsh"
         figure = Figure()
         plot.s_curve(bands, threshold=threshold, ax=figure.subplots())
         drawn = BytesIO()
@@ -362,6 +380,8 @@ def stats(chosen: argparse.Namespace) -> int:
         "exact_duplicates": same["removed"] + max(empty - 1, 0),
         "empty": empty,
         "missing": missing,
+        "skipped": texts.skipped,
+        "hidden": texts.hidden,
     }
     console.write_data(json.dumps(figures) + "\n" if chosen.json else _table(figures, shingles))
     if chosen.verbose:
@@ -394,6 +414,8 @@ def _table(figures: dict[str, Any], shingles: lsh.Shingles) -> str:
             rows += [(f"{name}: {part}", f"{number:,.0f}") for part, number in spread.items()]
     rows += [("exact duplicates", f"{figures['exact_duplicates']:,}"), ("empty", f"{figures['empty']:,}")]
     rows += [("without shingles", f"{figures['without_shingles']:,}"), ("missing", f"{figures['missing']:,}")]
+    rows += [("bad lines skipped", f"{figures['skipped']:,}")] if figures["skipped"] else []
+    rows += [("hidden files passed over", f"{figures['hidden']:,}")] if figures["hidden"] else []
     width, room = max(len(name) for name, _ in rows), max(len(number) for _, number in rows)
     lines = [f"{name:<{width}}  {number:>{room}}" for name, number in rows]
     unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]

@@ -13,7 +13,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from lsh import io
 
@@ -33,14 +33,19 @@ class TerminatedError(KeyboardInterrupt):
     """The process was asked to end; whatever cleans up after Ctrl-C does so now."""
 
 
-def end_on_sigterm() -> None:
-    """Let a request to end (SIGTERM) end the work as Ctrl-C does, so that no half of a file is left."""
+def end_on_signals() -> None:
+    """Let a request to end (SIGTERM) do what Ctrl-C does, and each of them once: no half of a file is to be left."""
 
-    def end(*_: object) -> None:
-        raise TerminatedError
+    def end(number: int, frame: object) -> None:
+        for one in (signal.SIGTERM, signal.SIGINT):  # another one shall not disturb the cleaning up
+            signal.signal(one, signal.SIG_IGN)
+        raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
+    handled = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     with suppress(ValueError):  # in another thread than the main one
-        signal.signal(signal.SIGTERM, end)
+        for number, usual in handled.items():
+            if signal.getsignal(number) == usual:
+                signal.signal(number, end)
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,6 +54,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, description: str, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(description=textwrap.fill(description, HELP_WIDTH), allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say on one line what is wrong with the options, and end."""
+        raise ValueError(f"{message}; {self.prog} --help tells the options")
 
     def print_help(self, file: Any = None) -> None:
         """Print the help, by default where data goes, so that a closed pipe is met as everywhere."""
@@ -70,7 +79,8 @@ def say(line: str) -> None:
     with suppress(OSError):  # words that cannot be said are no reason to fail
         if sys.stderr is None:
             return
-        print("\r\x1b[K" + line if sys.stderr.isatty() else line, file=sys.stderr)
+        sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
+        sys.stderr.flush()
 
 
 def fail(error: BaseException | str, code: int) -> int:

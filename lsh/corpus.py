@@ -419,6 +419,7 @@ class Corpus:
             at += block.count
             self.spill.release()
         self.blocks = []
+        self.spill.expect_leaps()  # from here on texts are looked up where a bucket leads
         if least_equal is None:
             return Similarity(sketches, rows, None, None, 0)
         sets = self.hasher.shingles.sets(self.hasher.shingles.batch(groups.batch))

@@ -60,16 +60,31 @@ class Deduplication:
     removed: Array
     near: Array
     _counts: dict[str, Any]
+    _parameters: dict[str, Any]
 
-    def __init__(self, keep: Array, labels: Array, removed: Array, near: Array, counts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        keep: Array,
+        labels: Array,
+        removed: Array,
+        near: Array,
+        counts: dict[str, Any],
+        parameters: dict[str, Any],
+    ) -> None:
         values = {"keep": keep, "labels": labels, "removed": removed, "near": near}
         for name, array in values.items():
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         object.__setattr__(self, "_counts", counts)
+        object.__setattr__(self, "_parameters", parameters)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it was made with: ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new dict."""
+        return dict(self._parameters)
 
     def clusters(self) -> list[Array]:
         """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
@@ -87,8 +102,9 @@ class Deduplication:
         Returns
         -------
         dict
-            ``documents``, ``old`` (documents of `against`), ``kept``, ``removed``, ``identical`` (of the removed, those
-            with a witness of the same bytes), ``clusters``, ``without_shingles`` and ``missing`` (both kept),
+            ``documents``, ``old`` (documents of `against`), ``kept``, ``removed``, ``for_old`` (of the removed, those
+            whose witness is an old one), ``identical`` (those whose witness has the same bytes), ``clusters`` (of new
+            documents), ``without_shingles`` and ``missing`` (both kept),
             ``candidates`` (pairs that share a bucket), ``compared`` (those that got past the filter), ``capped``
             (bucket members passed over because a bucket held more than 1,000), ``seconds`` (a dict by stage).
         """
@@ -248,10 +264,10 @@ def deduplicate(
     depth = spill.array(groups.links.shape, np.int32)
     settled = int((distinct >= new).sum())
     walk = Walk(similarity, groups.links, depth, settled, least, CAP, clusters == "components")
-    done = 0
+    done, step = 0, STEP
     while done < len(distinct):
-        done = walk.run(done, min(done + STEP, len(distinct)))
-        spill.release()
+        done = walk.run(done, min(done + step, len(distinct)))
+        step = spill.paced(step, STEP)
         report("comparing", done, len(distinct))
     witness, value = walk.outcome()
     seconds["comparing"] = time.perf_counter() - started
@@ -268,6 +284,7 @@ def deduplicate(
         "old": total - new,
         "kept": int(keeps.sum()),
         "removed": len(removed),
+        "for_old": int((removed["side"] == "old").sum()),
         "identical": int(removed["identical"].sum()),
         "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
         "without_shingles": int((~corpus.has_shingles[:new]).sum()),
@@ -280,7 +297,8 @@ def deduplicate(
     if against is None:
         removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
         removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
-    return Deduplication(keeps, labels, removed, near, counts)
+    parameters = {"threshold": threshold, "hasher": hasher, "bands": bands, "verify": verify, "clusters": clusters}
+    return Deduplication(keeps, labels, removed, near, counts, parameters)
 
 
 def find_pairs(
@@ -363,14 +381,14 @@ def _pairs(
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # whose bucket is the same, so that they are among the documents, too
     pairs = Pairs(similarity, groups.links, firsts, 0.0 if verify is None else threshold)
-    place, offset = len(documents) - 1, rows if two else 0
+    place, offset, step = len(documents) - 1, rows if two else 0, STEP
     stop = groups.partners - 1 if two else -1
     while place > stop:
-        place, found, values = pairs.next(place, max(place - STEP, stop))
+        place, found, values = pairs.next(place, max(place - step, stop))
         for partner, value in zip(documents[found].tolist(), values.tolist()):
             yield int(documents[place]), partner - offset, value
         place -= len(found) > 0
-        spill.release()
+        step = spill.paced(step, STEP)
         report("comparing", len(documents) - 1 - place, len(documents) - 1 - stop)
 
 

@@ -76,6 +76,12 @@ class Input:
             raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
         self._state = (state.st_size, state.st_mtime_ns)
 
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
+        if self._copy is None:
+            with suppress(FileNotFoundError), open(self._path, "rb") as file:
+                self._check_state(file)
+
     def check_plain(self, start: bytes, form: str) -> None:
         """Refuse a file that is compressed without saying so, by its first bytes."""
         found = None if self._packed else compression.recognised(start)
@@ -115,31 +121,35 @@ class Target:
         self._name = "standard output" if path == STANDARD else path
         self._place: str | None = None
         if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
-            self._place = path if path.startswith("/dev/") else os.path.realpath(path)
+            self._place = path if is_stream(path) else os.path.realpath(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
+        self._file: Any = None
+        self._writer: Any = None
 
     def __enter__(self) -> Target:
-        self._file: Any
+        try:
+            self._open()
+        except BaseException:  # an interrupt, too
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _open(self) -> None:
         if self._place is None:
             if sys.stdout is None:
-                raise OSError("standard output is closed; give it a place, or name a file as OUTPUT")
+                raise OSError("standard output is closed; give it a place")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        elif self._place.startswith("/dev/") or (os.path.exists(self._place) and not os.path.isfile(self._place)):
-            self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")
+        elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
+            self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
         else:
             self._beside = _beside(self._place)
-            self._file = open(self._beside, "xb")
-        self._writer: Any = self._file
+            self._file = open(self._beside, "xb")  # noqa: SIM115 - as long as the target
+        self._writer = self._file
         if self._packed:
-            try:
-                with self._named_errors():
-                    self._writer = compression.packing(self._file, self._packed)  # which may begin to write
-            except BaseException:
-                self.__exit__(None, None, None)
-                raise
-        return self
+            with self._named_errors():
+                self._writer = compression.packing(self._file, self._packed)  # which may begin to write
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
@@ -179,7 +189,8 @@ class Target:
     ) -> None:
         for opened in (self._writer, self._file):
             with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
-                opened.close()
+                if opened is not None:
+                    opened.close()
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
                 os.unlink(self._beside)
@@ -203,8 +214,12 @@ class FolderTarget:
         self._beside: str | None = None
 
     def __enter__(self) -> FolderTarget:
-        self._beside = _beside(self._place)
-        os.mkdir(self._beside)
+        try:
+            self._beside = _beside(self._place)
+            os.mkdir(self._beside)
+        except BaseException:  # an interrupt, too
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def copy(self, path: str, relative: str) -> None:
@@ -230,6 +245,11 @@ class FolderTarget:
 def _beside(place: str) -> str:
     """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+
+
+def is_stream(path: str) -> bool:
+    """Tell whether a path stands for an open stream of this process, which nothing can be put in place of."""
+    return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
 
 
 def same_file(a: str, b: str) -> bool:

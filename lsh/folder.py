@@ -1,7 +1,8 @@
 """A folder of text files: each file is a document, and its path within the folder is the id.
 
-Folders within are read, too; hidden files and folders are not. A file that is compressed, by the ending of its name, is
-read unpacked. Kept files are copied as they are. What the texts are for is not known here.
+Folders within are read, too; what is hidden, by a dot at the start of its name or of a folder's, is passed over, and
+counted, unless the pattern begins with a dot. A file that is compressed, by the ending of its name, is read unpacked.
+Kept files are copied as they are. What the texts are for is not known here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lsh import compression
 from lsh.files import FolderTarget, Target
 from lsh.formats import InputError, Options, Record, Tally
 
+EVERY = "*"  # the pattern of a folder where none is given
 State = tuple[int, int]  # bytes, nanoseconds of the last change
 
 
@@ -36,13 +38,15 @@ class Folder:
     def __init__(self, path: str, pattern: str, options: Options, rejects: Target | None) -> None:
         self._path, self._pattern, self._options, self._rejects = path, pattern, options, rejects
         self._files: dict[str, State] | None = None
-        self._rejected = 0
+        self._rejected = self._hidden = 0
         self.tally = Tally()
 
     def records(self) -> Iterator[Record]:
         """Yield the documents."""
         self.tally = tally = Tally()
-        for relative, text in self._texts():
+        listing = self._listing()
+        tally.hidden = self._hidden
+        for relative, text in self._texts(listing):
             if not isinstance(text, InputError):
                 yield Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))
                 continue
@@ -56,13 +60,14 @@ class Folder:
         if not self._options.skip:
             kept = (relative for relative in self._listing() if flags())
         else:
-            kept = (relative for relative, text in self._texts() if not isinstance(text, InputError) and flags())
+            texts = self._texts(self._listing())
+            kept = (relative for relative, text in texts if not isinstance(text, InputError) and flags())
         for relative in kept:
             target.copy(os.path.join(self._path, relative), relative)
 
-    def _texts(self) -> Iterator[tuple[str, str | bytes | InputError]]:
+    def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, str | bytes | InputError]]:
         """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
-        for relative in self._listing():
+        for relative in listing:
             text: str | bytes | InputError
             try:
                 text = self._text(relative)
@@ -99,14 +104,20 @@ class Folder:
 
     def _found(self) -> dict[str, State]:
         names = []
-        for folder, inner, files in os.walk(self._path, onerror=_fail):
-            inner[:] = [name for name in inner if not name.startswith(".")]
+        self._hidden = 0
+        for folder, _, files in os.walk(self._path, onerror=_fail):
             within = os.path.relpath(folder, self._path)
             for name in files:
                 relative = name if within == os.curdir else f"{within}{os.sep}{name}".replace(os.sep, "/")
                 matches = fnmatch.fnmatchcase(relative, self._pattern) or fnmatch.fnmatchcase(name, self._pattern)
-                if matches and not name.startswith(".") and os.path.isfile(os.path.join(folder, name)):
+                if not matches or not os.path.isfile(os.path.join(folder, name)):
+                    continue
+                if f"/{relative}".count("/.") and not self._pattern.startswith("."):
+                    self._hidden += 1
+                else:
                     names.append(relative)
+        if not names and self._pattern != EVERY:
+            raise InputError(self._path, f"no file matches the pattern {self._pattern!r}; correct --pattern")
         states = {}
         for relative in sorted(names):
             state = os.stat(os.path.join(self._path, relative))

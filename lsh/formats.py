@@ -18,7 +18,7 @@ FOLDER = "folder"  # a document a file
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
-NAMED = 10  # columns that a message lists
+NAMED, NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
 
 
 class InputError(ValueError):
@@ -91,6 +91,7 @@ class Tally:
 
     skipped = 0
     missing = 0
+    hidden = 0
 
 
 def default_column(names: Iterable[str], options: Options) -> str | None:
@@ -118,7 +119,8 @@ def listed(names: Sequence[str]) -> str:
     "'title', 'date'"
     """
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(map(repr, names[:NAMED])) + more
+    cut = (name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 3] + "..." for name in names[:NAMED])
+    return ", ".join(map(repr, cut)) + more
 
 
 def joined(values: Sequence[str | bytes]) -> str | bytes:

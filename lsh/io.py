@@ -7,14 +7,15 @@ in `lines`, `tabular` and `folder`, the files themselves in `files`. Nothing her
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lsh.ahead import ahead
-from lsh.files import STANDARD, FolderTarget, Input, Target, same_file
-from lsh.folder import Folder
+from lsh.files import STANDARD, FolderTarget, Input, Target, is_stream, same_file
+from lsh.folder import EVERY, Folder
 from lsh.formats import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError, Options, Record, checked_encoding
 from lsh.lines import Lines
 from lsh.tabular import Tables
@@ -31,6 +32,8 @@ __all__ = [
     "Source",
     "Target",
     "ahead",
+    "expanded",
+    "is_stream",
     "same_file",
     "table_row",
     "target",
@@ -70,7 +73,8 @@ class Source:
         What a record without a text is, or with null for one: bad, or one whose text is ``None`` and that is counted in
         `missing`.
     pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``.
+        Which files of a folder are read, such as ``"*.txt"``. Hidden ones are where it begins with a dot; else they are
+        counted in `hidden`.
     rejects : Target, optional
         Receives what is skipped: the lines, or the paths of files.
 
@@ -106,10 +110,10 @@ class Source:
         encoding: str = "utf-8",
         on_bad_line: str = "error",
         missing: str = "error",
-        pattern: str = "*",
+        pattern: str = EVERY,
         rejects: Target | None = None,
     ) -> None:
-        paths = _expanded([path] if isinstance(path, str) else path)
+        paths = expanded([path] if isinstance(path, str) else path)
         shown = "standard input" if paths[0] == STANDARD else paths[0]
         self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
         self.path = paths[0]
@@ -122,7 +126,8 @@ class Source:
                 raise InputError(other, problem)
         if name == FOLDER and len(paths) > 1:
             raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
-        naming = (field, id_field, source_field) != (None, None, None)
+        fields = (("--field", field), ("--id-field", id_field), ("--source-field", source_field))
+        naming = next((option for option, given in fields if given is not None), None)
         self._check_use(name, naming, header is not None)
         _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
         _check_choice("missing", missing, ("error", "empty"))
@@ -130,7 +135,8 @@ class Source:
             raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
         named = name == "csv" if header is None else header
         if naming and name in ("csv", "tsv") and not named:
-            raise InputError(self.name, "a field is named by a header, and there is none; leave --field out")
+            problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
+            raise InputError(self.name, problem)
         options = Options(
             field,
             id_field,
@@ -152,11 +158,11 @@ class Source:
         else:
             self._documents = Lines(self._inputs, name, options, rejects)
 
-    def _check_use(self, name: str, naming: bool, header: bool) -> None:
+    def _check_use(self, name: str, naming: str | None, header: bool) -> None:
         """Refuse options that the format has no use for."""
         if name in ("txt", FOLDER) and naming:
             known = ".jsonl, .csv, .tsv, .parquet and .arrow"
-            raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave --field out")
+            raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave {naming} out")
         if name not in ("csv", "tsv") and header:
             raise InputError(self.name, f"a header is for .csv and .tsv, this is {_kind(name)}; leave it out")
 
@@ -171,6 +177,11 @@ class Source:
     def skipped(self) -> int:
         """How many bad lines, or files of a folder, were skipped when the documents were read last."""
         return self._documents.tally.skipped
+
+    @property
+    def hidden(self) -> int:
+        """How many hidden files of a folder were passed over when it was read last."""
+        return self._documents.tally.hidden
 
     @property
     def missing(self) -> int:
@@ -220,7 +231,7 @@ class _Flags:
             raise InputError(self._name, "it shrank while it was read; run again when nothing writes to it")
 
 
-def _expanded(paths: Sequence[str]) -> list[str]:
+def expanded(paths: Sequence[str]) -> list[str]:
     """Return the paths, with those that match a pattern in its place."""
     found: list[str] = []
     for path in paths:
@@ -245,6 +256,8 @@ def _form_of(path: str, given: Format | None) -> Format:
     if given is None and path == STANDARD:
         raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
     found = given or Format.of_path(path)
+    if found is None and not os.path.lexists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
         raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
     return found

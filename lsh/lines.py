@@ -112,7 +112,7 @@ class Lines:
     def _reject(self, raw: bytes) -> None:
         self.tally.skipped += 1
         if self._rejects is not None and self.tally.skipped > self._rejected:
-            self._rejects.write(raw if raw.endswith(b"\n") else raw + b"\n")
+            self._rejects.write(raw)
             self._rejected = self.tally.skipped
 
 
@@ -132,6 +132,8 @@ class _Reading:
         self._header: list[Line] | None = None
         self._columns: _Columns | None = None
         self._fields: list[str] | None = options.fields()
+        self._never_found: InputError | None = None  # what is said where no record has the field that is named
+        self._found_any = False
         self._id_name = ID_COLUMN if options.id_field is None else options.id_field
         self._has_ids: bool | None = None
         self._first = 0  # the line of the first file by which it was settled whether there are ids
@@ -162,12 +164,15 @@ class _Reading:
                         raise unit.content
                     found = read(file.name, unit)
                 except InputError:
+                    file.check_unchanged()
                     if not self._options.skip:
                         raise
-                    self._reject(unit.raw)
+                    self._reject(unit.raw if unit.raw.endswith(self.newline) else unit.raw + self.newline)
                     continue
                 identity = b"%d" % running if found.identity is None else identity_bytes(found.identity)
                 yield unit, Record(identity, found.text, name if found.source is None else identity_bytes(found.source))
+        if self._options.field is not None and self._never_found is not None and not self._found_any:
+            raise self._never_found
 
     # From bytes to units.
 
@@ -224,7 +229,7 @@ class _Reading:
             else:
                 try:
                     content = raw.decode(self._encoding).removesuffix("\n").removesuffix("\r")
-                except UnicodeDecodeError as error:
+                except UnicodeError as error:
                     content = self._undecoded(name, error, number)
             if number == 1 and self._options.header and not isinstance(content, InputError):
                 content = content.split(b"\t" if isinstance(content, bytes) else "\t")
@@ -242,7 +247,7 @@ class _Reading:
                 content = next(reader)
             except StopIteration:
                 return
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
                 content = self._undecoded(name, error, feed.number)
             except csv.Error as error:
                 problem = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
@@ -254,9 +259,9 @@ class _Reading:
                 content = [field.encode("utf-8", "surrogateescape") for field in content]
             yield _Unit(raw, content, line)
 
-    def _undecoded(self, name: str, error: UnicodeDecodeError, line: int) -> InputError:
-        byte = error.object[error.start]
-        return InputError(name, f"expected {self._encoding}, got byte 0x{byte:02x}; correct it or the encoding", line)
+    def _undecoded(self, name: str, error: UnicodeError, line: int) -> InputError:
+        got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
+        return InputError(name, f"expected {self._encoding}, got {got}; correct it or the encoding", line)
 
     # From units to records.
 
@@ -344,7 +349,9 @@ class _Reading:
             self._tally.missing += 1  # an id alone, or nothing; a later record tells what the field is
         else:
             text = record.get(self._fields[0]) if len(self._fields) == 1 else None
-            if not isinstance(text, str):
+            if isinstance(text, str):
+                self._found_any = True
+            else:
                 text = self._json_text(name, unit.number, record, self._fields)
         identity = record.get(self._id_name)
         if not isinstance(identity, str):
@@ -359,7 +366,10 @@ class _Reading:
         texts = []
         for field in fields:
             found, text = _value(record, field)
+            self._found_any |= found
             if self._options.missing and text is None:
+                if self._never_found is None and not self._found_any:
+                    self._never_found = self._absent(name, line, field, record)
                 continue
             if not found:
                 raise self._absent(name, line, field, record)

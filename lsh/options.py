@@ -37,7 +37,7 @@ formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .x
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line
   .parquet  and .arrow, .feather: a row per document (extra io)
-  a folder  one document per file, its path within the folder is the id
+  a folder  one document per file, its path within the folder is the id; hidden files are passed over and counted
 Named columns: the text is in the only one, or in text, content or body, unless --field names it; the id in id, unless
 --id-field does. Without an id the running number is the id.
 """
@@ -56,7 +56,9 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
     named.add_argument("--no-header", dest="header", action="store_false", help="that of a .csv does not")
     group.add_argument("--format", help="such as jsonl, csv.zst or parquet; for - or another ending of INPUT")
     group.add_argument("--encoding", default="utf-8", help="of text files (default utf-8)")
-    group.add_argument("--pattern", default="*", help="which files of a folder are read, such as '*.txt'")
+    group.add_argument(
+        "--pattern", default="*", help="which files of a folder are read, such as '*.txt'; hidden ones by '.*' only"
+    )
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),
@@ -225,14 +227,16 @@ def check_files(
     folders : bool, optional
         Whether a folder can be read.
     """
+    read = [(name, one) for name, path in read for one in io.expanded([path])]
     if sum(path == io.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
+    into_folder = any(path != io.STANDARD and os.path.isdir(path) for name, path in read if name == "INPUT")
     for place, (name, path) in enumerate(targets):
         for other, source in read:
             if io.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        _check_target(name, path)
+        _check_target(name, path, into_folder and name == "OUTPUT")
         for other, target in targets[:place]:
             if io.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
@@ -241,11 +245,17 @@ def check_files(
             raise ValueError(f"{name} must be a file, got the folder {path}")
 
 
-def _check_target(name: str, path: str) -> None:
-    if path != io.STANDARD and os.path.isdir(path):
+def _check_target(name: str, path: str, new_folder: bool) -> None:
+    if new_folder and os.path.isdir(path) and not os.listdir(path):
+        return  # an empty one will do
+    if new_folder and path != io.STANDARD and os.path.lexists(path):
+        raise ValueError(f"{name} must be a new folder, as INPUT is one, got {path}, which is there; name another")
+    if not path:
+        raise ValueError(f"{name} must name a file, got an empty name")
+    if path != io.STANDARD and (os.path.isdir(path) or (path.endswith(os.sep) and not new_folder)):
         raise ValueError(f"{name} must be a file, got the folder {path}")
     folder = os.path.dirname(os.path.realpath(path))
-    if path != io.STANDARD and not path.startswith("/dev/"):
+    if path != io.STANDARD and not io.is_stream(path):
         if not os.path.isdir(folder):
             raise ValueError(f"{name} must be in a folder that exists, got {path}")
         if not os.access(folder, os.W_OK):
@@ -347,6 +357,8 @@ class Texts:
         Where each text is from; empty without `with_names`.
     count, num_bytes : int
         How many texts there are, and their bytes together.
+    skipped, hidden : int
+        How many lines or files were skipped, and hidden files passed over.
     """
 
     def __init__(
@@ -359,6 +371,7 @@ class Texts:
         self._sources, self._noted = sources, False
         self._with_ids, self._with_sizes, self._with_names = with_ids, with_sizes, with_names
         self.ids, self.sizes, self.names, self.num_bytes, self.count = Ids(), array("q"), Names(), 0, 0
+        self.skipped = self.hidden = 0
 
     def __call__(self) -> Iterator[str | bytes | None]:
         records = chain.from_iterable(io.ahead(source.records()) for source in self._sources)
@@ -385,6 +398,8 @@ class Texts:
             if self._with_names:
                 self.names.append(name)
             yield text
+        self.skipped = sum(source.skipped for source in self._sources)
+        self.hidden = sum(source.hidden for source in self._sources)
 
 
 def _size(text: str | bytes | None) -> int:

@@ -19,6 +19,7 @@ _UNSAFE = {
     **{c: 0x2400 + c for c in range(0x20) if chr(c) not in "\t\n"},
     0x7F: 0x2421,
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0xFDD0, 0xFDF0), 0xFFFE, 0xFFFF], 0xFFFD),
+    **{plane + last: 0xFFFD for plane in range(0x10000, 0x110000, 0x10000) for last in (0xFFFE, 0xFFFF)},
 }
 VOID = {"meta", "link"}
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there

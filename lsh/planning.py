@@ -110,7 +110,7 @@ def plan(
     """
     threshold, recall, count = _checked(threshold, recall, num_seeds)
     if documents is not None:
-        documents = checks.whole_number("documents", documents, 1)
+        documents = checks.whole_number("documents", documents, 1, 2**63)
     if background is None:
         bands = _planned(threshold, recall, count, True, MOST)
     else:

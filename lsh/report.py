@@ -17,11 +17,11 @@ import numpy as np
 
 import lsh
 from lsh import checks, sample
-from lsh.bands import checked_bands
 from lsh.console import counted, size
 from lsh.page import Cell, Frame, Html, bar, document, element, joined, label_at, path, round_levels, table
 from lsh.sample import Measured, interval
 
+LEAST_PAIRS = 20  # of which a share says something
 ALARM = 0.3  # of a source's documents: who loses more is named
 
 PAIRS = 12  # shown on each side of the threshold
@@ -45,10 +45,6 @@ def html(
     result: lsh.Deduplication,
     *,
     texts: Texts,
-    threshold: float,
-    hasher: lsh.MinHasher,
-    bands: lsh.Bands,
-    verify: str | None = "exact",
     parameters: Mapping[str, object] | None = None,
     ids: Sequence[object] | None = None,
     sizes: Sequence[int] | Array | None = None,
@@ -63,11 +59,9 @@ def html(
     ----------
     result : Deduplication
         What `lsh.deduplicate` returned.
-    texts : sequence of str or bytes, or callable
-        The ``n`` documents that were given to it; a callable is called with a position and returns the text there.
-        Some hundred texts are read, and those of the sample; without `sizes` each is read once.
-    threshold, hasher, bands, verify
-        As the call had them; ``lsh.plan(threshold, recall, num_seeds)`` gives the bands that it took by default.
+    texts : sequence of str or bytes, Arrow array, or callable
+        The ``n`` documents that were given to it, by position; a callable is called with a position and returns the
+        text there. Some hundred texts are read, and those of the sample; without `sizes` each is read once.
     parameters : mapping of str to object, optional
         What else to say of the run, such as the names of the files, in this order.
     ids : sequence, optional
@@ -89,7 +83,7 @@ def html(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or length, bands do not fit, or old documents are missing.
+        If a parameter is of a wrong type or length, or old documents are missing.
 
     Notes
     -----
@@ -100,29 +94,24 @@ def html(
     >>> import lsh
     >>> from lsh import report
     >>> texts = ["A cat sat on the mat today.", "A dog ran in the park.", "A cat sat on the mat today!"]
-    >>> hasher, bands = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(4)), lsh.plan(0.8, 0.99)
-    >>> result = lsh.deduplicate(texts, 0.8, hasher=hasher, bands=bands)
-    >>> page = report.html(result, texts=texts, threshold=0.8, hasher=hasher, bands=bands)
+    >>> result = lsh.deduplicate(texts, 0.8, shingles=lsh.Shingles(4))
+    >>> page = report.html(result, texts=texts)
     >>> "1 of 3 documents" in page
     True
     """
-    if not isinstance(result, lsh.Deduplication):
-        raise TypeError(f"result must be what lsh.deduplicate returns, got {type(result).__name__}")
-    threshold = checks.fraction("threshold", threshold, zero=False)
-    if not isinstance(hasher, lsh.MinHasher):
-        raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-    checked_bands(bands, hasher.num_seeds)
-    checks.choice("verify", verify, ("exact", "sketch", None))
+    _checked_result(result)
     number = len(result.keep)
     new = _Documents("texts", texts, "ids", ids, number)
     old = None if against is None else _Documents("against", against, "against_ids", against_ids, None)
     if old is None and ((_sides(result.removed) == "old").any() or (_sides(result.near) == "old").any()):
         raise ValueError("against must be given where the result names old documents; pass what deduplicate had")
     labels = None if sources is None else _of_length("sources", sources, number)
-    lengths = _lengths(new, number) if sizes is None else np.asarray(_of_length("sizes", sizes, number), np.int64)
-    run = _Run(result, new, old, threshold, hasher, bands, verify, lengths)
-    shown = _chosen(result, threshold, lengths, sample_pairs)
-    measured = sample.measured(shown.runs, new.given, result.keep, threshold, hasher, bands)
+    lengths = _lengths(new, number) if sizes is None else _checked_sizes(sizes, number)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters must be a dict, got {type(parameters).__name__}")
+    run = _Run(result, new, old, lengths)
+    shown = _chosen(result, lengths, sample_pairs)
+    measured = sample.measured(shown.runs, new.given, result.keep, run.threshold, run.hasher, run.bands)
     parts = [
         _head(run, measured),
         _alarm(run, labels),
@@ -137,13 +126,13 @@ def html(
 
 
 def positions(
-    result: lsh.Deduplication, *, threshold: float, sizes: Sequence[int] | Array, sample_pairs: int = sample.PAIRS
+    result: lsh.Deduplication, *, sizes: Sequence[int] | Array, sample_pairs: int = sample.PAIRS
 ) -> tuple[list[int], list[int]]:
     """Return which texts `html` reads where it is given `sizes`, so that nobody has to hold the others.
 
     Parameters
     ----------
-    result, threshold, sizes, sample_pairs
+    result, sizes, sample_pairs
         As for `html`.
 
     Returns
@@ -156,11 +145,12 @@ def positions(
     >>> import lsh
     >>> from lsh import report
     >>> result = lsh.deduplicate(["a cat sat here", "", "a cat sat here", "rain"], 0.8)
-    >>> report.positions(result, threshold=0.8, sizes=[14, 0, 14, 4])
+    >>> report.positions(result, sizes=[14, 0, 14, 4])
     ([0, 1, 3], [])
     """
-    lengths = np.asarray(_of_length("sizes", sizes, len(result.keep)), np.int64)
-    shown = _chosen(result, threshold, lengths, sample_pairs)
+    _checked_result(result)
+    lengths = _checked_sizes(sizes, len(result.keep))
+    shown = _chosen(result, lengths, sample_pairs)
     read: dict[str, set[int]] = {"new": set(shown.runs.ravel().tolist()), "old": set()}
     read["new"].update(int(cluster[0]) for cluster in shown.clusters)
     for pairs, first, second in ((shown.above, "document", "kept"), (shown.below, "i", "j")):
@@ -183,8 +173,9 @@ class _Shown(NamedTuple):
     runs: Array  # the sample
 
 
-def _chosen(result: lsh.Deduplication, threshold: float, lengths: Array, sample_pairs: int) -> _Shown:
+def _chosen(result: lsh.Deduplication, lengths: Array, sample_pairs: int) -> _Shown:
     """Choose what is shown."""
+    threshold = result.parameters["threshold"]
     limit = checks.whole_number("sample_pairs", sample_pairs, 0, sample.MOST_PAIRS)
     clusters, removed = result.clusters(), result.removed
     sizes = np.array([len(cluster) for cluster in clusters], np.int64)
@@ -215,18 +206,20 @@ class _Documents:
 
     def __init__(self, name: str, texts: Any, ids_name: str, ids: Any, number: int | None) -> None:
         if not callable(texts):
-            if isinstance(texts, checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
+            if isinstance(texts, (*checks.TEXT_TYPES, Mapping)) or not hasattr(texts, "__getitem__"):
                 raise TypeError(f"{name} must be a sequence of texts or callable, got {type(texts).__name__}")
             if number is not None:
                 _of_length(name, texts, number)
-            texts = texts.__getitem__
-        self._text, self._ids = texts, ids
+            texts = _by_position(texts).__getitem__
+        self._text, self._ids = texts, None if ids is None else _by_position(ids)
         if ids is not None and number is not None:
             _of_length(ids_name, ids, number)
 
     def given(self, position: int) -> Any:
         """Return a text as it is, a missing one as empty."""
         value = self._text(position)
+        if hasattr(value, "as_py"):  # of an Arrow array
+            value = value.as_py()
         return "" if value is None else value
 
     def text(self, position: int) -> str:
@@ -252,11 +245,30 @@ class _Run(NamedTuple):
     result: lsh.Deduplication
     new: _Documents
     old: _Documents | None
-    threshold: float
-    hasher: lsh.MinHasher
-    bands: lsh.Bands
-    verify: str | None
     sizes: Array
+
+    @property
+    def threshold(self) -> float:
+        """The least similarity of near duplicates."""
+        return float(self.result.parameters["threshold"])
+
+    @property
+    def hasher(self) -> lsh.MinHasher:
+        """What made the fingerprints."""
+        made_by: lsh.MinHasher = self.result.parameters["hasher"]
+        return made_by
+
+    @property
+    def bands(self) -> lsh.Bands:
+        """The bands."""
+        bands: lsh.Bands = self.result.parameters["bands"]
+        return bands
+
+    @property
+    def verify(self) -> str | None:
+        """What made a candidate a duplicate."""
+        verify: str | None = self.result.parameters["verify"]
+        return verify
 
     def side(self, name: str) -> _Documents:
         """Return the new or the old documents."""
@@ -269,12 +281,29 @@ class _Run(NamedTuple):
         return float(at(self.threshold))
 
 
+def _by_position(values: Any) -> Any:
+    """Return what is looked up by position: a column of pandas goes by its labels else."""
+    return getattr(values, "iloc", values)
+
+
 def _of_length(name: str, values: Any, number: int) -> Any:
-    if isinstance(values, checks.TEXT_TYPES) or not hasattr(values, "__len__"):
+    if isinstance(values, (*checks.TEXT_TYPES, Mapping)) or not hasattr(values, "__len__"):
         raise TypeError(f"{name} must be a sequence with one value a document, got {type(values).__name__}")
     if len(values) != number:
         raise ValueError(f"{name} must have one value a document ({number}), got {len(values)}")
     return values
+
+
+def _checked_result(result: Any) -> None:
+    if not isinstance(result, lsh.Deduplication):
+        raise TypeError(f"result must be what lsh.deduplicate returns, got {type(result).__name__}")
+
+
+def _checked_sizes(sizes: Any, number: int) -> Array:
+    array = np.asarray(_of_length("sizes", sizes, number))
+    if array.ndim != 1 or (number and array.dtype.kind not in "iu") or (array < 0).any():
+        raise ValueError("sizes must be whole numbers of 0 or more, one a document")
+    return array.astype(np.int64)
 
 
 def _lengths(documents: _Documents, number: int) -> Array:
@@ -309,23 +338,20 @@ def _head(run: _Run, measured: Measured | None) -> Html:
     total, gone = counts["documents"], counts["removed"]
     saved, whole = int(run.sizes[removed["document"]].sum()), int(run.sizes.sum())
     old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
-    about = f"Deduplication at a Jaccard similarity of {run.threshold:g}{old}"
-    verb = "is" if gone == 1 else "are"
-    title = joined(
-        [
-            element("span", f"{gone:,} of {counted(total, 'document')}", class_="accent"),
-            f" {verb} removed as duplicates",
-        ]
-    )
+    how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
+    about = f"Deduplication {how}{old}"
+    verb = " is a duplicate" if gone == 1 else " are duplicates"
+    title = joined([element("span", f"{gone:,} of {counted(total, 'document')}", class_="accent"), verb])
     tiles = [
         ("Documents kept", f"{counts['kept']:,}", f"{_percent(counts['kept'] / max(total, 1))} of {total:,}"),
         ("Text saved", size(saved), f"{_percent(saved / max(whole, 1))} of {size(whole)}"),
         ("Identical copies", f"{counts['identical']:,}", f"of {gone:,} removed"),
-        ("Clusters", f"{counts['clusters']:,}", "kept documents with duplicates"),
+        *([("For old documents", f"{counts['for_old']:,}", f"of {gone:,} removed")] if counts["old"] else []),
+        ("Clusters", f"{counts['clusters']:,}", f"kept {'new ' if counts['old'] else ''}documents with duplicates"),
         ("Recall promised", f"{run.promised:.3f}", "of pairs just at the threshold"),
         ("Recall measured", *_recall_said(run, measured)),
         ("Pairs found", f"{counts['candidates']:,}", "that share a band"),
-        ("Pairs compared", f"{counts['compared']:,}", "one by one"),
+        ("Pairs compared", f"{counts['compared']:,}", "exactly" if run.verify == "exact" else "by their fingerprints"),
     ]
     cells = [
         element(
@@ -344,8 +370,9 @@ def _head(run: _Run, measured: Measured | None) -> Html:
 def _recall_said(run: _Run, measured: Measured | None) -> tuple[str, str]:
     if measured is None:
         return "not measured", "there is no sample"
-    if not measured.pairs:
-        return "not measured", "no such pair in the sample"
+    if measured.pairs < LEAST_PAIRS:
+        pairs = counted(measured.pairs, "such pair") if measured.pairs else "no such pair"
+        return "not measured", f"{pairs} in the sample{', too few to tell' if measured.pairs else ''}"
     low, high = interval(measured.found, measured.pairs)
     pairs = counted(measured.pairs, "pair")
     return f"{measured.found / measured.pairs:.3f}", f"of the bands on {pairs}: {low:.3f} to {high:.3f}"
@@ -394,9 +421,11 @@ def _histogram(run: _Run) -> Html:
     rows.append((Cell("identical", 2.0, right=False), Cell(f"{histogram.same:,}", histogram.same)))
     what = "Exact similarity" if run.verify == "exact" else "Estimated similarity"
     cut = " Their column is cut short." if histogram.torn else ""
+    below = int((run.result.removed["similarity"] < run.threshold).sum())
+    less = f" {counted(below, 'removal')} below {run.threshold:g}." if below else ""
     said = (
         f"{what} of each removed document to the one that is kept for it; in colour those that are the same byte for "
-        f"byte.{cut}"
+        f"byte.{cut}{less}"
     )
     return element(
         "figure",
@@ -485,7 +514,8 @@ def _sample_said(run: _Run, measured: Measured | None) -> str:
         return f"{drawn} Nothing was measured: there is no sample of two documents with shingles."
     said = (
         f"{drawn} The dots are measured on this corpus: {counted(measured.compared, 'pair')} among "
-        f"{measured.documents:,} documents, compared exactly; lines are intervals of 95\u00a0%."
+        f"{measured.documents:,} documents, in runs of neighbours spread evenly over the corpus, compared exactly. "
+        "Lines are intervals of 95\u00a0% for independent pairs, too short where many texts share a template."
     )
     if not measured.pairs:
         return f"{said} No two of them are similar enough to be removed and yet different."
@@ -641,17 +671,20 @@ def _nearest(run: _Run, shown: _Shown) -> Html:
         for row, side in shown.below
     ]
     none = element("p", "None.", class_="note")
+    from_where = "from a little before their first difference, each document once. Words that differ are marked."
+    if run.verify is None:
+        said = f"Nothing is verified here. The removals nearest to {run.threshold:g}, {from_where}"
+        return joined(
+            [element("h2", "Some removals"), element("p", said), element("div", *(above or [none]), id="above")]
+        )
+    said = f"Where the line is drawn: the pairs nearest to {run.threshold:g} on both sides, {from_where}"
     return joined(
         [
             element("h2", "Around the threshold"),
-            element(
-                "p",
-                f"Where the line is drawn: the pairs nearest to {run.threshold:g} on both sides, from a little before "
-                "their first difference, each document once. Words that differ are marked.",
-            ),
-            element("h3", "Just similar enough: removed"),
+            element("p", said),
+            element("h3", "Nearest from above: removed"),
             element("div", *(above or [none]), id="above"),
-            element("h3", "Not quite similar enough: no reason to remove"),
+            element("h3", "Nearest from below: no reason to remove"),
             element("div", *(below or [none]), id="below"),
         ]
     )

@@ -122,11 +122,32 @@ class Spill:
             )
             raise OSError(error.errno, message, folder) from error
 
-    def release(self) -> None:
-        """Let the system take back the memory of what lies in files, where it is much; it is read again when used."""
-        if self._most is not None and _mapped_memory() > self._most // 4:
+    def expect_leaps(self) -> None:
+        """Prepare what lies in files for being read here and there: a page at a time, not its neighbours with it."""
+        for mapped in self._files.alive():
+            _advise(mapped, "MADV_RANDOM")
+
+    def release(self) -> float:
+        """Let the system take back the memory of what lies in files, where it is much; it is read again when used.
+
+        Returns
+        -------
+        float
+            The bytes that it was.
+        """
+        taken = 0.0 if self._most is None else _mapped_memory()
+        if self._most is not None and taken > self._most // 4:
             for mapped in self._files.alive():
                 _advise(mapped, "MADV_DONTNEED")
+        return taken
+
+    def paced(self, step: int, most: int) -> int:
+        """Release, and return how much to do before the next time: half of `step` where that touched much of the files.
+
+        A page that is looked up brings its neighbours into memory, so that a thousand lookups may bring all.
+        """
+        much = self.release() > (self._most or 0) // 2
+        return max(step // 2, most // 16) if much and self.is_bounded else min(2 * step, most)
 
 
 class _Maps:

@@ -148,7 +148,7 @@ class Tables:
                     if writer is None:
                         writer = table.writer(_Sink(target))
                     for group in table.groups():
-                        _write_group(group, first, flags, writer)
+                        _write_group(file.name, group, first, flags, writer)
         finally:
             if writer is not None:
                 writer.close()
@@ -224,17 +224,33 @@ class Tables:
         return joined(found) if found else None
 
 
-def _write_group(group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
+def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
     """Write the kept rows of a row group as one, or as several where they are large."""
     gathered: list[Any] = []
     size = 0
     for batch in group:
-        gathered.append(_kept(batch, flags))
-        size += gathered[-1].nbytes
-        if size > ROOM:
-            _flush(gathered, schema, writer)
-            size = 0
-    _flush(gathered, schema, writer)
+        with _writing(name):
+            gathered.append(_kept(batch, flags))
+            size += gathered[-1].nbytes
+            if size > ROOM:
+                _flush(gathered, schema, writer)
+                size = 0
+    with _writing(name):
+        _flush(gathered, schema, writer)
+
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """Tell what pyarrow cannot write from what it cannot read."""
+    import pyarrow
+
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        problem = str(error).partition("\n")[0]
+        raise InputError(
+            name, f"pyarrow cannot write such rows ({problem}); convert the column, or leave it out"
+        ) from error
 
 
 def _kept(batch: Any, flags: Callable[[], bool]) -> Any:

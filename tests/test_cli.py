@@ -51,13 +51,29 @@ def columns(data: bytes) -> list[list[bytes]]:
 # The command itself.
 
 
-@pytest.mark.parametrize("arguments", [[], ["dedup"], ["nonsense"], ["dedup", "news.txt"], ["dedup", "--nonsense"]])
-def test_bad_usage(news, arguments):
-    result = lsh(news, *arguments)
+def test_no_command_is_the_help(news):
+    result = lsh(news)
     assert result.returncode == 2
     assert result.stdout == b""
-    assert b"usage: lsh" in result.stderr
-    assert b"Traceback" not in result.stderr
+    assert result.stderr.startswith(b"usage: lsh")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dedup"], "are required: INPUT; lsh dedup --help tells the options"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing"),
+        (["dedup", "news.txt", "--nonsense", "1"], "--nonsense is no option of it; lsh dedup --help tells the options"),
+        (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "--treshold is no option of it, --threshold is; lsh dedup"),
+        (["pairs", "news.txt", "--preset", "nemo"], "--preset is no option of it; lsh pairs --help tells the options"),
+        (["stats", "news.txt", "other.txt"], "what is 'other.txt'?; lsh stats --help tells the options"),
+        (["--nonsense"], "--nonsense is no option of it; lsh --help tells the options"),
+        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
+    ],
+)
+def test_bad_usage(news, arguments, words):
+    assert words in refused(news, *arguments)
 
 
 def test_version(tmp_path):
@@ -287,7 +303,7 @@ def test_against(tmp_path):
     (tmp_path / "old2.tsv").write_bytes(b"c\t" + STORY[:20] + b"\nd\t" + OTHER + b"\n")
     options = ["--against", "old1.tsv", "old2.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv"]
     result = lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options)
-    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 1 cluster, ")
+    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
@@ -374,7 +390,7 @@ def test_counts_for_machines(news):
     assert expected.items() <= found.items()
     assert found["bytes"] == len(DOCUMENTS) - 5
     assert found["threshold"] == 0.7
-    assert package.Bands.from_dict({"widths": found["widths"]}) == package.plan(0.7)
+    assert package.Bands.from_string(found["bands"]) == package.plan(0.7)
     assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
     stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
     assert 0 < stages <= found["seconds"]["total"]
@@ -838,3 +854,78 @@ def test_reuters(tmp_path, data_folder):
     # To 6 decimals; in this corpus none lies within 1e-6 below .8.
     expected = removals(ids, [(a, b) for a, b, j in pairs if float(j) >= 0.8])
     assert len(made & expected) >= 0.995 * len(expected)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("dedup", ["part*.txt", "-o", "part2.txt"]),
+        ("dedup", ["news.txt", "--against", "part*", "-o", "x.txt", "--removed", "part1.txt"]),
+        ("dedup", ["part*.txt", "-o", "x.txt", "--report", "part2.txt"]),
+        ("pairs", ["part1*", "-o", "part1.txt"]),
+    ],
+)
+def test_what_a_pattern_names_is_not_written_to(news, command, arguments):
+    for number in (1, 2):
+        (news / f"part{number}.txt").write_bytes(DOCUMENTS)
+    assert "must not be" in refused(news, command, *arguments)
+
+
+@pytest.mark.parametrize("place", ["", "folder/", "none/x.txt"])
+def test_names_that_are_no_file(news, place):
+    (news / "folder").mkdir()
+    assert "OUTPUT must" in refused(news, "dedup", "news.txt", "-o", place)
+
+
+def test_a_folder_is_refused_before_the_work(news):
+    for name in ("in", "full"):
+        (news / name).mkdir()
+        (news / name / "a.txt").write_bytes(STORY)
+    assert "OUTPUT must be a new folder, as INPUT is one, got full" in refused(news, "dedup", "in", "-o", "full")
+    assert "OUTPUT must not lie in INPUT" in refused(news, "dedup", "in", "-o", "in/out")
+    (news / "empty").mkdir()
+    done(news, "dedup", "in", "-o", "empty")
+    assert contents(news / "empty") == {"a.txt": STORY}
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm")
+def test_a_file_in_memory_is_a_file(news):
+    """Only what stands for a stream is written to directly, not whatever lies below /dev."""
+    place = Path("/dev/shm") / f"lsh-test-{os.getpid()}.txt"
+    try:
+        for _ in range(2):
+            done(news, "dedup", "news.txt", "-o", place)
+            assert place.read_bytes() == KEPT
+    finally:
+        place.unlink()
+
+
+def test_rejects_of_wide_characters(news):
+    lines = ["text,id\n", "abc,1\n", "bad\n", "wrong,2,3\n", "x,4\n"]
+    (news / "in.csv").write_bytes("".join(lines).encode("utf-16-le"))
+    options = ["--encoding", "utf-16-le", "--on-bad-line", "skip"]
+    done(news, "dedup", "in.csv", "-o", "out.csv", *options, "--rejects", "bad.csv")
+    assert (news / "bad.csv").read_bytes() == "bad\nwrong,2,3\n".encode("utf-16-le")
+    assert (news / "out.csv").read_bytes() == "text,id\nabc,1\nx,4\n".encode("utf-16-le")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
+    program = (
+        "import builtins, os, signal\n"
+        "from lsh import cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "real = builtins.open\n"
+        "def slow(path, *a, **k):\n"
+        "    file = real(path, *a, **k)\n"
+        f"    if str(path).endswith('.part'): os.kill(os.getpid(), {int(number)}), os.kill(os.getpid(), 2)\n"
+        "    return file\n"
+        "builtins.open = slow\n"
+        "raise SystemExit(cli.main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=news, env=environment(), capture_output=True, timeout=TIMEOUT
+    )
+    assert run.returncode == 128 + number
+    assert run.stderr.count(b"\n") == 1
+    assert contents(news) == {"news.txt": DOCUMENTS}

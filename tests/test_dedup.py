@@ -185,6 +185,8 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
         result = deduplicate(new, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), **walked)
     same_as(result, reference.deduplicate_exact(new, threshold, n=n, unit=unit, **walked, **options))
     assert result.summary()["old"] == len(old)
+    assert result.summary()["for_old"] == int((result.removed["side"] == "old").sum())
+    assert result.parameters["bands"].num_components <= result.parameters["hasher"].num_seeds
 
 
 @settings(max_examples=350)

@@ -518,6 +518,34 @@ def test_folder(corpus):
     assert texts(str(corpus), encoding="utf-8-sig") == [text for _, text in everything]
 
 
+def test_hidden_files_are_counted_or_asked_for(tmp_path):
+    """What is passed over is said; a pattern that begins with a dot reads it."""
+    (tmp_path / "in" / ".git").mkdir(parents=True)
+    for name in ("a.txt", "..txt", ".git/config.txt", ".git/b.bin"):
+        (tmp_path / "in" / name).write_bytes(name.encode())
+    with io.Source(str(tmp_path / "in"), pattern="*.txt") as source:
+        for _ in range(2):
+            assert [record.id for record in source.records()] == [b"a.txt"]
+            assert source.hidden == 2
+    hidden = read(str(tmp_path / "in"), pattern=".*")
+    assert [identity for identity, _ in hidden] == [b"..txt", b".git/b.bin", b".git/config.txt"]
+
+
+def test_a_pattern_that_nothing_matches(corpus, tmp_path):
+    assert "no file matches the pattern '*.html'; correct --pattern" in refusal(str(corpus), pattern="*.html")
+    (tmp_path / "empty").mkdir()
+    assert read(str(tmp_path / "empty")) == []
+
+
+def test_a_field_that_no_record_has(tmp_path):
+    """What is missing everywhere is a wrong name, even where a missing text is none."""
+    path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
+    message = refusal(path, field="body", missing="empty")
+    assert "line 1: expected a field 'body', got 'id', 'text'; name the text's field with --field" in message
+    file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "body": null}\n')
+    assert read(path, field="body", missing="empty") == [(b"a", None), (b"b", None)]
+
+
 def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
     before = tree(corpus)
     (tmp_path / "empty").mkdir()

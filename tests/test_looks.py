@@ -6,6 +6,7 @@ and what a preset fixes in test_presets.py.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -54,14 +55,16 @@ def test_the_page_is_that_of_the_function(tmp_path):
     ids, texts = sample()
     done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--report", "report.html", "--threshold", "0.7")
     hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
-    bands = package.plan(0.7, 0.99, 128)
     expected = report.html(
         package.deduplicate(texts, 0.7, hasher=hasher),
         texts=texts,
-        threshold=0.7,
-        hasher=hasher,
-        bands=bands,
-        parameters={"INPUT": SAMPLE, "--keep": "first", "--missing": "error", "--on-bad-line": "error"},
+        parameters={
+            "INPUT": SAMPLE,
+            "--output": "out.tsv",
+            "--keep": "first",
+            "--missing": "error",
+            "--on-bad-line": "error",
+        },
         ids=ids,
     )
     assert (tmp_path / "report.html").read_text("utf-8") == expected
@@ -78,12 +81,10 @@ def test_the_page_of_new_and_old_documents(tmp_path):
     assert page == report.html(
         package.deduplicate(texts[80:], 0.8, hasher=hasher, against=texts[:80]),
         texts=texts[80:],
-        threshold=0.8,
-        hasher=hasher,
-        bands=package.plan(0.8, 0.99, 128),
         parameters={
             "INPUT": "new.tsv",
             "--against": "old.tsv",
+            "--dry-run": "yes",
             "--keep": "first",
             "--missing": "error",
             "--on-bad-line": "error",
@@ -233,3 +234,38 @@ def test_a_plot_is_not_the_corpus(tmp_path):
     (tmp_path / "corpus.svg").write_bytes(b"a text\n")
     message = refused(tmp_path, "plan", "--corpus", "corpus.svg", "--format", "txt", "--plot", "corpus.svg")
     assert "--plot must not be --corpus" in message
+
+
+def test_columns_of_every_kind_can_be_shown():
+    """By position: a pandas column has labels, an Arrow one scalars."""
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    texts = ["A cat sat on the mat today.", "rain", "A cat sat on the mat today!", "storm"]
+    result = package.deduplicate(texts, 0.8, shingles=package.Shingles(4))
+    expected = report.html(result, texts=texts, ids=list("abcd"))
+    labelled = pandas.Series(texts, index=[3, 2, 1, 0])
+    assert report.html(result, texts=labelled, ids=pandas.Series(list("abcd"), index=[9, 8, 7, 6])) == expected
+    assert report.html(result, texts=pyarrow.array(texts), ids=list("abcd")) == expected
+    assert report.html(result, texts=pyarrow.chunked_array([texts[:1], texts[1:]]), ids=list("abcd")) == expected
+
+
+def test_skipped_lines_are_counted_with_a_report(tmp_path):
+    lines = [b'{"text": "%d and nothing else"}\n' % (i * 7919**3) for i in range(20_000)]
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines) + b"bad\n" * 7)
+    done(tmp_path, "dedup", "in.jsonl", "--dry-run", "--report", "r.html", "--on-bad-line", "skip")
+    answer = done(
+        tmp_path, "dedup", "in.jsonl", "--dry-run", "--report", "r.html", "--on-bad-line", "skip", "--json", "-q"
+    )
+    assert json.loads(answer)["skipped"] == 7
+
+
+def test_a_packed_report(tmp_path):
+    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html.gz")
+    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html")
+    packed = (tmp_path / "r.html.gz").read_bytes()
+    assert gzip.decompress(packed).replace(b"r.html.gz", b"r.html") == (tmp_path / "r.html").read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--removed", "--clusters", "--report"])
+def test_json_has_standard_output_for_itself(tmp_path, option):
+    message = refused(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", option, "-", "--json")
+    assert f"--json and {option} both take standard output; name a file as {option}" in message

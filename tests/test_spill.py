@@ -346,3 +346,16 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
     if how == signal.SIGINT:
         assert ran.stderr.strip().endswith("KeyboardInterrupt")
     assert list(folder.iterdir()) == []
+
+
+def test_the_pace_follows_the_memory(monkeypatch):
+    """Less is done between two times of giving back where that touches much of the files, more where it does not."""
+    mapped = 0.0
+    monkeypatch.setattr("lsh.spill._mapped_memory", lambda: mapped)
+    spill = Spill(1000)
+    assert spill.paced(64, 64) == 64
+    mapped = 251.0
+    assert [spill.paced(step, 64) for step in (64, 32, 8, 4)] == [32, 16, 4, 4]
+    mapped = 249.0
+    assert [spill.paced(step, 64) for step in (4, 32, 64)] == [8, 64, 64]
+    assert Spill().paced(8, 64) == 16

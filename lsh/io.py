@@ -174,6 +174,11 @@ class Source:
             file.close()
 
     @property
+    def unpacks(self) -> bool:
+        """Whether reading takes much of its time in libraries that let go of Python's lock, so `ahead` is worth it."""
+        return self.format.name in TABLES.values() or bool(self.format.compression)
+
+    @property
     def skipped(self) -> int:
         """How many bad lines, or files of a folder, were skipped when the documents were read last."""
         return self._documents.tally.skipped
@@ -191,7 +196,7 @@ class Source:
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
 
-        ``ahead(source.records())`` reads them in a thread, while those before are worked on.
+        ``ahead(source.records())`` reads them in a thread, while those before are worked on; see `unpacks`.
 
         Raises
         ------

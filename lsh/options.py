@@ -374,7 +374,9 @@ class Texts:
         self.skipped = self.hidden = 0
 
     def __call__(self) -> Iterator[str | bytes | None]:
-        records = chain.from_iterable(io.ahead(source.records()) for source in self._sources)
+        records = chain.from_iterable(
+            io.ahead(source.records()) if source.unpacks else source.records() for source in self._sources
+        )
         if self._noted:
             return (record.text for record in records)
         self._noted = True

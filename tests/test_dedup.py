@@ -85,6 +85,7 @@ def check_whole(result, total: int) -> None:
         "old",
         "kept",
         "removed",
+        "for_old",
         "identical",
         "clusters",
         "without_shingles",

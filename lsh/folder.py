@@ -112,7 +112,7 @@ class Folder:
                 matches = fnmatch.fnmatchcase(relative, self._pattern) or fnmatch.fnmatchcase(name, self._pattern)
                 if not matches or not os.path.isfile(os.path.join(folder, name)):
                     continue
-                if f"/{relative}".count("/.") and not self._pattern.startswith("."):
+                if "/." in f"/{relative}" and not self._pattern.startswith("."):
                     self._hidden += 1
                 else:
                     names.append(relative)

@@ -164,8 +164,8 @@ class _Reading:
                         raise unit.content
                     found = read(file.name, unit)
                 except InputError:
-                    file.check_unchanged()
                     if not self._options.skip:
+                        file.check_unchanged()
                         raise
                     self._reject(unit.raw if unit.raw.endswith(self.newline) else unit.raw + self.newline)
                     continue

@@ -146,8 +146,8 @@ class Spill:
 
         A page that is looked up brings its neighbours into memory, so that a thousand lookups may bring all.
         """
-        much = self.release() > (self._most or 0) // 2
-        return max(step // 2, most // 16) if much and self.is_bounded else min(2 * step, most)
+        much = self._most is not None and self.release() > self._most // 2
+        return max(step // 2, most // 16) if much else min(2 * step, most)
 
 
 class _Maps:

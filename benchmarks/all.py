@@ -243,7 +243,6 @@ def files_table(result: Result) -> str:
     """Time and memory of the command by format, and what reading ahead is worth."""
     rows = []
     for form, found in result["formats"].items():
-        ahead = result["reading_ahead"][form]
         rows.append(
             [
                 f".{form}",
@@ -253,13 +252,17 @@ def files_table(result: Result) -> str:
                 figure(found["seconds"]["total"]),
                 figure(found["mb_per_second"]),
                 figure(found["peak_bytes"] / 1e6),
-                *(figure(ahead[name]) for name in ("reading", "hashing", "in turn", "ahead")),
             ]
         )
     head = ["format", "GB", "documents", "removed", "s on the wall", "MB/s", "MB at the peak"]
-    head += ["reading", "hashing", "in turn", "ahead"]
+    ways = ["reading", "hashing", "in turn", "ahead"]
+    read = []
+    for form, rates in result["reading_ahead"].items():
+        slower = min(rates["reading"], rates["hashing"])
+        read.append([f".{form}", *(figure(rates[way]) for way in ways), f"{rates['ahead'] / slower:.2f}"])
     text = f"{result['data']['bytes'] / 1e9:.2f} GB of text"
-    return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}"
+    ahead = table(["MB/s", *ways, "ahead / the slower"], read)
+    return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}\n\n{ahead}"
 
 
 def short_peer_table(result: Result) -> str:

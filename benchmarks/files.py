@@ -2,6 +2,7 @@
 
 The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in a
 process of its own with a bound of 500 MB, and what it writes is held against `lsh.deduplicate` over the same texts.
+Reading ahead is measured with files of every format.
 
     python benchmarks/files.py [FOLDER] [--gigabytes 5]
 """
@@ -9,11 +10,15 @@ process of its own with a bound of 500 MB, and what it writes is held against `l
 from __future__ import annotations
 
 import argparse
+import csv
+import io as streams
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import compress
 from pathlib import Path
@@ -21,27 +26,48 @@ from typing import Any
 
 import corpora
 import harness
+import numpy as np
 import pyarrow
 from pyarrow import parquet
 
 import lsh
 from lsh import io
+from lsh.edge import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
 MEAN = 1400  # bytes of a story, about
 AHEAD = 100_000  # documents with which reading ahead is measured
 FORMS = ("jsonl", "parquet")
+READ = ("jsonl", "csv", "tsv", "txt", "jsonl.zst", "parquet")
+ROUNDS = 7
 
 
 def write(corpus: corpora.Synthetic, path: Path) -> None:
-    """Write the texts with ids, dates and sources, as a corpus has them."""
-    if path.suffix != ".parquet":
-        with io.Target(str(path)) as target:
-            for i, text in enumerate(corpus.texts()):
-                target.write(json.dumps(record(i, text)).encode() + b"\n")
-            target.commit()
+    """Write the texts with ids, dates and sources, as a corpus has them; of lines without columns the texts alone."""
+    if path.suffix == ".parquet":
+        _write_parquet(corpus, path)
         return
+    with io.Target(str(path)) as target:
+        if path.suffix == ".csv":
+            target.write(b"id,source,year,text\n")
+        for i, text in enumerate(corpus.texts()):
+            target.write(_line(path.name.split(".")[1], record(i, text)).encode() + b"\n")
+        target.commit()
+
+
+def _line(form: str, fields: dict[str, Any]) -> str:
+    if form == "jsonl":
+        return json.dumps(fields)
+    if form == "csv":
+        line = streams.StringIO()
+        csv.writer(line, lineterminator="").writerow(fields.values())
+        return line.getvalue()
+    text = " ".join(fields["text"].split())
+    return text if form == "txt" else f"{fields['id']}\t{text}"
+
+
+def _write_parquet(corpus: corpora.Synthetic, path: Path) -> None:
     schema = pyarrow.schema([("id", "string"), ("source", "string"), ("year", "int64"), ("text", "string")])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for start in range(0, len(corpus), GROUP):
@@ -57,7 +83,7 @@ def record(number: int, text: bytes) -> dict[str, Any]:
 def texts_of(path: Path) -> Iterator[bytes]:
     with io.Source(str(path)) as source:
         for one in source.records():
-            yield one.text if isinstance(one.text, bytes) else str(one.text).encode()
+            yield one.text or b""
 
 
 def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> dict[str, Any]:
@@ -90,44 +116,57 @@ def wall(work: Callable[[], Any]) -> float:
 
 
 def reading_ahead(path: Path) -> dict[str, float]:
-    """Measure reading, hashing by one thread, and both in turn and side by side; in MB of text a second."""
+    """Measure reading, hashing by one thread, and both in turn and side by side; in MB of text a second, medians."""
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(N, "byte"))
 
-    def hashed(texts: Any) -> None:
-        for _ in hasher.chunks(texts, num_threads=1):
-            pass
+    def hashed(texts: Iterator[Any]) -> list[Any]:
+        return [rows for _, rows in hasher.chunks(Pieces(texts), num_threads=1)]
 
     with io.Source(str(path)) as source:
-        texts = [one.text for one in source.records()]
-        size = sum(len(text or b"") for text in texts) / 1e6
-        ways = {
-            "reading": lambda: [None for _ in source.records()],
-            "hashing": lambda: hashed(texts),
-            "in turn": lambda: hashed(one.text for one in source.records()),
-            "ahead": lambda: hashed(one.text for one in io.ahead(source.records())),
+        held = [block.texts for block in source.blocks()]
+        size = sum(int(texts.sizes().sum()) for texts in held) / 1e6
+
+        def read() -> Iterator[Any]:
+            return (block.texts for block in source.blocks())
+
+        ways: dict[str, Callable[[], Any]] = {
+            "reading": lambda: deque(read(), 0),
+            "hashing": lambda: hashed(iter(held)),
+            "in turn": lambda: hashed(read()),
+            "ahead": lambda: hashed(io.ahead(read())),
         }
-        return {name: size / min(wall(work) for _ in range(3)) for name, work in ways.items()}
+        same = all(map(np.array_equal, hashed(iter(held)), hashed(io.ahead(read()))))
+        harness.must(same, f"{path.name}: read ahead, other fingerprints")
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(ROUNDS):
+            for name, work in ways.items():
+                seconds[name].append(wall(work))
+        return {name: size / statistics.median(taken) for name, taken in seconds.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="where the result goes (default results/)")
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of text, about (default 1)")
-    parser.add_argument("--only", choices=FORMS, action="append", help="this format, and no result is written")
+    parser.add_argument("--only", choices=READ, action="append", help="this format, and no result is written")
     options = parser.parse_args()
     corpus = corpora.stories(round(options.gigabytes * 1e9 / MEAN))
     shingles = lsh.Shingles(N, "byte")
     keep = lsh.deduplicate(corpus.texts, THRESHOLD, shingles=shingles, max_memory=BOUND).keep
     found, ahead = {}, {}
-    for form in options.only or FORMS:
-        with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name:
+        for form in [form for form in FORMS if form in (options.only or FORMS)]:
             path = Path(name) / f"in.{form}"
             print(f"{form} ...", flush=True)
             write(corpus, path)
             found[form] = command(corpus, keep, path, Path(name))
             path.unlink()
+        for form in options.only or READ:
+            path = Path(name) / f"in.{form}"
+            print(f"{form}, read ahead ...", flush=True)
             write(corpora.stories(min(len(corpus), AHEAD)), path)
             ahead[form] = reading_ahead(path)
+            path.unlink()
     if options.only:
         print(json.dumps({"formats": found, "reading_ahead": ahead}, indent=1))
         return

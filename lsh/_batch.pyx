@@ -8,6 +8,7 @@ object; a ``bytearray`` or ``memoryview``, which may change, is copied.
 """
 
 from cpython.bytearray cimport PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
@@ -231,13 +232,24 @@ cdef class Batch:
             found += self.texts[i] == &_missing
         return found
 
-    def sizes(self):
-        """Return the length of each text in bytes, shape ``(count,)``, int64."""
+    def tolist(self, Py_ssize_t start=0, stop=None):
+        """Return texts start to stop - 1 (default: all from `start` on) as ``bytes``, ``None`` for what is missing."""
+        cdef Py_ssize_t i, end = self.count if stop is None else stop
+        if not 0 <= start <= end <= self.count:
+            raise IndexError(f"start and stop must lie within the {self.count} texts, got {start} and {end}")
+        texts = []
+        for i in range(start, end):
+            texts.append(None if self.texts[i] == &_missing
+                         else PyBytes_FromStringAndSize(<const char *> self.texts[i], self.lengths[i]))
+        return texts
+
+    def sizes(self, long long missing=0):
+        """Return the length of each text in bytes, shape ``(count,)``, int64; `missing` of one that is missing."""
         cdef Py_ssize_t i
         result = np.empty(self.count, np.int64)
         cdef long long[::1] view = result
         for i in range(self.count):
-            view[i] = self.lengths[i]
+            view[i] = missing if self.texts[i] == &_missing else self.lengths[i]
         return result
 
     cdef int _reserve(self) except -1:

@@ -32,6 +32,27 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_utf8_size(const void *text, size_t length, size_t width)
     void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out)
 
+    cdef enum lsh_kind:
+        LSH_ABSENT
+        LSH_STRING
+        LSH_INTEGER
+
+    ctypedef struct lsh_text:
+        const uint8_t *bytes
+        size_t length
+
+    ctypedef struct lsh_field:
+        lsh_kind kind
+        lsh_text text
+
+    size_t lsh_count_lines(const uint8_t *block, size_t size)
+    size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
+                         lsh_field *found)
+    size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                          size_t least, size_t most, lsh_field *found)
+    size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least,
+                        size_t most, uint8_t *out, lsh_field *found, size_t *used)
+
     cdef enum lsh_unit:
         LSH_BYTE
         LSH_CHAR

@@ -309,7 +309,7 @@ def _sample(chosen: argparse.Namespace) -> tuple[int, list[Any]]:
     """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
     with options.source(chosen, chosen.corpus) as source:
         texts = options.Texts([source], with_ids=False)
-        count = sum(1 for _ in texts())
+        count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
         return count, [text for _, text in texts.at(wanted.tolist())]
 

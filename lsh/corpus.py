@@ -25,6 +25,10 @@ from lsh.spill import Spill
 MOST = 2**31 - 1  # documents
 SMALL_BLOCK, BLOCK = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
 PIECE = 1 << 12  # texts that are taken from an iterator at once
+SHARE = 1 << 10  # most texts of a thread's share
+WORTH = (
+    4  # times the bytes of a share where only fingerprints are computed: more is done here to each, some of it in turn
+)
 
 _GIVEN_BACK = np.empty(0, np.uint64)
 
@@ -242,7 +246,7 @@ class Corpus:
         def cuts() -> Iterator[tuple[int, Source, int, Piece, int, int]]:
             for source in self.sources:
                 for first, piece in source.pieces():
-                    for start, stop in hasher.cuts(piece):
+                    for start, stop in hasher.cuts(piece, SHARE, WORTH):
                         yield self.offsets[-1], source, first, piece, start, stop
                 self.offsets.append(self.offsets[-1] + (source.size or 0))
 

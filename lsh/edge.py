@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from lsh._batch import Batch
 from lsh._columns import Column, Columns, fixed_width, is_arrow
 
 Piece = tuple[Any, ...] | Column | Batch
+
+
+class Pieces(NamedTuple):
+    """A stream of texts that comes in pieces already."""
+
+    pieces: Iterator[Piece]
 
 
 class ArrowArray(Protocol):
@@ -58,6 +64,8 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
     """
     if isinstance(texts, Batch):
         return texts
+    if isinstance(texts, Pieces):
+        return texts.pieces
     if is_arrow(texts) and not _holds_objects(name, texts):
         try:
             return _joined(Columns(texts, name))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from lsh import compression
 from lsh.files import FolderTarget, Target
-from lsh.formats import InputError, Options, Record, Tally
+from lsh.formats import Block, InputError, Options, Record, Tally, gathered, utf8
 
 EVERY = "*"  # the pattern of a folder where none is given
 State = tuple[int, int]  # bytes, nanoseconds of the last change
@@ -41,8 +41,11 @@ class Folder:
         self._rejected = self._hidden = 0
         self.tally = Tally()
 
-    def records(self) -> Iterator[Record]:
+    def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
+        return gathered(self._records())
+
+    def _records(self) -> Iterator[Record]:
         self.tally = tally = Tally()
         listing = self._listing()
         tally.hidden = self._hidden
@@ -65,10 +68,10 @@ class Folder:
         for relative in kept:
             target.copy(os.path.join(self._path, relative), relative)
 
-    def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, str | bytes | InputError]]:
+    def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
         for relative in listing:
-            text: str | bytes | InputError
+            text: bytes | InputError
             try:
                 text = self._text(relative)
             except InputError as error:
@@ -77,7 +80,7 @@ class Folder:
                 text = error
             yield relative, text
 
-    def _text(self, relative: str) -> str | bytes:
+    def _text(self, relative: str) -> bytes:
         path = os.path.join(self._path, relative)
         packed = compression.of_path(relative)
         with open(path, "rb") as file:
@@ -89,7 +92,7 @@ class Folder:
         if self._options.encoding == "utf-8":
             return content.removeprefix(codecs.BOM_UTF8)
         try:
-            return content.decode(self._options.encoding).removeprefix("\ufeff")
+            return utf8(content.decode(self._options.encoding).removeprefix("\ufeff"))
         except UnicodeDecodeError as error:
             expected, byte = self._options.encoding, content[error.start]
             raise InputError(path, f"expected {expected}, got byte 0x{byte:02x}; correct it or the encoding") from None

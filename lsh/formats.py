@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lsh import compression
+from lsh._batch import Batch
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 TABLES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; compressed inside, if at all
@@ -18,6 +19,7 @@ FOLDER = "folder"  # a document a file
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
+BLOCK, MOST = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
 NAMED, NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
 
 
@@ -60,14 +62,45 @@ class Format(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A document: its id, its text as the file has it, bytes, str or ``None`` for none, and where it is from.
+    """A document: its id, its text in UTF-8 or ``None`` for none, and where it is from.
 
     That is what the column of the source says, or, where none is named, the file; of a folder, the folder within it.
     """
 
     id: bytes
-    text: str | bytes | None
+    text: bytes | None
     source: bytes
+
+
+class Block(NamedTuple):
+    """Some documents, one after another, as columns: readers hand them over together, for the sake of speed."""
+
+    texts: Batch
+    ids: Callable[[], Sequence[bytes]]
+    sources: Callable[[], Sequence[bytes]]
+
+    def records(self) -> Iterator[Record]:
+        """Yield the documents one by one."""
+        return map(Record, self.ids(), self.texts.tolist(), self.sources())
+
+
+def gathered(records: Iterable[Record]) -> Iterator[Block]:
+    """Yield documents that are read one by one in blocks."""
+    held: list[Record] = []
+    size = 0
+    for record in records:
+        held.append(record)
+        size += len(record.text or b"")
+        if size >= BLOCK or len(held) == MOST:
+            yield _block(held)
+            held, size = [], 0
+    if held:
+        yield _block(held)
+
+
+def _block(records: Sequence[Record]) -> Block:
+    ids, texts, sources = zip(*records)
+    return Block(Batch(texts, missing=True), lambda: ids, lambda: sources)
 
 
 class Options(NamedTuple):
@@ -123,18 +156,9 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, cut)) + more
 
 
-def joined(values: Sequence[str | bytes]) -> str | bytes:
-    """Return one text of the values of several fields, with a space between."""
-    if len(values) == 1:
-        return values[0]
-    if all(isinstance(value, bytes) for value in values):
-        return b" ".join(value for value in values if isinstance(value, bytes))
-    return " ".join(value if isinstance(value, str) else value.decode("utf-8", "surrogateescape") for value in values)
-
-
-def identity_bytes(identity: str | bytes) -> bytes:
-    """Return an id, or a source, as bytes."""
-    return identity if isinstance(identity, bytes) else identity.encode("utf-8", "surrogatepass")
+def utf8(text: str | bytes) -> bytes:
+    """Return a text, an id or the name of a source as bytes."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def checked_encoding(encoding: str) -> str:

@@ -11,12 +11,13 @@ import errno
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from lsh.ahead import ahead
 from lsh.files import STANDARD, FolderTarget, Input, Target, is_stream, same_file
 from lsh.folder import EVERY, Folder
-from lsh.formats import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError, Options, Record, checked_encoding
+from lsh.formats import FOLDER, FORMATS, KNOWN, TABLES, Block, Format, InputError, Options, Record, checked_encoding
 from lsh.lines import Lines
 from lsh.tabular import Tables
 
@@ -25,6 +26,7 @@ __all__ = [
     "FORMATS",
     "KNOWN",
     "STANDARD",
+    "Block",
     "FolderTarget",
     "Format",
     "InputError",
@@ -174,11 +176,6 @@ class Source:
             file.close()
 
     @property
-    def unpacks(self) -> bool:
-        """Whether reading takes much of its time in libraries that let go of Python's lock, so `ahead` is worth it."""
-        return self.format.name in TABLES.values() or bool(self.format.compression)
-
-    @property
     def skipped(self) -> int:
         """How many bad lines, or files of a folder, were skipped when the documents were read last."""
         return self._documents.tally.skipped
@@ -196,14 +193,16 @@ class Source:
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
 
-        ``ahead(source.records())`` reads them in a thread, while those before are worked on; see `unpacks`.
-
         Raises
         ------
         InputError
             If a line is not of the format; the message has its number.
         """
-        return self._documents.records()
+        return chain.from_iterable(block.records() for block in self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the documents as `records` does, but many together; ``ahead(source.blocks())`` reads in a thread."""
+        return self._documents.blocks()
 
     def _write_kept(self, keep: Iterable[bool], target: Target | FolderTarget) -> None:
         flags = _Flags(keep, self.name)

@@ -11,46 +11,59 @@ import codecs
 import csv
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from itertools import chain, islice
 from typing import IO, Any, NamedTuple
 
 from lsh import compression
+from lsh._batch import Batch
+from lsh._fields import count_lines, csv_cells, json_fields, line_cells
 from lsh.files import Input, Target
 from lsh.formats import (
     ID_COLUMN,
+    Block,
     InputError,
     Options,
     Record,
     Tally,
     default_column,
-    identity_bytes,
-    joined,
+    gathered,
     listed,
+    utf8,
 )
 
-_fast_decode: Callable[[Line], Any] | None = None
+
+def _decoded_by_python(line: bytes | str) -> Any:
+    return json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+
+
+_decode: Callable[[bytes | str], Any] = _decoded_by_python
 with suppress(ImportError):  # of the extra io; it reads JSON faster than Python
     import msgspec
 
-    _fast_decode = msgspec.json.decode
+    _decode = msgspec.json.decode
 
 LONGEST_FIELD = 1 << 30  # characters of a field of CSV; a quote that nothing closes shall not fill the memory
-CHUNK = 1 << 20  # bytes that are read at once where lines are not Python's
+CHUNK = 1 << 20  # bytes that are read at once
+MOST_RECORD = 1 << 24  # bytes of a record of CSV that is still looked for in whole blocks
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
 BY_MARK = ("utf-16", "utf-32")  # encodings that a mark at the beginning makes definite
+
+ANY = sys.maxsize  # cells
 
 Line = bytes | str
 
 
 class _Unit(NamedTuple):
-    """A line or a record: its bytes in the file, what it says, and where it begins; the head of a file is none."""
+    """A line or a record: its bytes in the file, what it says, and where it begins."""
 
     raw: bytes
     content: Any  # bytes or str without the line end, or a list of fields; an InputError where that cannot be told
     number: int  # of its first line
-    head: bool = False
 
 
 class _Columns(NamedTuple):
@@ -68,6 +81,14 @@ class _Found(NamedTuple):
     identity: Line | None
     text: Line | None
     source: Line | None = None
+
+
+class _FoundMany(NamedTuple):
+    """What many units say: each has a text; ``None`` for what none of them says."""
+
+    texts: Batch
+    identities: Batch | None
+    sources: Batch | None
 
 
 class Lines:
@@ -90,24 +111,20 @@ class Lines:
         self._rejected = 0
         self.tally = Tally()
 
-    def records(self) -> Iterator[Record]:
+    def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         self.tally = Tally()
-        for _, record in _Reading(self._inputs, self._form, self._options, self.tally, self._reject).documents():
-            if record is not None:
-                yield record
+        return _Reading(self._inputs, self._form, self._options, self.tally, self._reject).blocks()
 
     def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
         """Write the head and the units whose flag is true, as they are in the files."""
         reading = _Reading(self._inputs, self._form, self._options, Tally(), lambda raw: None)
-        documents = reading.documents() if self._options.skip else reading.units()
         complete = True
-        for unit, _ in documents:
-            if unit.head or flags():
-                if not complete:
-                    target.write(reading.newline)
-                target.write(unit.raw)
-                complete = unit.head or unit.raw.endswith(reading.newline)
+        for raw in reading.kept(flags):
+            if not complete:
+                target.write(reading.newline)
+            target.write(raw)
+            complete = raw.endswith(reading.newline) or raw in MARKS.values()
 
     def _reject(self, raw: bytes) -> None:
         self.tally.skipped += 1
@@ -117,7 +134,11 @@ class Lines:
 
 
 class _Reading:
-    """One reading of the files from beginning to end: which columns are read is settled at its start."""
+    """One reading of the files from beginning to end: which columns are read is settled at its start.
+
+    Lines are read in blocks. A block without anything odd is read as a whole, by the floors below; else each of its
+    lines is read by itself, so that the one to blame is found. Both ways say the same.
+    """
 
     def __init__(
         self,
@@ -137,71 +158,55 @@ class _Reading:
         self._id_name = ID_COLUMN if options.id_field is None else options.id_field
         self._has_ids: bool | None = None
         self._first = 0  # the line of the first file by which it was settled whether there are ids
+        self._running = 0  # documents
         self._encoding = options.encoding
         self.newline = b"\n"
 
-    def units(self) -> Iterator[tuple[_Unit, None]]:
-        """Yield the head of the first file, and each unit of all; the heads of the others must be the same."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield the documents."""
         for number, file in enumerate(self._inputs):
-            for unit in self._units_of(file, number == 0):
-                if not unit.head or number == 0:
-                    yield unit, None
-
-    def documents(self) -> Iterator[tuple[_Unit, Record | None]]:
-        """Yield the head of the first file with None, and the units that are documents with their records."""
-        read = {"jsonl": self._jsonl, "csv": self._row, "tsv": self._tsv, "txt": self._txt}[self._form]
-        running = 0
-        for number, file in enumerate(self._inputs):
-            name = os.fsencode(file.name)
-            for unit in self._units_of(file, number == 0):
-                if unit.head:
-                    if number == 0:
-                        yield unit, None
-                    continue
-                running += 1
-                try:
-                    if isinstance(unit.content, InputError):
-                        raise unit.content
-                    found = read(file.name, unit)
-                except InputError:
-                    if not self._options.skip:
-                        file.check_unchanged()
-                        raise
-                    self._reject(unit.raw if unit.raw.endswith(self.newline) else unit.raw + self.newline)
-                    continue
-                identity = b"%d" % running if found.identity is None else identity_bytes(found.identity)
-                yield unit, Record(identity, found.text, name if found.source is None else identity_bytes(found.source))
+            with self._opened(file, number == 0) as (_, lines):
+                yield from self._blocks_of(file, lines)
         if self._options.field is not None and self._never_found is not None and not self._found_any:
             raise self._never_found
 
-    # From bytes to units.
+    def kept(self, flags: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield the mark and the header of the first file, and the units of all whose flag is true."""
+        for number, file in enumerate(self._inputs):
+            with self._opened(file, number == 0) as (head, lines):
+                if number == 0:
+                    yield from head
+                if self._options.skip:
+                    yield from (unit.raw for unit, _ in self._documents(file, lines) if flags())
+                elif self._form == "csv":
+                    yield from (unit.raw for unit in self._units(file.name, lines) if flags())
+                else:
+                    while block := lines.block():
+                        if chosen := b"".join([line for line in lines.split(block) if flags()]):
+                            yield chosen
 
-    def _units_of(self, file: Input, first: bool) -> Iterator[_Unit]:
-        """Yield the byte order mark and the header as the head, then the units."""
-        line = 0
+    # From bytes to lines.
+
+    @contextmanager
+    def _opened(self, file: Input, first: bool) -> Iterator[tuple[list[bytes], _Stream]]:
+        """Open a file; gives its byte order mark and its header, where it has them, and the lines behind."""
         try:
             with file.opened() as opened:
-                lines = self._marked(file, opened, first)
-                mark = next(lines)
-                if mark:
-                    yield _Unit(mark, None, 0, True)
-                units = self._csv_units(file.name, lines) if self._form == "csv" else self._line_units(file.name, lines)
+                mark, lines = self._marked(file, opened, first)
+                head = [mark] if mark else []
                 if self._options.header:
-                    header = next(units, None)
+                    header = next(self._units(file.name, lines), None)
                     if header is not None:
                         self._take_header(file.name, header)
-                        yield header._replace(head=True)
-                for unit in units:
-                    line = unit.number
-                    yield unit
+                        head.append(header.raw)
+                yield head, lines
         except compression.DamagedError as error:
-            raise file.damaged(error, line) from error
+            raise file.damaged(error, _complete_lines(file)) from error
 
-    def _marked(self, file: Input, opened: IO[bytes], first: bool) -> Iterator[bytes]:
-        """Yield the byte order mark, maybe of no bytes, and then the lines with their line ends."""
+    def _marked(self, file: Input, opened: IO[bytes], first: bool) -> tuple[bytes, _Stream]:
+        """Return the byte order mark, maybe of no bytes, and the lines."""
         encoding = self._options.encoding
-        plain = "\n".encode(encoding) == b"\n"
-        start = opened.readline() if plain else opened.read(4)
+        start = opened.read(CHUNK)
         file.check_plain(start, self._form)
         if encoding in BY_MARK:
             found = next((name for name in MARKS if name.startswith(encoding) and start.startswith(MARKS[name])), None)
@@ -211,44 +216,39 @@ class _Reading:
         if not first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding, self.newline = encoding, "\n".encode(encoding)
-        yield mark
-        rest = start[len(mark) :]
-        if not plain:
-            yield from _split(rest, opened, self.newline)
-            return
-        if rest:
-            yield rest
-        yield from opened
+        return mark, _Stream(_blocks(start[len(mark) :], opened, self.newline), self.newline)
 
-    def _line_units(self, name: str, lines: Iterator[bytes]) -> Iterator[_Unit]:
-        decoded = self._encoding != "utf-8"
-        for number, raw in enumerate(lines, 1):
+    # From lines to units.
+
+    def _units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
+        return self._csv_units(name, lines) if self._form == "csv" else self._line_units(name, lines)
+
+    def _line_units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
+        for raw in lines:
             content: Any
-            if not decoded:
+            if self._encoding == "utf-8":
                 content = raw.removesuffix(b"\n").removesuffix(b"\r")
             else:
                 try:
                     content = raw.decode(self._encoding).removesuffix("\n").removesuffix("\r")
                 except UnicodeError as error:
-                    content = self._undecoded(name, error, number)
-            if number == 1 and self._options.header and not isinstance(content, InputError):
-                content = content.split(b"\t" if isinstance(content, bytes) else "\t")
-            yield _Unit(raw, content, number)
+                    content = self._undecoded(name, error, lines.number)
+            yield _Unit(raw, content, lines.number)
 
-    def _csv_units(self, name: str, lines: Iterator[bytes]) -> Iterator[_Unit]:
+    def _csv_units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
         csv.field_size_limit(LONGEST_FIELD)
         utf8 = self._encoding == "utf-8"
         feed = _Feed(lines, self._encoding, "surrogateescape" if utf8 else "strict")
         reader = csv.reader(feed, strict=True)
         while True:
-            line = feed.number + 1
+            line = lines.number + 1
             content: Any
             try:
                 content = next(reader)
             except StopIteration:
                 return
             except UnicodeError as error:
-                content = self._undecoded(name, error, feed.number)
+                content = self._undecoded(name, error, lines.number)
             except csv.Error as error:
                 problem = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
                 content = InputError(name, f"expected a record of CSV, got {problem}; correct it", line)
@@ -263,16 +263,41 @@ class _Reading:
         got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
         return InputError(name, f"expected {self._encoding}, got {got}; correct it or the encoding", line)
 
-    # From units to records.
+    # From units to documents, one by one.
+
+    def _documents(self, file: Input, lines: _Stream) -> Iterator[tuple[_Unit, Record]]:
+        """Yield the units that are documents, with their records."""
+        read = {"jsonl": self._jsonl, "csv": self._row, "tsv": self._tsv, "txt": self._txt}[self._form]
+        name = os.fsencode(file.name)
+        for unit in self._units(file.name, lines):
+            self._running += 1
+            try:
+                if isinstance(unit.content, InputError):
+                    raise unit.content
+                found = read(file.name, unit)
+            except InputError:
+                if not self._options.skip:
+                    file.check_unchanged()
+                    raise
+                self._reject(unit.raw if unit.raw.endswith(self.newline) else unit.raw + self.newline)
+                continue
+            identity = b"%d" % self._running if found.identity is None else utf8(found.identity)
+            text = None if found.text is None else utf8(found.text)
+            yield unit, Record(identity, text, name if found.source is None else utf8(found.source))
+
+    def _one_by_one(self, file: Input, lines: _Stream) -> Iterator[Block]:
+        """Yield the documents of lines of which some may be odd."""
+        return gathered(record for _, record in self._documents(file, lines))
 
     def _take_header(self, name: str, unit: _Unit) -> None:
         """Find the columns by their names."""
         if isinstance(unit.content, InputError):
             raise unit.content
-        names = [_shown(column) for column in unit.content]
+        header = unit.content if isinstance(unit.content, list) else _cells(unit.content)
+        names = [_shown(column) for column in header]
         if self._header is None:
-            self._header = unit.content
-        elif self._header != unit.content:
+            self._header = header
+        elif self._header != header:
             expected = listed([_shown(column) for column in self._header])
             problem = f"expected the columns of the first file, {expected}, got {listed(names)}; make them alike"
             raise InputError(name, problem, unit.number)
@@ -298,24 +323,23 @@ class _Reading:
         return _Found(None, unit.content)
 
     def _tsv(self, name: str, unit: _Unit) -> _Found:
-        line: Any = unit.content
-        tab: Any = b"\t" if isinstance(line, bytes) else "\t"
         if self._columns is None:
-            return self._unnamed(name, unit.number, line.split(tab, 2), line, "an id, a tab and a text", "no tab")
-        return self._row(name, unit._replace(content=line.split(tab)))
+            cells = _cells(unit.content, 2)
+            return self._unnamed(name, unit.number, cells, "an id, a tab and a text", "no tab")
+        return self._row(name, unit._replace(content=_cells(unit.content)))
 
     def _row(self, name: str, unit: _Unit) -> _Found:
         fields, columns = unit.content, self._columns
         if columns is None:
-            return self._unnamed(name, unit.number, fields, fields[0], "an id and a text", "one column")
+            return self._unnamed(name, unit.number, fields, "an id and a text", "one column")
         if len(fields) != columns.width:
             problem = f"expected {columns.width} columns, as in the header, got {len(fields)}; correct the line"
             raise InputError(name, problem, unit.number)
         identity = None if columns.identity is None else fields[columns.identity]
         source = None if columns.source is None else fields[columns.source]
-        return _Found(identity, joined([fields[column] for column in columns.texts]), source)
+        return _Found(identity, b" ".join([utf8(fields[column]) for column in columns.texts]), source)
 
-    def _unnamed(self, name: str, line: int, fields: Sequence[Line], whole: Line, two: str, one: str) -> _Found:
+    def _unnamed(self, name: str, line: int, fields: Sequence[Line], two: str, one: str) -> _Found:
         """Take a lone column as the text, else the first as the id and the second as the text."""
         if self._has_ids is None:
             self._has_ids, self._first = len(fields) > 1, line
@@ -323,7 +347,7 @@ class _Reading:
             expected, got = (two, one) if self._has_ids else (one, two)
             problem = f"expected {expected}, as in line {self._first}, got {got}; correct the line"
             raise InputError(name, problem, line)
-        return _Found(fields[0], fields[1]) if self._has_ids else _Found(None, whole)
+        return _Found(fields[0], fields[1]) if self._has_ids else _Found(None, fields[0])
 
     def _jsonl(self, name: str, unit: _Unit) -> _Found:
         line = unit.content
@@ -394,6 +418,172 @@ class _Reading:
         problem = f"expected a field {field!r}, got {fields}; name the text's field with --field"
         return InputError(name, problem, line)
 
+    # From blocks to documents, many at once.
+
+    def _blocks_of(self, file: Input, lines: _Stream) -> Iterator[Block]:
+        """Yield the documents of a file."""
+        if self._encoding != "utf-8":
+            yield from self._one_by_one(file, lines)
+            return
+        name = os.fsencode(file.name)
+        while True:
+            if not self._is_settled:
+                yield from gathered(record for _, record in islice(self._documents(file, lines), 1))
+            block = lines.block()
+            if not block:
+                return
+            if self._form == "csv":
+                found = self._many_csv(block, lines)
+            else:
+                found = self._many_jsonl(block) if self._form == "jsonl" else self._many_lines(block)
+            if found is not None:
+                yield self._block(found, name)
+            else:  # of CSV to the end, as a record may go on behind the block
+                yield from self._one_by_one(file, lines if self._form == "csv" else lines.again(block))
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether it is known which columns, or which field, the texts and ids are; the first document shows it."""
+        if self._form == "jsonl":
+            return self._fields is not None
+        return self._form == "txt" or self._columns is not None or self._has_ids is not None
+
+    def _block(self, found: _FoundMany, name: bytes) -> Block:
+        """Return the next documents."""
+        texts, identities, sources = found
+        count, first = len(texts), self._running + 1
+        self._running += count
+
+        def ids() -> list[Any]:
+            numbers = range(first, first + count)
+            return [b"%d" % number for number in numbers] if identities is None else identities.tolist()
+
+        def named() -> list[Any]:
+            return [name] * count if sources is None else sources.tolist()
+
+        return Block(texts, ids, named)
+
+    def _many_jsonl(self, block: bytes) -> _FoundMany | None:
+        source = self._options.source_field
+        names = [self._id_name] if source is None else [self._id_name, source]
+        if self._fields is None or len({*self._fields, *names}) < len(self._fields) + len(names):
+            return None
+        found = json_fields(block, tuple(map(utf8, self._fields)), tuple(map(utf8, names)))
+        if found is None:
+            return None
+        texts, (identities, *sources) = found[: len(self._fields)], found[len(self._fields) :]
+        if sources == [None] or (identities is None and self._options.id_field is not None):
+            return None
+        self._found_any = True
+        return _FoundMany(_joined(texts), identities, sources[0] if sources else None)
+
+    def _many_lines(self, block: bytes) -> _FoundMany | None:
+        places, least, most = self._cells_wanted()
+        return self._many(line_cells(block, b"\t" if self._form == "tsv" else b"\n", places, least, most))
+
+    def _many_csv(self, block: bytes, lines: _Stream) -> _FoundMany | None:
+        """Find records; one that goes on behind the block is left to the next. A block that is odd is given back."""
+        places, least, most = self._cells_wanted()
+        found = csv_cells(block, places, least, most)
+        while found is not None:
+            cells, used = found
+            if used:
+                lines.give_back(block[used:])
+                return self._many(cells)
+            more = lines.block() if len(block) < MOST_RECORD else b""
+            block += more
+            found = csv_cells(block, places, least, most) if more else None
+        lines.give_back(block)
+        return None
+
+    def _cells_wanted(self) -> tuple[tuple[int, ...], int, int]:
+        """Return the places of the text, and of the id and the source, where there are any; and how many cells are."""
+        columns = self._columns
+        if columns is None:
+            return ((1, 0), 2, ANY) if self._has_ids else ((0,), 1, 1)
+        others = (place for place in (columns.identity, columns.source) if place is not None)
+        return (*columns.texts, *others), columns.width, columns.width
+
+    def _many(self, cells: list[Batch] | None) -> _FoundMany | None:
+        if cells is None:
+            return None
+        columns = self._columns
+        if columns is None:
+            return _FoundMany(cells[0], cells[1] if self._has_ids else None, None)
+        texts, others = cells[: len(columns.texts)], iter(cells[len(columns.texts) :])
+        identities = None if columns.identity is None else next(others)
+        return _FoundMany(_joined(texts), identities, None if columns.source is None else next(others))
+
+
+class _Stream:
+    """The lines of a file, to be taken one at a time or in blocks.
+
+    Parameters
+    ----------
+    blocks : iterator of bytes
+        Whole lines.
+    newline : bytes
+        What ends them.
+    number : int
+        Of the line before the first.
+
+    Attributes
+    ----------
+    number : int
+        That of the line that was taken last.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
+        self._blocks, self._newline = blocks, newline
+        self._waiting: list[bytes] = []  # lines, backwards
+        self._back = b""
+        self.number = number
+
+    def __iter__(self) -> _Stream:
+        return self
+
+    def __next__(self) -> bytes:
+        if not self._waiting:
+            block = self._next_block()
+            if not block:
+                raise StopIteration
+            self._waiting = self.split(block)[::-1]
+        self.number += 1
+        return self._waiting.pop()
+
+    def _next_block(self) -> bytes:
+        if self._back:
+            block, self._back = self._back, b""
+            return block
+        return next(self._blocks, b"")
+
+    def block(self) -> bytes:
+        """Take the lines that come next together, none at the end."""
+        block = b"".join(reversed(self._waiting)) or self._next_block()
+        self._waiting = []
+        self.number += count_lines(block)
+        return block
+
+    def give_back(self, block: bytes) -> None:
+        """Take back the lines that were taken last."""
+        self._back = block + self._back
+        self.number -= count_lines(block)
+
+    def again(self, block: bytes) -> _Stream:
+        """Return the lines of a block that was taken last as a stream of their own."""
+        return _Stream(iter([block]), self._newline, self.number - count_lines(block))
+
+    def split(self, block: bytes) -> list[bytes]:
+        """Return the lines of a block, with their ends."""
+        if self._newline == b"\n":
+            return BytesIO(block).readlines()
+        lines, begin = [], 0
+        while begin < len(block):
+            stop = _line_end(block, self._newline, begin) or len(block)
+            lines.append(block[begin:stop])
+            begin = stop
+        return lines
+
 
 class _Feed:
     """Decoded lines for a reader of CSV, and the bytes of those that it has taken."""
@@ -401,14 +591,12 @@ class _Feed:
     def __init__(self, lines: Iterator[bytes], encoding: str, errors: str) -> None:
         self._lines, self._encoding, self._errors = lines, encoding, errors
         self._taken: list[bytes] = []
-        self.number = 0
 
     def __iter__(self) -> _Feed:
         return self
 
     def __next__(self) -> str:
         raw = next(self._lines)
-        self.number += 1
         self._taken.append(raw)
         return raw.decode(self._encoding, self._errors)
 
@@ -419,39 +607,52 @@ class _Feed:
         return raw
 
 
-def _split(start: bytes, file: IO[bytes], newline: bytes) -> Iterator[bytes]:
-    """Yield lines whose end is several bytes, or another one than a newline's; it counts where a character begins."""
-    width = len(newline)
-    held = bytearray(start)
-    searched = 0
-    while True:
-        begin = 0
-        end = held.find(newline, searched)
-        while end >= 0:
-            if end % width:
-                end = held.find(newline, end + 1)
-                continue
-            yield bytes(held[begin : end + width])
-            begin = end + width
-            end = held.find(newline, begin)
-        del held[:begin]
-        searched = max(len(held) - len(held) % width - width, 0)
-        chunk = file.read(CHUNK)
-        if not chunk:
-            break
-        held += chunk
-    if held:
-        yield bytes(held)
+def _complete_lines(file: Input) -> int:
+    """Return how many lines of a damaged file can be read."""
+    count = 0
+    with suppress(compression.DamagedError), file.opened() as opened:
+        for _ in opened:
+            count += 1
+    return count
+
+
+def _blocks(start: bytes, file: IO[bytes], newline: bytes) -> Iterator[bytes]:
+    """Yield blocks of whole lines: what was read already, and the rest of a file; the last line may have no end."""
+    held: list[memoryview] = []
+    size = 0
+    for chunk in chain([start], iter(lambda: file.read(CHUNK), b"")):
+        stop = _last_end(chunk, newline, size)
+        if stop:
+            yield b"".join([*held, memoryview(chunk)[:stop]])
+            held, size = [], 0
+        held.append(memoryview(chunk)[stop:])
+        size += len(held[-1])
+    if last := b"".join(held):
+        yield last
+
+
+def _last_end(data: bytes, newline: bytes, offset: int) -> int:
+    """Return where the last line ends, 0 where none does; a newline of several bytes begins at a multiple of them."""
+    at = data.rfind(newline)
+    while at >= 0 and (offset + at) % len(newline):
+        at = data.rfind(newline, 0, at + len(newline) - 1)
+    return at + len(newline) if at >= 0 else 0
+
+
+def _line_end(data: bytes, newline: bytes, begin: int) -> int:
+    """Return where the line ends that begins there, 0 if it does not."""
+    at = data.find(newline, begin)
+    while at >= 0 and at % len(newline):
+        at = data.find(newline, at + 1)
+    return at + len(newline) if at >= 0 else 0
 
 
 def _decoded(line: Line) -> Any:
-    """Return what a line of JSON says; what msgspec does not take, Python's reader, which takes more, has to judge."""
-    if _fast_decode is not None:
-        try:
-            return _fast_decode(line)
-        except (ValueError, RecursionError):
-            pass
-    return json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+    """Return what a line of JSON says; what `_decode` does not take, Python's reader, which takes more, judges."""
+    try:
+        return _decode(line)
+    except (ValueError, RecursionError):
+        return _decoded_by_python(line)
 
 
 def _value(record: dict[str, Any], field: str) -> tuple[bool, Any]:
@@ -464,6 +665,17 @@ def _value(record: dict[str, Any], field: str) -> tuple[bool, Any]:
             return False, None
         value = value[part]
     return True, value
+
+
+def _joined(texts: list[Any]) -> Batch:
+    """Return the texts of several fields with a space between."""
+    return texts[0] if len(texts) == 1 else Batch([b" ".join(row) for row in zip(*[one.tolist() for one in texts])])
+
+
+def _cells(line: Any, most: int = -1) -> list[Any]:
+    """Return the cells of a line of a table, cut at `most` tabs."""
+    cells: list[Any] = line.split(b"\t" if isinstance(line, bytes) else "\t", most)
+    return cells
 
 
 def _shown(column: Line) -> str:

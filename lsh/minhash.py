@@ -424,11 +424,14 @@ class MinHasher:
 
         return threads.map_in_order(compute, cuts(), workers)
 
-    def cuts(self, piece: Piece, most: int = CHUNK) -> Iterator[tuple[int, int]]:
-        """Cut a piece into shares of work, of `most` texts at most: where each starts and stops."""
+    def cuts(self, piece: Piece, most: int = CHUNK, worth: int = 1) -> Iterator[tuple[int, int]]:
+        """Cut a piece into shares of work, of `most` texts at most: where each starts and stops.
+
+        A share is `worth` times what it takes to be worth handing to a thread.
+        """
         start, total = 0, len(piece)
         while start < total:
-            stop = extent(piece, start, min(start + most, total), _WORTH[self._kind])
+            stop = extent(piece, start, min(start + most, total), worth * _WORTH[self._kind])
             yield start, stop
             start = stop
 

@@ -10,17 +10,20 @@ import argparse
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import lsh
 from lsh import checks, io, presets, threads
+from lsh._batch import Batch
 from lsh.dedup import DEFAULT_SEEDS
+from lsh.edge import Pieces
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import UNITS
 from lsh.spill import memory_size
 
 MISSING = ("error", "empty")
+NO_TEXT = -1  # the size of a text that is missing
 DEFAULTS = {  # of what a preset settles
     "threshold": 0.8,
     "ngram": 8,
@@ -294,10 +297,11 @@ class Ids(Sequence[bytes]):
         self._bytes = bytearray()
         self._ends = array("q", [0])
 
-    def append(self, identity: bytes) -> None:
-        """Take another one."""
-        self._bytes += identity
-        self._ends.append(len(self._bytes))
+    def extend(self, identities: Iterable[bytes]) -> None:
+        """Take some more."""
+        for identity in identities:
+            self._bytes += identity
+            self._ends.append(len(self._bytes))
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -322,13 +326,14 @@ class Names(Sequence[bytes]):
         self._known: dict[bytes, int] = {}
         self._numbers = array("i")
 
-    def append(self, name: bytes) -> None:
-        """Take another one."""
-        number = self._known.get(name)
-        if number is None:
-            number = self._known[name] = len(self.distinct)
-            self.distinct.append(name)
-        self._numbers.append(number)
+    def extend(self, names: Iterable[bytes]) -> None:
+        """Take some more."""
+        for name in names:
+            number = self._known.get(name)
+            if number is None:
+                number = self._known[name] = len(self.distinct)
+                self.distinct.append(name)
+            self._numbers.append(number)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -373,39 +378,40 @@ class Texts:
         self.ids, self.sizes, self.names, self.num_bytes, self.count = Ids(), array("q"), Names(), 0, 0
         self.skipped = self.hidden = 0
 
-    def __call__(self) -> Iterator[str | bytes | None]:
-        records = chain.from_iterable(
-            io.ahead(source.records()) if source.unpacks else source.records() for source in self._sources
-        )
-        if self._noted:
-            return (record.text for record in records)
-        self._noted = True
-        return self._noting(records)
+    def __call__(self) -> Pieces:
+        noting, self._noted = not self._noted, True
+        return Pieces(io.ahead(self._batches(noting)))
 
-    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str | bytes | None]]:
+    def _batches(self, noting: bool) -> Iterator[Batch]:
+        for block in self._blocks():
+            if noting:
+                self._note(block)
+            yield block.texts
+        if noting:
+            self.skipped = sum(source.skipped for source in self._sources)
+            self.hidden = sum(source.hidden for source in self._sources)
+
+    def _blocks(self) -> Iterator[io.Block]:
+        return chain.from_iterable(source.blocks() for source in self._sources)
+
+    def _note(self, block: io.Block) -> None:
+        self.count += len(block.texts)
+        self.num_bytes += int(block.texts.sizes().sum())
+        if self._with_ids:
+            self.ids.extend(block.ids())
+        if self._with_sizes:
+            self.sizes.frombytes(block.texts.sizes(NO_TEXT).tobytes())
+        if self._with_names:
+            self.names.extend(block.sources())
+
+    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
         """Yield some positions and the texts there, in ascending order."""
-        wanted = set(positions)
-        texts = islice(self(), max(wanted, default=-1) + 1)
-        return ((position, text) for position, text in enumerate(texts) if position in wanted)
-
-    def _noting(self, records: Iterator[io.Record]) -> Iterator[str | bytes | None]:
-        for identity, text, name in records:
-            size = _size(text)
-            self.count += 1
-            self.num_bytes += max(size, 0)
-            if self._with_ids:
-                self.ids.append(identity)
-            if self._with_sizes:
-                self.sizes.append(size)
-            if self._with_names:
-                self.names.append(name)
-            yield text
-        self.skipped = sum(source.skipped for source in self._sources)
-        self.hidden = sum(source.hidden for source in self._sources)
-
-
-def _size(text: str | bytes | None) -> int:
-    """Return the bytes of a text, -1 where there is none."""
-    if text is None:
-        return -1
-    return len(text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "surrogatepass"))
+        wanted, first = sorted(set(positions), reverse=True), 0
+        for block in self._blocks() if wanted else ():
+            stop = first + len(block.texts)
+            while wanted and wanted[-1] < stop:
+                position = wanted.pop()
+                yield position, block.texts.tolist(position - first, position - first + 1)[0]
+            if not wanted:
+                return
+            first = stop

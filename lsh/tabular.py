@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any
 
+from lsh._batch import Batch
+from lsh.edge import whole
 from lsh.files import Input, Target
-from lsh.formats import ID_COLUMN, InputError, Options, Record, Tally, default_column, identity_bytes, joined, listed
+from lsh.formats import ID_COLUMN, Block, InputError, Options, Tally, default_column, listed, utf8
 
-ROWS = 1 << 12  # that are taken from a row group at once
+ROWS, TAKEN = 1 << 12, 1 << 21  # rows, and about how many bytes, that are taken from a row group at once
 ROOM = 1 << 26  # bytes of rows that are gathered before they go out as a row group
 BUFFER = 1 << 20  # bytes of a column that are read at once
 ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
@@ -41,7 +44,11 @@ class _Parquet:
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of some columns; a name with dots is one column of a nested one."""
-        yield from self._file.iter_batches(ROWS, columns=names, use_threads=False)
+        metadata = self._file.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups) // max(metadata.num_rows, 1)
+        rows = min(max(TAKEN // max(size, 1), 1), ROWS)
+        yield from self._file.iter_batches(rows, columns=names, use_threads=False)
 
     def groups(self) -> Iterator[Iterator[Any]]:
         """Yield the row groups, each in batches."""
@@ -116,7 +123,7 @@ class Tables:
         self._inputs, self._form, self._options = inputs, form, options
         self.tally = Tally()
 
-    def records(self) -> Iterator[Record]:
+    def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         self.tally = Tally()
         first: Any = None
@@ -130,12 +137,12 @@ class Tables:
                 row = 0
                 wanted = dict.fromkeys([*texts, identity, source])
                 for batch in table.rows([column for column in wanted if column is not None]):
-                    columns = [_values(batch, text) for text in texts]
-                    ids, froms = _values(batch, identity), _values(batch, source)
-                    for values, own, place in zip(zip(*columns), ids, froms):
-                        row, running = row + 1, running + 1
-                        text = self._text(file.name, row, texts, values)
-                        yield Record(_named(own, b"%d" % running), text, _named(place, b"" if source else name))
+                    yield Block(
+                        self._texts(file.name, row, texts, [_column(batch, text) for text in texts]),
+                        partial(_ids, batch, identity, running),
+                        partial(_sources, batch, source, name),
+                    )
+                    row, running = row + len(batch), running + len(batch)
 
     def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
         """Write the rows whose flag is true."""
@@ -215,13 +222,24 @@ class Tables:
             raise InputError(name, f"{problem}; name the right one with {option}")
         return kind
 
-    def _text(self, name: str, row: int, texts: list[str], values: tuple[Any, ...]) -> str | bytes | None:
-        found = [value for value in values if value is not None]
-        if len(found) < len(values) and not self._options.missing:
-            column = texts[values.index(None)]
-            raise InputError(name, f"row {row}: column {column!r} must hold a text, got null; give --missing empty")
-        self.tally.missing += not found
-        return joined(found) if found else None
+    def _texts(self, name: str, row: int, texts: list[str], columns: list[Any]) -> Batch:
+        """Return the texts of some rows: the column as it is, or of several ones those of each row joined."""
+        if len(columns) == 1:
+            self._check_missing(name, row, texts[0], columns[0])
+            self.tally.missing += columns[0].null_count
+            return whole(texts[0], columns[0], missing=True)
+        for text, column in zip(texts, columns):
+            self._check_missing(name, row, text, column)
+        cells = zip(*[whole(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
+        found = [[cell for cell in row if cell is not None] for row in cells]
+        self.tally.missing += found.count([])
+        return Batch([b" ".join(row) if row else None for row in found], missing=True)
+
+    def _check_missing(self, name: str, row: int, text: str, column: Any) -> None:
+        """Refuse a null, unless texts may be missing."""
+        if column.null_count and not self._options.missing:
+            row += column.is_null().index(True).as_py() + 1
+            raise InputError(name, f"row {row}: column {text!r} must hold a text, got null; give --missing empty")
 
 
 def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
@@ -288,25 +306,34 @@ class _Sink:
 
 
 def _column(batch: Any, name: str) -> Any:
-    """Return a column by its name or, within a nested one, by dots."""
-    from pyarrow import compute
+    """Return a column by its name or, within a nested one, by dots; one of numbered values with the values."""
+    from pyarrow import compute, types
 
     if name in batch.schema.names:
-        return batch.column(name)
-    first, *rest = name.split(".")
-    return compute.struct_field(batch.column(first), rest)
+        column = batch.column(name)
+    else:
+        first, *rest = name.split(".")
+        column = compute.struct_field(batch.column(first), rest)
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _values(batch: Any, name: str | None) -> list[Any]:
-    """Return the values of a column, nothing but ``None`` of none."""
-    return [None] * len(batch) if name is None else _column(batch, name).to_pylist()
+def _ids(batch: Any, name: str | None, running: int) -> list[bytes]:
+    """Return the ids of rows, of which the first has the number behind `running`."""
+    numbers = range(running + 1, running + len(batch) + 1)
+    values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
+    return [_named(value, b"%d" % number) for value, number in zip(values, numbers)]
+
+
+def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
+    """Return where the rows are from."""
+    return [file] * len(batch) if name is None else [_named(value, b"") for value in _column(batch, name).to_pylist()]
 
 
 def _named(value: Any, default: bytes) -> bytes:
     """Return an id or a source."""
     if value is None:
         return default
-    return identity_bytes(value if isinstance(value, (str, bytes)) else str(value))
+    return utf8(value if isinstance(value, (str, bytes)) else str(value))
 
 
 def _is_text(kind: Any) -> bool:

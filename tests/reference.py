@@ -9,6 +9,8 @@ to be made twice to go unseen. numpy serves `seed_values` only, which is defined
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import re
 import struct
@@ -709,3 +711,37 @@ def deduplicate_exact(
     places = [["all"]] * len(texts)
     similarity = Similarity(texts, (), threshold, "exact", 0.0, n, unit, **normalisation)
     return walk(texts, places, threshold, similarity, keep=keep, cap=len(texts), old=len(against), clusters=clusters)
+
+
+# ---- fields of records ----
+
+
+def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
+    """Some fields of JSON objects, one a line, as Python has them; ``None`` if a line is no object."""
+    rows = []
+    for line in block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]:
+        try:
+            record = json.loads(line.decode())
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(record, dict):
+            return None
+        rows.append([record.get(name) for name in names])
+    return rows
+
+
+def line_cells(block: bytes, separator: bytes) -> list[list[bytes]]:
+    """The cells of lines that end at a newline, of which a carriage return before it is part."""
+    lines = block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]
+    return [line.removesuffix(b"\r").split(separator) for line in lines]
+
+
+def csv_cells(block: bytes) -> list[list[bytes]] | None:
+    """The cells of CSV as Python's reader has them; ``None`` if it is none."""
+    lines = block.decode("utf-8", "surrogateescape").split("\n")
+    lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    try:
+        rows = list(csv.reader(lines, strict=True))
+    except csv.Error:
+        return None
+    return [[cell.encode("utf-8", "surrogateescape") for cell in row] for row in rows if row]

@@ -23,6 +23,7 @@ FLOORS = {
     "_kernels": 1,
     "_columns": 1,
     "_batch": 1,
+    "_fields": 1,
     "_minhash": 1,
     "_sets": 1,
     "_grouping": 1,

@@ -7,32 +7,12 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "utf8.h"
 
 enum {
     COUNTED = 64, /* units a block of the count, which is kept in one unit: uint8_t adds 1 each, uint16_t 2 */
     COPIED = 8    /* units of ASCII copied at a time */
 };
-
-static inline uint8_t *put(uint32_t c, uint8_t *out)
-{
-    if (c < 0x80) {
-        *out++ = (uint8_t)c;
-        return out;
-    }
-    if (c < 0x800) {
-        *out++ = (uint8_t)(0xC0 | c >> 6);
-    } else {
-        if (c < 0x10000) {
-            *out++ = (uint8_t)(0xE0 | c >> 12);
-        } else {
-            *out++ = (uint8_t)(0xF0 | c >> 18);
-            *out++ = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-        }
-        *out++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-    }
-    *out++ = (uint8_t)(0x80 | (c & 0x3F));
-    return out;
-}
 
 /* What a unit adds to its first byte; compared in its own width, in which vectors compare many at once. */
 #define MORE(unit, c) \
@@ -66,7 +46,7 @@ static inline uint8_t *put(uint32_t c, uint8_t *out)
                 seen |= words[j];                                                       \
             if (seen & BEYOND_ASCII(unit)) {                                            \
                 for (j = i; j < i + COPIED; j++)                                        \
-                    out = put(text[j], out);                                            \
+                    out = put_utf8(text[j], out);                                            \
             } else {                                                                    \
                 for (j = 0; j < COPIED; j++)                                            \
                     out[j] = (uint8_t)text[i + j];                                      \
@@ -74,7 +54,7 @@ static inline uint8_t *put(uint32_t c, uint8_t *out)
             }                                                                           \
         }                                                                               \
         for (; i < length; i++)                                                         \
-            out = put(text[i], out);                                                    \
+            out = put_utf8(text[i], out);                                                    \
     }
 
 FOR_WIDTH(uint8_t)

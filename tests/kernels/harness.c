@@ -758,6 +758,125 @@ static void prepare(void)
             level_count++;
 }
 
+/* ---- fields of records ---- */
+
+enum { MOST_RECORDS = 20, MOST_VALUE = 60 };
+
+static uint8_t record_values[MOST_RECORDS][MOST_VALUE];
+static size_t record_lengths[MOST_RECORDS];
+
+/* A byte of a value, or the first half of a character of two; `plain` leaves out what would end a cell without quotes. */
+static uint8_t value_byte(int plain)
+{
+    static const char odd[] = "\"\\,\n\t\r/{}[]:";
+    const uint8_t c = below(3) ? (uint8_t)between(' ', '~') : below(3) ? (uint8_t)odd[below(sizeof odd - 1)] : 0xC3;
+    return plain && c < ' ' ? ' ' : c;
+}
+
+static size_t put_escaped(uint8_t *out, uint8_t c)
+{
+    static const char letters[] = "\"\"\\\\//\bb\ff\nn\rr\tt"; /* what is meant, and what is written */
+    for (size_t i = 0; i < sizeof letters - 1; i += 2)
+        if ((uint8_t)letters[i] == c && (c < ' ' || c == '"' || c == '\\' || below(2)) && below(3)) {
+            out[0] = '\\';
+            out[1] = (uint8_t)letters[i + 1];
+            return 2;
+        }
+    if (c < ' ' || c == '"' || c == '\\' || (c < 0x80 && !below(8)))
+        return (size_t)sprintf((char *)out, below(2) ? "\\u%04x" : "\\u%04X", (unsigned)c);
+    out[0] = c;
+    return 1;
+}
+
+/* Write records of a number and a value in the form: 0 JSON, 1 lines, 2 CSV; returns their size. */
+static size_t put_records(uint8_t *out, int form, size_t records)
+{
+    uint8_t *const start = out;
+    for (size_t r = 0; r < records; r++) {
+        const size_t most = below(MOST_VALUE);
+        uint8_t *value = record_values[r];
+        size_t size = 0;
+        while (size + 2 <= most) {
+            value[size] = value_byte(form == 1);
+            if (value[size++] == 0xC3)
+                value[size++] = (uint8_t)between(0x80, 0xBF);
+        }
+        record_lengths[r] = size;
+        if (form == 0)
+            out += sprintf((char *)out, below(2) ? "{\"id\":%zu,\"x\" : [-1.5e3, {\"text\":null}, true],\"text\":\""
+                                                 : " {\"text\":\"\",\"y\":{},\"id\": %zu , \"text\": \"", r);
+        else
+            out += sprintf((char *)out, form == 1 ? "%zu\t" : below(2) ? "\r\n\"%zu\",\"" : "%zu,\"", r);
+        for (size_t i = 0; i < size; i++) {
+            if (form == 0) {
+                out += put_escaped(out, value[i]);
+            } else {
+                *out++ = value[i];
+                if (form == 2 && value[i] == '"')
+                    *out++ = '"';
+            }
+        }
+        out += sprintf((char *)out, form == 0 ? "\" } " : form == 1 ? "" : "\"");
+        if (r + 1 < records || below(2))
+            out += sprintf((char *)out, below(2) ? "\r\n" : "\n");
+    }
+    return (size_t)(out - start);
+}
+
+static size_t read_records(const uint8_t *block, size_t size, int form, uint8_t *out, lsh_field *found, size_t *used)
+{
+    static const uint8_t id[] = "id", text[] = "text";
+    static const size_t places[] = {0, 1};
+    const lsh_text names[] = {{id, 2}, {text, 4}};
+    *used = size;
+    if (form == 0)
+        return lsh_read_json(block, size, names, 2, out, found);
+    if (form == 1)
+        return lsh_read_lines(block, size, '\t', places, 2, 2, 2, found);
+    return lsh_read_csv(block, size, places, 2, 2, 2, out, found, used);
+}
+
+/* What is written is found again; and where any bytes are others, nothing is read or written that should not be. */
+static void check_fields(void)
+{
+    const int form = (int)below(3);
+    const size_t records = below(MOST_RECORDS), size = put_records(text_room.first, form, records);
+    uint8_t *block = at_end(out_room, size), *out = at_end(seed_room, size);
+    size_t lines = 0, used, rows;
+    memcpy(block, text_room.first, size);
+    for (size_t i = 0; i < size; i++)
+        lines += block[i] == '\n' || i + 1 == size;
+    lsh_field *found = at_end(state_room, lines * 2 * sizeof *found);
+    rows = read_records(block, size, form, out, found, &used);
+    int differs = rows != records || used != size || lsh_count_lines(block, size) != lines;
+    for (size_t r = 0; r < records && !differs; r++) {
+        char number[24];
+        const size_t digits = (size_t)sprintf(number, "%zu", r);
+        const lsh_field *id = found + 2 * r, *text = id + 1;
+        differs |= id->kind != (form ? LSH_STRING : LSH_INTEGER) || id->text.length != digits ||
+                   memcmp(id->text.bytes, number, digits) != 0;
+        differs |= text->kind != LSH_STRING || text->text.length != record_lengths[r] ||
+                   (record_lengths[r] && memcmp(text->text.bytes, record_values[r], record_lengths[r]) != 0);
+    }
+    if (differs) {
+        fprintf(stderr, "fields differ, form %d, %zu records\n", form, records);
+        failures++;
+    }
+    for (int again = 0; again < 8 && size; again++) {
+        const size_t cut = between(1, size);
+        for (size_t changes = between(1, 3); changes--;)
+            block[below(size)] = below(2) ? (uint8_t)draw() : (uint8_t)"\"\\\n,\t{}u"[below(8)];
+        lines = lsh_count_lines(block, cut);
+        memmove(text_room.end - cut, block, cut);
+        rows = read_records(text_room.end - cut, cut, form, at_end(seed_room, cut),
+                            at_end(state_room, lines * 2 * sizeof *found), &used);
+        if (rows != SIZE_MAX && (rows > lines || used > cut)) {
+            fprintf(stderr, "too many records, form %d\n", form);
+            failures++;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     const size_t cases = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
@@ -772,6 +891,8 @@ int main(int argc, char **argv)
         check_counts();
         check_whole_hashes();
         check_links();
+        for (int again = 0; again < 16; again++)
+            check_fields();
         for (size_t l = 0; l < level_count; l++)
             check_band_keys(levels[l]);
         if (i % 4)

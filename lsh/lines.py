@@ -48,7 +48,7 @@ with suppress(ImportError):  # of the extra io; it reads JSON faster than Python
 
 LONGEST_FIELD = 1 << 30  # characters of a field of CSV; a quote that nothing closes shall not fill the memory
 CHUNK = 1 << 20  # bytes that are read at once
-MOST_RECORD = 1 << 24  # bytes of a record of CSV that is still looked for in whole blocks
+MOST_RECORD = 1 << 27  # bytes of a record of CSV that is still looked for in whole blocks
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
 BY_MARK = ("utf-16", "utf-32")  # encodings that a mark at the beginning makes definite
@@ -120,11 +120,11 @@ class Lines:
         """Write the head and the units whose flag is true, as they are in the files."""
         reading = _Reading(self._inputs, self._form, self._options, Tally(), lambda raw: None)
         complete = True
-        for raw in reading.kept(flags):
+        for raw, is_mark in reading.kept(flags):
             if not complete:
                 target.write(reading.newline)
             target.write(raw)
-            complete = raw.endswith(reading.newline) or raw in MARKS.values()
+            complete = is_mark or raw.endswith(reading.newline)
 
     def _reject(self, raw: bytes) -> None:
         self.tally.skipped += 1
@@ -165,48 +165,48 @@ class _Reading:
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (_, lines):
+            with self._opened(file, number == 0) as (_, _, lines):
                 yield from self._blocks_of(file, lines)
         if self._options.field is not None and self._never_found is not None and not self._found_any:
             raise self._never_found
 
-    def kept(self, flags: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield the mark and the header of the first file, and the units of all whose flag is true."""
+    def kept(self, flags: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
+        """Yield mark and header of the first file, and the units of all whose flag is true; True with the mark."""
         for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (head, lines):
-                if number == 0:
-                    yield from head
+            with self._opened(file, number == 0) as (mark, header, lines):
+                if number == 0 and mark:
+                    yield mark, True
+                if number == 0 and header:
+                    yield header, False
                 if self._options.skip:
-                    yield from (unit.raw for unit, _ in self._documents(file, lines) if flags())
+                    yield from ((unit.raw, False) for unit, _ in self._documents(file, lines) if flags())
                 elif self._form == "csv":
-                    yield from (unit.raw for unit in self._units(file.name, lines) if flags())
+                    yield from ((unit.raw, False) for unit in self._units(file.name, lines) if flags())
                 else:
                     while block := lines.block():
                         if chosen := b"".join([line for line in lines.split(block) if flags()]):
-                            yield chosen
+                            yield chosen, False
 
     # From bytes to lines.
 
     @contextmanager
-    def _opened(self, file: Input, first: bool) -> Iterator[tuple[list[bytes], _Stream]]:
+    def _opened(self, file: Input, first: bool) -> Iterator[tuple[bytes, bytes, _Stream]]:
         """Open a file; gives its byte order mark and its header, where it has them, and the lines behind."""
         try:
             with file.opened() as opened:
                 mark, lines = self._marked(file, opened, first)
-                head = [mark] if mark else []
-                if self._options.header:
-                    header = next(self._units(file.name, lines), None)
-                    if header is not None:
-                        self._take_header(file.name, header)
-                        head.append(header.raw)
-                yield head, lines
+                header = next(self._units(file.name, lines), None) if self._options.header else None
+                if header is not None:
+                    self._take_header(file.name, header)
+                yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
 
     def _marked(self, file: Input, opened: IO[bytes], first: bool) -> tuple[bytes, _Stream]:
         """Return the byte order mark, maybe of no bytes, and the lines."""
         encoding = self._options.encoding
-        start = opened.read(CHUNK)
+        chunks = _chunks(opened)
+        start = next(chunks, b"")
         file.check_plain(start, self._form)
         if encoding in BY_MARK:
             found = next((name for name in MARKS if name.startswith(encoding) and start.startswith(MARKS[name])), None)
@@ -216,7 +216,7 @@ class _Reading:
         if not first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding, self.newline = encoding, "\n".encode(encoding)
-        return mark, _Stream(_blocks(start[len(mark) :], opened, self.newline), self.newline)
+        return mark, _Stream(_blocks(chain([start[len(mark) :]], chunks), self.newline), self.newline)
 
     # From lines to units.
 
@@ -490,9 +490,12 @@ class _Reading:
             if used:
                 lines.give_back(block[used:])
                 return self._many(cells)
-            more = lines.block() if len(block) < MOST_RECORD else b""
-            block += more
-            found = csv_cells(block, places, least, most) if more else None
+            more, size = [block], 0
+            while size < len(block) <= MOST_RECORD and (one := lines.block()):  # as much again
+                more.append(one)
+                size += len(one)
+            block = b"".join(more)
+            found = csv_cells(block, places, least, most) if size else None
         lines.give_back(block)
         return None
 
@@ -616,19 +619,41 @@ def _complete_lines(file: Input) -> int:
     return count
 
 
-def _blocks(start: bytes, file: IO[bytes], newline: bytes) -> Iterator[bytes]:
-    """Yield blocks of whole lines: what was read already, and the rest of a file; the last line may have no end."""
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield some bytes at a time; what can be read of a damaged file comes before the error."""
+    while True:
+        held: list[bytes] = []
+        size = 0
+        try:
+            while size < CHUNK and (piece := file.read1(CHUNK - size)):  # type: ignore[attr-defined]
+                held.append(piece)
+                size += len(piece)
+        except compression.DamagedError:
+            yield b"".join(held)
+            raise
+        if not held:
+            return
+        yield b"".join(held)
+
+
+def _blocks(chunks: Iterator[bytes], newline: bytes) -> Iterator[bytes]:
+    """Yield blocks of whole lines; the last line may have no end."""
     held: list[memoryview] = []
-    size = 0
-    for chunk in chain([start], iter(lambda: file.read(CHUNK), b"")):
-        stop = _last_end(chunk, newline, size)
+    for chunk in chunks:
+        stop = _last_end(chunk, newline, sum(map(len, held)))
         if stop:
-            yield b"".join([*held, memoryview(chunk)[:stop]])
-            held, size = [], 0
+            held.append(memoryview(chunk)[:stop])
+            yield _taken(held)
         held.append(memoryview(chunk)[stop:])
-        size += len(held[-1])
-    if last := b"".join(held):
-        yield last
+    if any(held):
+        yield _taken(held)
+
+
+def _taken(held: list[memoryview]) -> bytes:
+    """Return what is held as one, and let go of it: a line may be as large as the memory bears."""
+    joined = b"".join(held)
+    held.clear()
+    return joined
 
 
 def _last_end(data: bytes, newline: bytes, offset: int) -> int:

@@ -215,7 +215,7 @@ class Tables:
         first, *rest = column.split(".")
         kind: Any = schema.field(first).type if rest and schema.names.count(first) == 1 else None
         for part in rest:
-            inside = pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
+            inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
             problem = f"expected one column {column!r}, got {_listed(schema)}"
@@ -224,22 +224,19 @@ class Tables:
 
     def _texts(self, name: str, row: int, texts: list[str], columns: list[Any]) -> Batch:
         """Return the texts of some rows: the column as it is, or of several ones those of each row joined."""
+        nulls = [column.is_null().index(True).as_py() for column in columns if column.null_count]
+        if nulls and not self._options.missing:
+            place = min(nulls)
+            text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
+            problem = f"column {text!r} must hold a text, got null; give --missing empty"
+            raise InputError(name, f"row {row + place + 1}: {problem}")
         if len(columns) == 1:
-            self._check_missing(name, row, texts[0], columns[0])
             self.tally.missing += columns[0].null_count
             return whole(texts[0], columns[0], missing=True)
-        for text, column in zip(texts, columns):
-            self._check_missing(name, row, text, column)
         cells = zip(*[whole(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
         found = [[cell for cell in row if cell is not None] for row in cells]
         self.tally.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
-
-    def _check_missing(self, name: str, row: int, text: str, column: Any) -> None:
-        """Refuse a null, unless texts may be missing."""
-        if column.null_count and not self._options.missing:
-            row += column.is_null().index(True).as_py() + 1
-            raise InputError(name, f"row {row}: column {text!r} must hold a text, got null; give --missing empty")
 
 
 def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:

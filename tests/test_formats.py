@@ -454,6 +454,34 @@ def test_several_files_are_one_source(tmp_path, form):
     assert texts(str(tmp_path / f"*.{form}*")) == [TEXTS[form][0], TEXTS[form][-1], *TEXTS[form]]
 
 
+def test_a_document_that_looks_like_a_mark(tmp_path):
+    """It is one, and gets its newline where another follows."""
+    for name, data, encoding in [("a.txt", b"\xff\xfe", "latin-1"), ("b.txt", b"one\n" + BOM, "utf-8")]:
+        paths = [file_of(tmp_path, name, data), file_of(tmp_path, "c.txt", b"x\n")]
+        count = len(texts(paths, encoding=encoding))
+        assert kept(paths, [True] * count, tmp_path / "out.txt", encoding=encoding) == data + b"\nx\n"
+        flags = [False] * (count - 2) + [True] * 2
+        assert kept(paths, flags, tmp_path / "out.txt", encoding=encoding) == data.split(b"\n")[-1] + b"\nx\n"
+
+
+def test_a_header_without_newline_gets_one(tmp_path):
+    paths = [file_of(tmp_path, "a.csv", b"id,text"), file_of(tmp_path, "b.csv", b"id,text\na,b\n")]
+    assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
+
+
+def test_what_is_wrong_before_the_damage_is_said_first(tmp_path, packed):
+    if not packed:
+        pytest.skip("a file that is not compressed cannot be damaged")
+    good = b'{"text": "%d"}\n'
+    data = pack(b"".join(good % i if i != 5 else b"bad\n" for i in range(30_000)), packed)
+    path = file_of(tmp_path, f"in.jsonl.{packed}", data[:-20])
+    message = refusal(path)
+    if packed in ("gz", "zst"):  # bzip2 and xz unpack large pieces at once
+        assert "line 6: expected a JSON object" in message
+    else:
+        assert "line 6: " in message or "damaged" in message
+
+
 def test_running_numbers_go_on(tmp_path):
     paths = [file_of(tmp_path, name, b"one\ntwo\n") for name in ["a.txt", "b.txt"]]
     assert [identity for identity, _ in read(paths)] == [b"1", b"2", b"3", b"4"]
@@ -708,8 +736,12 @@ def test_rows_of_a_table(tmp_path, table_form):
     assert titles[:2] == ["text 0, été".encode(), "title 1 text 1, été".encode()]
     assert read(path, id_field="price", field="id")[:2] == [(b"1", b"n0"), (b"0.5", b"n1")]
     assert "row 1" in refusal(path, field="meta.title")
+    assert "row 1: column 'meta.title'" in refusal(path, field="text,meta.title")
     assert "'meta'" in refusal(path, field="meta")
     assert "'meta.more'" in refusal(path, field="meta.more")
+    for field in ["more.title", "meta.more.title", "."]:
+        assert f"expected one column '{field}', got 'id'" in refusal(path, field=field)
+        assert "--id-field" in refusal(path, id_field=field)
     assert "strings or numbers" in refusal(path, id_field="meta")
     with io.Source(path, field="meta.title", missing="empty") as source:
         assert [record.text for record in source.records()][:4] == [None, b"title 1", b"title 2", None]

@@ -48,7 +48,7 @@ with suppress(ImportError):  # of the extra io; it reads JSON faster than Python
 
 LONGEST_FIELD = 1 << 30  # characters of a field of CSV; a quote that nothing closes shall not fill the memory
 CHUNK = 1 << 20  # bytes that are read at once
-MOST_RECORD = 1 << 27  # bytes of a record of CSV that is still looked for in whole blocks
+MOST_RECORD = 1 << 29  # bytes of a record of CSV that is still looked for in whole blocks
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
 BY_MARK = ("utf-16", "utf-32")  # encodings that a mark at the beginning makes definite

@@ -14,13 +14,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BytesIO
 from itertools import chain, islice
 from typing import IO, Any, NamedTuple
 
 from lsh import compression
 from lsh._batch import Batch
-from lsh._fields import count_lines, csv_cells, json_fields, line_cells
+from lsh._fields import csv_cells, json_fields, line_cells
 from lsh.files import Input, Target
 from lsh.formats import (
     ID_COLUMN,
@@ -34,6 +33,7 @@ from lsh.formats import (
     listed,
     utf8,
 )
+from lsh.stream import Stream, blocks, chunks
 
 
 def _decoded_by_python(line: bytes | str) -> Any:
@@ -47,7 +47,6 @@ with suppress(ImportError):  # of the extra io; it reads JSON faster than Python
     _decode = msgspec.json.decode
 
 LONGEST_FIELD = 1 << 30  # characters of a field of CSV; a quote that nothing closes shall not fill the memory
-CHUNK = 1 << 20  # bytes that are read at once
 MOST_RECORD = 1 << 29  # bytes of a record of CSV that is still looked for in whole blocks
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
@@ -190,7 +189,7 @@ class _Reading:
     # From bytes to lines.
 
     @contextmanager
-    def _opened(self, file: Input, first: bool) -> Iterator[tuple[bytes, bytes, _Stream]]:
+    def _opened(self, file: Input, first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
         """Open a file; gives its byte order mark and its header, where it has them, and the lines behind."""
         try:
             with file.opened() as opened:
@@ -202,11 +201,11 @@ class _Reading:
         except compression.DamagedError as error:
             raise file.damaged(error, _complete_lines(file)) from error
 
-    def _marked(self, file: Input, opened: IO[bytes], first: bool) -> tuple[bytes, _Stream]:
+    def _marked(self, file: Input, opened: IO[bytes], first: bool) -> tuple[bytes, Stream]:
         """Return the byte order mark, maybe of no bytes, and the lines."""
         encoding = self._options.encoding
-        chunks = _chunks(opened)
-        start = next(chunks, b"")
+        read = chunks(opened)
+        start = next(read, b"")
         file.check_plain(start, self._form)
         if encoding in BY_MARK:
             found = next((name for name in MARKS if name.startswith(encoding) and start.startswith(MARKS[name])), None)
@@ -216,14 +215,14 @@ class _Reading:
         if not first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding, self.newline = encoding, "\n".encode(encoding)
-        return mark, _Stream(_blocks(chain([start[len(mark) :]], chunks), self.newline), self.newline)
+        return mark, Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
 
     # From lines to units.
 
-    def _units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
+    def _units(self, name: str, lines: Stream) -> Iterator[_Unit]:
         return self._csv_units(name, lines) if self._form == "csv" else self._line_units(name, lines)
 
-    def _line_units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
+    def _line_units(self, name: str, lines: Stream) -> Iterator[_Unit]:
         for raw in lines:
             content: Any
             if self._encoding == "utf-8":
@@ -235,7 +234,7 @@ class _Reading:
                     content = self._undecoded(name, error, lines.number)
             yield _Unit(raw, content, lines.number)
 
-    def _csv_units(self, name: str, lines: _Stream) -> Iterator[_Unit]:
+    def _csv_units(self, name: str, lines: Stream) -> Iterator[_Unit]:
         csv.field_size_limit(LONGEST_FIELD)
         utf8 = self._encoding == "utf-8"
         feed = _Feed(lines, self._encoding, "surrogateescape" if utf8 else "strict")
@@ -265,7 +264,7 @@ class _Reading:
 
     # From units to documents, one by one.
 
-    def _documents(self, file: Input, lines: _Stream) -> Iterator[tuple[_Unit, Record]]:
+    def _documents(self, file: Input, lines: Stream) -> Iterator[tuple[_Unit, Record]]:
         """Yield the units that are documents, with their records."""
         read = {"jsonl": self._jsonl, "csv": self._row, "tsv": self._tsv, "txt": self._txt}[self._form]
         name = os.fsencode(file.name)
@@ -285,7 +284,7 @@ class _Reading:
             text = None if found.text is None else utf8(found.text)
             yield unit, Record(identity, text, name if found.source is None else utf8(found.source))
 
-    def _one_by_one(self, file: Input, lines: _Stream) -> Iterator[Block]:
+    def _one_by_one(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of lines of which some may be odd."""
         return gathered(record for _, record in self._documents(file, lines))
 
@@ -420,7 +419,7 @@ class _Reading:
 
     # From blocks to documents, many at once.
 
-    def _blocks_of(self, file: Input, lines: _Stream) -> Iterator[Block]:
+    def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of a file."""
         if self._encoding != "utf-8":
             yield from self._one_by_one(file, lines)
@@ -481,7 +480,7 @@ class _Reading:
         places, least, most = self._cells_wanted()
         return self._many(line_cells(block, b"\t" if self._form == "tsv" else b"\n", places, least, most))
 
-    def _many_csv(self, block: bytes, lines: _Stream) -> _FoundMany | None:
+    def _many_csv(self, block: bytes, lines: Stream) -> _FoundMany | None:
         """Find records; one that goes on behind the block is left to the next. A block that is odd is given back."""
         places, least, most = self._cells_wanted()
         found = csv_cells(block, places, least, most)
@@ -518,76 +517,6 @@ class _Reading:
         return _FoundMany(_joined(texts), identities, None if columns.source is None else next(others))
 
 
-class _Stream:
-    """The lines of a file, to be taken one at a time or in blocks.
-
-    Parameters
-    ----------
-    blocks : iterator of bytes
-        Whole lines.
-    newline : bytes
-        What ends them.
-    number : int
-        Of the line before the first.
-
-    Attributes
-    ----------
-    number : int
-        That of the line that was taken last.
-    """
-
-    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
-        self._blocks, self._newline = blocks, newline
-        self._waiting: list[bytes] = []  # lines, backwards
-        self._back = b""
-        self.number = number
-
-    def __iter__(self) -> _Stream:
-        return self
-
-    def __next__(self) -> bytes:
-        if not self._waiting:
-            block = self._next_block()
-            if not block:
-                raise StopIteration
-            self._waiting = self.split(block)[::-1]
-        self.number += 1
-        return self._waiting.pop()
-
-    def _next_block(self) -> bytes:
-        if self._back:
-            block, self._back = self._back, b""
-            return block
-        return next(self._blocks, b"")
-
-    def block(self) -> bytes:
-        """Take the lines that come next together, none at the end."""
-        block = b"".join(reversed(self._waiting)) or self._next_block()
-        self._waiting = []
-        self.number += count_lines(block)
-        return block
-
-    def give_back(self, block: bytes) -> None:
-        """Take back the lines that were taken last."""
-        self._back = block + self._back
-        self.number -= count_lines(block)
-
-    def again(self, block: bytes) -> _Stream:
-        """Return the lines of a block that was taken last as a stream of their own."""
-        return _Stream(iter([block]), self._newline, self.number - count_lines(block))
-
-    def split(self, block: bytes) -> list[bytes]:
-        """Return the lines of a block, with their ends."""
-        if self._newline == b"\n":
-            return BytesIO(block).readlines()
-        lines, begin = [], 0
-        while begin < len(block):
-            stop = _line_end(block, self._newline, begin) or len(block)
-            lines.append(block[begin:stop])
-            begin = stop
-        return lines
-
-
 class _Feed:
     """Decoded lines for a reader of CSV, and the bytes of those that it has taken."""
 
@@ -617,59 +546,6 @@ def _complete_lines(file: Input) -> int:
         for _ in opened:
             count += 1
     return count
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield some bytes at a time; what can be read of a damaged file comes before the error."""
-    while True:
-        held: list[bytes] = []
-        size = 0
-        try:
-            while size < CHUNK and (piece := file.read1(CHUNK - size)):  # type: ignore[attr-defined]
-                held.append(piece)
-                size += len(piece)
-        except compression.DamagedError:
-            yield b"".join(held)
-            raise
-        if not held:
-            return
-        yield b"".join(held)
-
-
-def _blocks(chunks: Iterator[bytes], newline: bytes) -> Iterator[bytes]:
-    """Yield blocks of whole lines; the last line may have no end."""
-    held: list[memoryview] = []
-    for chunk in chunks:
-        stop = _last_end(chunk, newline, sum(map(len, held)))
-        if stop:
-            held.append(memoryview(chunk)[:stop])
-            yield _taken(held)
-        held.append(memoryview(chunk)[stop:])
-    if any(held):
-        yield _taken(held)
-
-
-def _taken(held: list[memoryview]) -> bytes:
-    """Return what is held as one, and let go of it: a line may be as large as the memory bears."""
-    joined = b"".join(held)
-    held.clear()
-    return joined
-
-
-def _last_end(data: bytes, newline: bytes, offset: int) -> int:
-    """Return where the last line ends, 0 where none does; a newline of several bytes begins at a multiple of them."""
-    at = data.rfind(newline)
-    while at >= 0 and (offset + at) % len(newline):
-        at = data.rfind(newline, 0, at + len(newline) - 1)
-    return at + len(newline) if at >= 0 else 0
-
-
-def _line_end(data: bytes, newline: bytes, begin: int) -> int:
-    """Return where the line ends that begins there, 0 if it does not."""
-    at = data.find(newline, begin)
-    while at >= 0 and at % len(newline):
-        at = data.find(newline, at + 1)
-    return at + len(newline) if at >= 0 else 0
 
 
 def _decoded(line: Line) -> Any:

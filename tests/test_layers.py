@@ -53,6 +53,7 @@ FLOORS = {
     "page": 3,
     "report": 3,
     "lines": 3,
+    "stream": 3,
     "tabular": 3,
     "console": 3,
     "options": 3,

@@ -717,7 +717,10 @@ def deduplicate_exact(
 
 
 def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
-    """Some fields of JSON objects, one a line, as Python has them; ``None`` if a line is no object."""
+    """Some fields of JSON objects, one a line, as Python has them; ``None`` if a line is no object.
+
+    A name that a record does not have leads into its objects by its parts between dots.
+    """
     rows = []
     for line in block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]:
         try:
@@ -726,8 +729,18 @@ def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
             return None
         if not isinstance(record, dict):
             return None
-        rows.append([record.get(name) for name in names])
+        rows.append([json_field(record, name) for name in names])
     return rows
+
+
+def json_field(record: dict[str, Any], name: str) -> Any:
+    """A field of an object, or of one within it; ``None`` where there is none."""
+    if name in record:
+        return record[name]
+    value: Any = record
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def line_cells(block: bytes, separator: bytes) -> list[list[bytes]]:

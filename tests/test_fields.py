@@ -148,6 +148,53 @@ def test_several_texts():
     assert json_fields(block + b'{"title": "E", "id": 3}\n', (b"title", b"text"), (b"id",)) is None
 
 
+KEYS = ["a", "b", "c", "", "a.b", "b.c", "é"]
+NESTED = st.recursive(
+    st.one_of(st.text("xé\n", max_size=2), st.integers(-9, 9), st.none()),
+    lambda inner: st.one_of(st.dictionaries(st.sampled_from(KEYS), inner, max_size=3), st.lists(inner, max_size=2)),
+    max_leaves=8,
+)
+
+
+@st.composite
+def nested_lines(draw: st.DrawFn) -> bytes:
+    """Records of objects within each other, some with a key twice."""
+    records = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, min_size=1, max_size=4), max_size=3))
+    again = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, max_size=1), max_size=3))
+    written = [json.dumps(record, ensure_ascii=draw(st.booleans())) for record in records]
+    for number, more in enumerate(again[: len(written)]):
+        if more:
+            written[number] = written[number][:-1] + "," + json.dumps(more)[1:]
+    return "".join(line + "\n" for line in written).encode()
+
+
+NAMES = ["a", "b", "a.b", "a.b.c", "b.a", "a.a.a", ".", ".a", "a.", "a..b", "b.c", "é.a"]
+
+
+@given(nested_lines(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.integers(0, 1))
+@settings(max_examples=1000)
+def test_fields_within_others(block, names, texts):
+    rows = reference.json_fields(block, names)
+    assert rows is not None
+    found = columns(json_fields(block, tuple(map(str.encode, names[:texts])), tuple(map(str.encode, names[texts:]))))
+    kinds = [{type(value) for value in column} for column in zip(*rows)]
+    if found is not None:
+        for column, values in zip(found, zip(*rows)):
+            expected = [str(value).encode() for value in values]
+            assert column == (None if column is None else expected)
+            assert column is not None or set(values) <= {None}
+    elif not any(name.startswith(other + ".") for name in names for other in names):  # which is taken for odd
+        texts_are = all(kind == {str} for kind in kinds[:texts])
+        assert not texts_are or not all(kind <= {str, int} for kind in kinds[texts:])
+
+
+def test_as_many_names_as_there_is_room_for():
+    block = b'{"0": {"x": "a"}}\n'
+    for count in (16, 17):
+        found = json_fields(block, (b"0.x",), tuple(b"%d.x" % i for i in range(1, count)))
+        assert (found is not None) == (count == 16)
+
+
 def test_a_name_may_be_written_with_escapes():
     (text, _) = json_fields(b'{"t\\u0065xt": "a", "\\u00e9\\n": "b"}', (b"text",), (b"id",)) or (None, None)
     assert text is not None
@@ -246,7 +293,8 @@ def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) 
         made.append(
             {
                 "jsonl": json.dumps(
-                    {"id": identity, "text": text, "from": source}, ensure_ascii=number % 2 > 0
+                    {"id": identity, "text": text, "from": source, "meta": {"text": text, "id": {"n": number}}},
+                    ensure_ascii=number % 2 > 0,
                 ).encode(),
                 "csv": b",".join(quoted(cell.encode()) for cell in (str(identity), text, source)),
                 "tsv": f"{flat}\t{source}\t{identity}".encode(),
@@ -279,6 +327,8 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
     if form != "txt":
         fields = ["text", "text,id", "id,text", "from,text"] if form != "tsv" else ["text"]
         options |= {"source_field": "from", "field": data.draw(st.sampled_from(fields))}
+    if form == "jsonl" and data.draw(st.booleans()):
+        options |= {"field": data.draw(st.sampled_from(["meta.text", "text,meta.text"])), "id_field": "meta.id.n"}
     if form == "tsv":
         options["header"] = True
 

@@ -295,74 +295,128 @@ static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
     return (size_t)(out - start);
 }
 
-/* Read a line; what is found of each name lies in `found`, with a string's escapes as they are. `out` is for a name. */
-static int read_object(line *l, const uint8_t *at, const lsh_text *names, size_t num_names, uint8_t *out,
-                       lsh_field *found, int *has_escapes)
+/* What is looked for in a record, and what was found so far, with a string's escapes as they are. */
+typedef struct {
+    const lsh_text *names;
+    size_t num_names;
+    size_t entered[LSH_MOST_NAMES]; /* bytes of each name that lead to the object that is being read, with their dots */
+    unsigned whole;                 /* names that were found as they are, with their dots: that comes before a path */
+    lsh_field *found;
+    int has_escapes;
+} search;
+
+/* Tell which of some names a key is, and into which of them it leads. */
+static void match(const search *s, unsigned names, const uint8_t *key, size_t length, unsigned *is, unsigned *leads)
 {
-    const uint8_t *key, *start;
+    const int has_dot = memchr(key, '.', length) != NULL;
+    size_t i;
+    *is = *leads = 0;
+    for (i = 0; i < s->num_names; i++) {
+        const uint8_t *rest = s->names[i].bytes + s->entered[i];
+        const size_t left = s->names[i].length - s->entered[i];
+        if (!(names >> i & 1) || length > left || memcmp(rest, key, length) || (has_dot && s->entered[i]))
+            continue;
+        if (length == left)
+            *is |= 1u << i;
+        else if (rest[length] == '.' && !has_dot && !(s->whole >> i & 1))
+            *leads |= 1u << i;
+    }
+}
+
+/* Read a value that is some names. */
+static const uint8_t *read_value(line *l, const uint8_t *at, search *s, unsigned names)
+{
+    const uint8_t *const start = at;
+    lsh_field field = {LSH_OTHER, {at, 0}};
+    int is_integer = 0;
+    size_t i;
+    if (*at == '"') {
+        at = string_end(l, at + 1);
+        if (!at)
+            return NULL;
+        field.kind = l->escapes ? LSH_ESCAPED : LSH_STRING;
+        field.text.bytes = start + 1;
+        field.text.length = (size_t)(at++ - start - 1);
+        s->has_escapes |= l->escapes;
+    } else {
+        if ((*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I'))
+            at = number_end(l, at, &is_integer);
+        else
+            at = value_end(l, at, MOST_DEPTH);
+        if (!at)
+            return NULL;
+        if (is_integer) {
+            field.kind = LSH_INTEGER;
+            field.text.length = (size_t)(at - start);
+        }
+    }
+    for (i = 0; i < s->num_names; i++)
+        if (names >> i & 1)
+            s->found[i] = field;
+    return at;
+}
+
+/* From behind the brace that begins an object to behind the one that ends it; `out` is for a key with escapes. */
+static const uint8_t *read_object(line *l, const uint8_t *at, search *s, unsigned names, int depth, uint8_t *out)
+{
+    const uint8_t *key;
     size_t length, i;
+    unsigned is, leads;
     at = skip_space(l, at);
-    if (at == l->end || *at != '{')
-        return 0;
-    at = skip_space(l, at + 1);
     if (at < l->end && *at == '}')
-        return skip_space(l, at + 1) == l->end;
-    for (;;) {
-        if (at == l->end || *at != '"')
-            return 0;
+        return at + 1;
+    while (depth && at < l->end) {
+        if (*at != '"')
+            return NULL;
         key = at + 1;
         at = string_end(l, key);
         if (!at)
-            return 0;
+            return NULL;
         length = (size_t)(at - key);
         if (l->escapes) {
             length = unescape(key, at, out);
             if (length == SIZE_MAX)
-                return 0;
+                return NULL;
             key = out;
         }
+        match(s, names, key, length, &is, &leads);
         at = skip_space(l, at + 1);
         if (at == l->end || *at != ':')
-            return 0;
-        start = at = skip_space(l, at + 1);
+            return NULL;
+        at = skip_space(l, at + 1);
         if (at == l->end)
-            return 0;
-        for (i = 0; i < num_names; i++)
-            if (names[i].length == length && !memcmp(names[i].bytes, key, length))
-                break;
-        if (i == num_names) {
-            at = value_end(l, at, MOST_DEPTH);
-        } else if (*at == '"') {
-            at = string_end(l, at + 1);
-            if (!at)
-                return 0;
-            found[i].kind = l->escapes ? LSH_ESCAPED : LSH_STRING;
-            found[i].text.bytes = start + 1;
-            found[i].text.length = (size_t)(at++ - start - 1);
-            *has_escapes |= l->escapes;
-        } else {
-            int is_integer = 0;
-            if (*at >= '0' && *at <= '9')
-                at = number_end(l, at, &is_integer);
-            else if (*at == '-' && l->end - at > 1 && at[1] != 'I')
-                at = number_end(l, at, &is_integer);
-            else
-                at = value_end(l, at, MOST_DEPTH);
-            found[i].kind = is_integer ? LSH_INTEGER : LSH_OTHER;
-            found[i].text.bytes = start;
-            found[i].text.length = at ? (size_t)(at - start) : 0;
+            return NULL;
+        for (i = 0; i < s->num_names; i++) {
+            if (leads >> i & 1) {
+                s->found[i].kind = LSH_ABSENT; /* the last one of several counts, whatever is in it */
+                s->entered[i] += length + 1;
+            } else if ((is >> i & 1) && !s->entered[i]) {
+                s->whole |= 1u << i;
+            }
         }
+        if (leads && !is && *at == '{')
+            at = read_object(l, at + 1, s, leads, depth - 1, out);
+        else if (is && !(leads && *at == '{'))
+            at = read_value(l, at, s, is);
+        else if (is) /* an object within which another name is looked for */
+            return NULL;
+        else
+            at = value_end(l, at, depth);
+        for (i = 0; i < s->num_names; i++)
+            if (leads >> i & 1)
+                s->entered[i] -= length + 1;
         if (!at)
-            return 0;
+            return NULL;
         at = skip_space(l, at);
         if (at == l->end)
-            return 0;
+            return NULL;
         if (*at == '}')
-            return skip_space(l, at + 1) == l->end;
+            return at + 1;
         if (*at != ',')
-            return 0;
+            return NULL;
         at = skip_space(l, at + 1);
     }
+    return NULL;
 }
 
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
@@ -370,16 +424,23 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
 {
     const uint8_t *at = block, *const end = block + size, *newline;
     size_t rows = 0, i, length;
+    if (num_names > LSH_MOST_NAMES)
+        return SIZE_MAX;
     while (at < end) {
         line l = {NULL, 0, 0};
         lsh_field *row = found + rows * num_names;
-        int has_escapes = 0;
+        search s = {names, num_names, {0}, 0, row, 0};
+        const uint8_t *stop;
         newline = memchr(at, '\n', (size_t)(end - at));
         l.end = newline ? newline : end;
         memset(row, 0, num_names * sizeof(*row));
-        if (!read_object(&l, at, names, num_names, out, row, &has_escapes) || (l.not_ascii && !is_utf8(at, l.end)))
+        stop = skip_space(&l, at);
+        if (stop == l.end || *stop != '{')
             return SIZE_MAX;
-        for (i = 0; has_escapes && i < num_names; i++) {
+        stop = read_object(&l, stop + 1, &s, (1u << num_names) - 1, MOST_DEPTH, out);
+        if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(at, l.end)))
+            return SIZE_MAX;
+        for (i = 0; s.has_escapes && i < num_names; i++) {
             if (row[i].kind != LSH_ESCAPED)
                 continue;
             length = unescape(row[i].text.bytes, row[i].text.bytes + row[i].text.length, out);

@@ -44,6 +44,8 @@ typedef struct {
     lsh_text text;
 } lsh_field;
 
+enum { LSH_MOST_NAMES = 16 };
+
 /* The lines of a block; the last one may have no newline. */
 size_t lsh_count_lines(const uint8_t *block, size_t size);
 
@@ -52,9 +54,10 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
  * room for as many records as there are lines. `out` has room for `size` bytes: fields that are not in the block as they
  * mean are there.
  *
- * JSON objects, one a line: the fields of those names, each the last one where a record has several. What is taken is what
- * RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a name or a field that is found, no
- * number longer than 256 characters, and nothing that is nested deeper than 64. */
+ * JSON objects, one a line: the fields of those names, up to LSH_MOST_NAMES different ones, each the last one where a record
+ * has several. A name with dots leads into objects within each other, a key a part, where the record has no field of the
+ * whole name. What is taken is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key
+ * or a field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found);
 

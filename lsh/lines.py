@@ -236,8 +236,8 @@ class _Reading:
 
     def _csv_units(self, name: str, lines: Stream) -> Iterator[_Unit]:
         csv.field_size_limit(LONGEST_FIELD)
-        utf8 = self._encoding == "utf-8"
-        feed = _Feed(lines, self._encoding, "surrogateescape" if utf8 else "strict")
+        plain = self._encoding == "utf-8"
+        feed = _Feed(lines, self._encoding, "surrogateescape" if plain else "strict")
         reader = csv.reader(feed, strict=True)
         while True:
             line = lines.number + 1
@@ -254,7 +254,7 @@ class _Reading:
             raw = feed.taken()
             if content == []:
                 continue  # an empty line is no record
-            if utf8 and isinstance(content, list):
+            if plain and isinstance(content, list):
                 content = [field.encode("utf-8", "surrogateescape") for field in content]
             yield _Unit(raw, content, line)
 

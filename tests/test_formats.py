@@ -476,10 +476,10 @@ def test_what_is_wrong_before_the_damage_is_said_first(tmp_path, packed):
     data = pack(b"".join(good % i if i != 5 else b"bad\n" for i in range(30_000)), packed)
     path = file_of(tmp_path, f"in.jsonl.{packed}", data[:-20])
     message = refusal(path)
-    if packed in ("gz", "zst"):  # bzip2 and xz unpack large pieces at once
-        assert "line 6: expected a JSON object" in message
+    if packed == "bz2":  # which unpacks nothing before the end of its only block
+        assert "damaged bzip2" in message
     else:
-        assert "line 6: " in message or "damaged" in message
+        assert "line 6: expected a JSON object" in message
 
 
 def test_running_numbers_go_on(tmp_path):

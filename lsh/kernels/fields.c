@@ -43,40 +43,19 @@ size_t lsh_count_lines(const uint8_t *block, size_t size)
     return lines;
 }
 
-/* ---- UTF-8 (Unicode, table 3-7) ---- */
-
-static int within(uint8_t byte, uint8_t low, uint8_t high) { return byte >= low && byte <= high; }
-
-/* The length of the character at `at`, no ASCII; 0 if there is none. */
-static size_t character(const uint8_t *at, size_t left)
-{
-    uint8_t lead = at[0], low = 0x80, high = 0xBF;
-    size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4, i;
-    if (lead < 0xC2 || lead > 0xF4 || left < length)
-        return 0;
-    low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : low;
-    high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : high;
-    if (!within(at[1], low, high))
-        return 0;
-    for (i = 2; i < length; i++)
-        if (!within(at[i], 0x80, 0xBF))
-            return 0;
-    return length;
-}
-
+/* Whether bytes are UTF-8 as Python takes it, without surrogates. */
 static int is_utf8(const uint8_t *at, const uint8_t *end)
 {
-    size_t length;
+    uint32_t c;
     while (at < end) {
         if (end - at >= 8 && !(word_at(at) & HIGHS)) {
             at += 8;
         } else if (*at < 0x80) {
             at++;
         } else {
-            length = character(at, (size_t)(end - at));
-            if (!length)
+            at += decode_utf8(at, (size_t)(end - at), &c);
+            if (c == NOT_A_CHARACTER || (c >= 0xD800 && c < 0xE000))
                 return 0;
-            at += length;
         }
     }
     return 1;

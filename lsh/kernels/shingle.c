@@ -8,37 +8,7 @@
 
 #include "../_murmur3.h"
 #include "kernels.h"
-
-#define NOT_A_CHARACTER UINT32_MAX
-
-static int is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
-
-/* The length of the character at p, of which `left` (1 or more) bytes can be read, and its code point. The bounds on
- * the second byte exclude overlong forms and what lies above U+10FFFF (Unicode, table 3-7; surrogates let through). */
-static size_t decode(const uint8_t *p, size_t left, uint32_t *code_point)
-{
-    uint8_t lead = p[0];
-    *code_point = lead;
-    if (lead < 0x80)
-        return 1;
-    if (lead >= 0xC2 && lead < 0xE0 && left >= 2 && is_continuation(p[1])) {
-        *code_point = (uint32_t)(lead & 0x1F) << 6 | (p[1] & 0x3F);
-        return 2;
-    }
-    if (lead >= 0xE0 && lead < 0xF0 && left >= 3 && is_continuation(p[1]) && is_continuation(p[2]) &&
-        (lead != 0xE0 || p[1] >= 0xA0)) {
-        *code_point = (uint32_t)(lead & 0x0F) << 12 | (uint32_t)(p[1] & 0x3F) << 6 | (p[2] & 0x3F);
-        return 3;
-    }
-    if (lead >= 0xF0 && lead < 0xF5 && left >= 4 && is_continuation(p[1]) && is_continuation(p[2]) &&
-        is_continuation(p[3]) && (lead != 0xF0 || p[1] >= 0x90) && (lead != 0xF4 || p[1] < 0x90)) {
-        *code_point = (uint32_t)(lead & 0x07) << 18 | (uint32_t)(p[1] & 0x3F) << 12 | (uint32_t)(p[2] & 0x3F) << 6 |
-                      (p[3] & 0x3F);
-        return 4;
-    }
-    *code_point = NOT_A_CHARACTER;
-    return 1;
-}
+#include "utf8.h"
 
 /* The end of the unit that starts at `at` (before the end of the text). A word's end is the space behind it. */
 static size_t unit_end(const lsh_shingler *walk, size_t at)
@@ -46,7 +16,7 @@ static size_t unit_end(const lsh_shingler *walk, size_t at)
     uint32_t ignored;
     switch (walk->unit) {
     case LSH_CHAR:
-        return at + decode(walk->text + at, walk->length - at, &ignored);
+        return at + decode_utf8(walk->text + at, walk->length - at, &ignored);
     case LSH_WORD:
         while (at < walk->length && walk->text[at] != ' ')
             at++;
@@ -99,7 +69,7 @@ static int is_word(const uint8_t *word_table, const uint8_t *p, size_t left, siz
         *size = 1;
         return in_table(word_table, *p);
     }
-    *size = decode(p, left, &code_point);
+    *size = decode_utf8(p, left, &code_point);
     return code_point != NOT_A_CHARACTER && in_table(word_table, code_point);
 }
 

@@ -18,7 +18,7 @@ LINK_FLAGS = [flag for flag in FLAGS if flag.startswith("-fsanitize")]
 def extension(name, sources=()):
     return Extension(
         f"lsh.{name}",
-        [f"lsh/{name}.pyx", *sources],
+        [f"lsh/{name.replace('.', '/')}.pyx", *sources],
         include_dirs=["lsh"],
         depends=HEADERS,
         extra_compile_args=FLAGS,
@@ -31,7 +31,7 @@ setup(
         [
             extension("_columns"),
             extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
-            extension("_fields", ["lsh/kernels/fields.c"]),
+            extension("files._fields", ["lsh/kernels/fields.c"]),
             extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
             extension("_sets", ["lsh/kernels/shingle.c"]),
             extension("_components"),

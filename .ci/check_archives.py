@@ -35,8 +35,8 @@ def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
         held = set(wheel.namelist())
         metadata = wheel.read(next(name for name in held if name.endswith(".dist-info/METADATA"))).decode()
         scripts = wheel.read(next(name for name in held if name.endswith(".dist-info/entry_points.txt"))).decode()
-    package = {name for name in files if re.fullmatch(r"lsh/\w+\.(py|pyi)|lsh/py\.typed", name)}
-    compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/\w+\.pyx", name)}
+    package = {name for name in files if re.fullmatch(r"lsh/([\w/]+\.(pyi?|css|js)|py\.typed)", name)}
+    compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/[\w/]+\.pyx", name)}
     built = {Path(name).name.partition(".")[0] for name in held if name.endswith((".so", ".pyd"))}
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     faults = [f"the wheel lacks {name}" for name in package - held]

@@ -32,9 +32,9 @@ import pyarrow
 from pyarrow import parquet
 
 import lsh
-from lsh import io
+from lsh import files
 from lsh._batch import Batch
-from lsh.edge import Pieces
+from lsh._texts import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
@@ -50,7 +50,7 @@ def write(corpus: corpora.Synthetic, path: Path) -> None:
     if path.suffix == ".parquet":
         _write_parquet(corpus, path)
         return
-    with io.Target(str(path)) as target:
+    with files.Target(str(path)) as target:
         if path.suffix == ".csv":
             target.write(b"id,source,year,text\n")
         for i, text in enumerate(corpus.texts()):
@@ -83,7 +83,7 @@ def record(number: int, text: bytes) -> dict[str, Any]:
 
 
 def texts_of(path: Path) -> Iterator[bytes]:
-    with io.Source(str(path)) as source:
+    with files.Documents(str(path)) as source:
         for one in source.records():
             yield one.text or b""
 
@@ -129,7 +129,7 @@ def reading_ahead(path: Path) -> dict[str, float]:
         harness.must(np.array_equal(result.keep, keep), f"{path.name}: other texts are kept")
         return float(result.summary()["seconds"]["fingerprints"])
 
-    with io.Source(str(path)) as source:
+    with files.Documents(str(path)) as source:
         held = [block.texts for block in source.blocks()]
         size = sum(int(texts.sizes().sum()) for texts in held) / 1e6
         keep = lsh.deduplicate(Batch.join(held), THRESHOLD, shingles=shingles).keep
@@ -141,7 +141,7 @@ def reading_ahead(path: Path) -> dict[str, float]:
             "reading": lambda: wall(lambda: deque(read(), 0)),
             "hashing": lambda: hashed(lambda: iter(held)),
             "in turn": lambda: hashed(read),
-            "ahead": lambda: hashed(lambda: io.ahead(read())),
+            "ahead": lambda: hashed(lambda: files.ahead(read())),
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(ROUNDS):

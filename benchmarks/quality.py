@@ -20,6 +20,7 @@ import harness
 import truth
 
 import lsh
+from lsh._threads import available_cores
 
 RECALL = 0.995
 RANDOM_STATES = range(5)
@@ -146,7 +147,7 @@ def main() -> None:
     harness.must(not wrong, "; ".join(wrong))
     content = {
         "about": f"Threshold {truth.THRESHOLD}, {truth.N}-byte shingles, recall {RECALL}, "
-        f"{len(RANDOM_STATES)} random states, {lsh.threads.available_cores()} threads; CPU time, medians of the states",
+        f"{len(RANDOM_STATES)} random states, {available_cores()} threads; CPU time, medians of the states",
         "data": {
             "name": ", ".join(truth.EXPECTED),
             "documents": sum(found["data"]["documents"] for found in corpora),

@@ -1,6 +1,6 @@
 """`python -m lsh`: the command line."""
 
-from lsh.cli import main
+from lsh.command.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -11,7 +11,7 @@ cdef extern from "_murmur3.h" nogil:
     void lsh_murmur3_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out)
 
 
-cdef extern from "_siphash.h" nogil:
+cdef extern from "kernels/siphash.h" nogil:
     uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
 
 

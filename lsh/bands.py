@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh import checks, filtering
+from lsh import _checks, _sketch_filter
 from lsh._grouping import band_keys
 
 MOST = 2**20  # bands, and components of a band: as many as a fingerprint can have
@@ -104,16 +104,16 @@ class Bands:
         if widths is not None:
             if num_bands is not None or width is not None:
                 raise ValueError("give either num_bands and width, or widths")
-            if isinstance(widths, checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
+            if isinstance(widths, _checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
                 raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
-            values = tuple(checks.whole_number(f"widths[{i}]", value, 1, MOST) for i, value in enumerate(widths))
+            values = tuple(_checks.whole_number(f"widths[{i}]", value, 1, MOST) for i, value in enumerate(widths))
             if not values:
                 raise ValueError("widths must name one band or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:
-            number = checks.whole_number("num_bands", num_bands, 1, MOST)
-            values = (checks.whole_number("width", width, 1, MOST),) * number
+            number = _checks.whole_number("num_bands", num_bands, 1, MOST)
+            values = (_checks.whole_number("width", width, 1, MOST),) * number
         object.__setattr__(self, "_promise", None)
         object.__setattr__(self, "_widths", values)
 
@@ -239,18 +239,18 @@ class Bands:
         """
         found = self.probability(similarity)
         if self._promise is None:
-            return found * (1.0 - filtering.LOSS)
+            return found * (1.0 - _sketch_filter.LOSS)
         if not self._promise.loss:
             return found
         k = self._promise.num_seeds
-        least = filtering.least_equal(k, self._promise.threshold, self._promise.loss)
+        least = _sketch_filter.least_equal(k, self._promise.threshold, self._promise.loss)
         s = np.asarray(similarity, np.float64)
-        passed = np.array([filtering.passing(k, least, one) for one in s.ravel().tolist()]).reshape(s.shape)
+        passed = np.array([_sketch_filter.passing(k, least, one) for one in s.ravel().tolist()]).reshape(s.shape)
         return found * passed if s.ndim else float(found * passed)
 
     def similarity_at(self, probability: float) -> float:
         """Return the similarity at which a pair is found with this probability, by bisection."""
-        wanted, low, high = checks.fraction("probability", probability, zero=True), 0.0, 1.0
+        wanted, low, high = _checks.fraction("probability", probability, zero=True), 0.0, 1.0
         for _ in range(60):  # one bit of the result each
             middle = (low + high) / 2
             low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
@@ -289,7 +289,7 @@ class Bands:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Bands:
         """Make the bands that `to_dict` described."""
-        return cls(widths=checks.keys("bands", values, {"widths"})["widths"])
+        return cls(widths=_checks.keys("bands", values, {"widths"})["widths"])
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Bands are immutable; make new ones instead of setting {name}")
@@ -383,7 +383,7 @@ def checked_bands(bands: Any, num_seeds: int) -> Bands:
 
 def equal_bands(num_bands: Any, num_seeds: int) -> Bands:
     """Return the bands that divide a fingerprint evenly into `num_bands`."""
-    number = checks.whole_number("num_bands", num_bands, 1)
+    number = _checks.whole_number("num_bands", num_bands, 1)
     if num_seeds % number:
         divisors = [d for d in range(1, num_seeds + 1) if num_seeds % d == 0]
         near = [max(d for d in divisors if d < number), *[d for d in divisors if d > number][:1]]

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from lsh import checks
+from lsh import _checks
 from lsh._grouping import BinTables
+from lsh._texts import Texts
 from lsh.bands import Bands, checked_bands, equal_bands
-from lsh.edge import Texts
 from lsh.minhash import MinHasher
 from lsh.planning import DEFAULT_RECALL, planned_for
 
@@ -228,7 +228,7 @@ class Cache:
         doc_id : hashable
             Its id.
         """
-        row = self._hasher.fingerprint(checks.text("doc", doc))
+        row = self._hasher.fingerprint(_checks.text("doc", doc))
         self._add(row[None], [doc_id])
 
     def add_fingerprint(self, fingerprint: Any, doc_id: Hashable) -> None:
@@ -292,7 +292,7 @@ class Cache:
 
     def remove_doc(self, doc: Any) -> None:
         """Remove every document that has the fingerprint of this text; none is no error."""
-        row = self._hasher.fingerprint(checks.text("doc", doc))
+        row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
             for doc_id in stored.same_fingerprint(row):
                 stored.remove(doc_id)
@@ -337,7 +337,7 @@ class Cache:
             if doc_id is not None and doc_id in stored.numbers:
                 row = stored.rows[stored.numbers[doc_id]]
             elif doc is not None:
-                row = self._hasher.fingerprint(checks.text("doc", doc))
+                row = self._hasher.fingerprint(_checks.text("doc", doc))
             else:
                 got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
                 raise ValueError(f"give a document or the id of a stored one, got {got}")
@@ -407,7 +407,7 @@ class Cache:
         KeyError
             If an id is unknown.
         """
-        least = checks.fraction("min_jaccard", min_jaccard, zero=True)
+        least = _checks.fraction("min_jaccard", min_jaccard, zero=True)
         with self._reading() as stored:
             return {
                 (a, b)
@@ -560,10 +560,10 @@ class _Fingerprints(Mapping[Any, Array]):
 
 
 def _not_a_text(name: str, value: Any) -> Any:
-    if isinstance(value, checks.TEXT_TYPES):
+    if isinstance(value, _checks.TEXT_TYPES):
         raise TypeError(f"{name} must be a fingerprint, got {type(value).__name__}; use add_doc for a text")
     return value
 
 
 def _min_jaccard(value: Any) -> float | None:
-    return None if value is None else checks.fraction("min_jaccard", value, zero=True)
+    return None if value is None else _checks.fraction("min_jaccard", value, zero=True)

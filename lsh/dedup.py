@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lsh import checks, filtering, threads
+from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
+from lsh._corpus import Collection, Corpus, Progress
+from lsh._spill import Spill, memory_size
 from lsh.bands import Bands
-from lsh.corpus import Corpus, Progress, Source
 from lsh.minhash import MOST_SKETCH, MinHasher
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
-from lsh.spill import Spill, memory_size
 
 CAP = 1000  # members of a bucket that a document is compared with, the latest ones
 STEP = 1024  # documents decided between two reports of progress
@@ -123,7 +123,7 @@ class Deduplication:
         return pyarrow.table(dict(self._columns(table)))
 
     def _columns(self, table: str) -> Iterator[tuple[str, Array]]:
-        array: Array = getattr(self, checks.choice("table", table, ("removed", "near")))
+        array: Array = getattr(self, _checks.choice("table", table, ("removed", "near")))
         return ((name, np.ascontiguousarray(array[name])) for name in array.dtype.names or ())
 
     def __repr__(self) -> str:
@@ -235,18 +235,18 @@ def deduplicate(
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    threshold = checks.fraction("threshold", threshold, zero=False)
+    threshold = _checks.fraction("threshold", threshold, zero=False)
     hasher, bands, least_equal = _settled(hasher, bands, shingles, num_seeds, random_state, recall, threshold, verify)
-    checks.choice("clusters", clusters, CLUSTERS)
+    _checks.choice("clusters", clusters, CLUSTERS)
     report = _progress(progress)
-    workers = threads.number_of(num_threads)
+    workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
     allowed = _allowed(missing)
-    sources = [Source("texts", texts, allowed)]
+    sources = [Collection("texts", texts, allowed)]
     if sources[0].size is not None:
         _priority(keep, sources[0].size)  # bad priorities show before any work
     if against is not None:
-        sources.append(Source("against", against, allowed))
+        sources.append(Collection("against", against, allowed))
 
     corpus = Corpus(sources, hasher, bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
@@ -345,20 +345,20 @@ def find_pairs(
     >>> list(lsh.find_pairs(texts, threshold=0.8, shingles=lsh.Shingles(4)))
     [(0, 2, 0.92)]
     """
-    threshold = checks.fraction("threshold", threshold, zero=False)
+    threshold = _checks.fraction("threshold", threshold, zero=False)
     hasher, bands, least_equal = _settled(hasher, bands, shingles, num_seeds, random_state, recall, threshold, verify)
     report = _progress(progress)
-    workers = threads.number_of(num_threads)
+    workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
     allowed = _allowed(missing)
-    sources = [Source("a", a, allowed)]
+    sources = [Collection("a", a, allowed)]
     if b is not None:
-        sources.append(Source("b", b, allowed))
+        sources.append(Collection("b", b, allowed))
     return _pairs(sources, threshold, hasher, bands, least_equal, verify, spill, workers, report)
 
 
 def _pairs(
-    sources: list[Source],
+    sources: list[Collection],
     threshold: float,
     hasher: MinHasher,
     bands: Bands,
@@ -403,9 +403,9 @@ def _settled(
     verify: Any,
 ) -> tuple[MinHasher, Bands, int | None]:
     """Settle what makes the fingerprints, how they are banded, and how many low bytes the filter wants equal."""
-    exact = checks.choice("verify", verify, VERIFY) == "exact"
+    exact = _checks.choice("verify", verify, VERIFY) == "exact"
     if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else checks.whole_number("num_seeds", num_seeds, 1, MOST_SKETCH)
+        count = DEFAULT_SEEDS if num_seeds is None else _checks.whole_number("num_seeds", num_seeds, 1, MOST_SKETCH)
         hasher = MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     elif not isinstance(hasher, MinHasher):
         raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
@@ -417,13 +417,13 @@ def _settled(
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
     given = bands is not None
     bands = chosen_bands(bands, recall, threshold, hasher, filtered=exact)
-    loss = filtering.LOSS if given else filtering.loss_of(DEFAULT_RECALL if recall is None else float(recall))
-    return hasher, bands, filtering.least_equal(hasher.num_seeds, threshold, loss) if exact else None
+    loss = _sketch_filter.LOSS if given else _sketch_filter.loss_of(DEFAULT_RECALL if recall is None else float(recall))
+    return hasher, bands, _sketch_filter.least_equal(hasher.num_seeds, threshold, loss) if exact else None
 
 
 def _allowed(missing: Any) -> bool:
     """Tell whether `missing` lets a text be ``None``."""
-    return bool(checks.choice("missing", missing, ("error", "empty")) == "empty")
+    return bool(_checks.choice("missing", missing, ("error", "empty")) == "empty")
 
 
 def _progress(progress: Any) -> Progress:
@@ -466,7 +466,7 @@ class _Bars:
 def _priority(keep: Any, total: int) -> Any:
     """Return `keep` checked: one of its names, or an array of finite numbers."""
     if isinstance(keep, str):
-        return checks.choice("keep", keep, ("first", "last", "longest"))
+        return _checks.choice("keep", keep, ("first", "last", "longest"))
     try:
         priority = np.asarray(keep)
         if keep is None or priority.dtype.kind in "cSUTmM":
@@ -486,7 +486,7 @@ def _priority(keep: Any, total: int) -> Any:
 
 def _numbers(priority: Array, given: Any) -> Array:
     """Return priorities as floats, or as their ranks where whole numbers are too large for those."""
-    if priority.dtype.kind == "O" and any(isinstance(value, checks.TEXT_TYPES) for value in priority.ravel()):
+    if priority.dtype.kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in priority.ravel()):
         raise TypeError
     numbers = priority.astype(np.float64)
     if priority.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from lsh import checks, edge, threads
+from lsh import _checks, _texts, _threads
 from lsh._batch import Batch, extent
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
-from lsh.edge import Piece, Texts
+from lsh._texts import Piece, Texts
 from lsh.shingling import Shingles, checked_shingles
 
 __all__ = ["MinHasher"]
@@ -129,11 +129,11 @@ class MinHasher:
         if char_ngram is not None:
             if shingles is not None:
                 raise ValueError("char_ngram and shingles both say what a shingle is; give one of them")
-            shingles = Shingles(checks.whole_number("char_ngram", char_ngram, 1), unit="byte")
+            shingles = Shingles(_checks.whole_number("char_ngram", char_ngram, 1), unit="byte")
         shingles = Shingles(8, unit="byte") if shingles is None else checked_shingles(shingles)
         kind = _kind(scheme, hashbytes)
         if random_state is not None:
-            random_state = checks.whole_number("random_state", random_state, 0, 2**32 - 1)
+            random_state = _checks.whole_number("random_state", random_state, 0, 2**32 - 1)
         values, count = _one_seed(seeds, random_state) if kind == "fss" else _seed_values(seeds, random_state)
         components = len(values) if kind != "fss" or count is None else count
         dtype, order = _KINDS[kind]
@@ -268,7 +268,7 @@ class MinHasher:
             If fingerprints of texts beyond ASCII depend on the Unicode version, and this Python has another.
         """
         parts = {"scheme", "version", "hashbytes", "num_seeds", "seed_values", "shingles", "unicode"}
-        scheme, version = checks.keys("a hasher", values, parts)["scheme"], values["version"]
+        scheme, version = _checks.keys("a hasher", values, parts)["scheme"], values["version"]
         if (scheme, version) not in list(SCHEME_VERSIONS.items()):
             known = ", ".join(f"{name} {number}" for name, number in SCHEME_VERSIONS.items())
             raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which has {known}")
@@ -391,9 +391,9 @@ class MinHasher:
 
     def _taken(self, texts: Any, missing: Any, num_threads: Any) -> tuple[Piece | Iterator[Piece], bool, int]:
         """Return the texts as they are taken, whether they may be missing, and how many threads to use."""
-        allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
-        workers = threads.number_of(num_threads)
-        taken = edge.pieces("texts", texts, CHUNK)
+        allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
+        workers = _threads.number_of(num_threads)
+        taken = _texts.pieces("texts", texts, CHUNK)
         return taken, allowed, workers
 
     def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
@@ -406,7 +406,7 @@ class MinHasher:
 
         cuts = self.cuts(piece, MOST_CHUNK)
         first = list(itertools.islice(cuts, 2))
-        threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
+        _threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
 
     def _computed(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
         """Compute chunk by chunk, in order."""
@@ -422,7 +422,7 @@ class MinHasher:
                     yield first, piece, start, stop
                 first += len(piece)
 
-        return threads.map_in_order(compute, cuts(), workers)
+        return _threads.map_in_order(compute, cuts(), workers)
 
     def cuts(self, piece: Piece, most: int = CHUNK, worth: int = 1) -> Iterator[tuple[int, int]]:
         """Cut a piece into shares of work, of `most` texts at most: where each starts and stops.
@@ -515,7 +515,7 @@ class MinHasher:
         With p the estimate, k the number of seeds and z the normal quantile: ``(p + z^2 / 2k -+ z sqrt(p (1 - p) / k +
         z^2 / 4k^2)) / (1 + z^2 / k)`` (Wilson 1927).
         """
-        if (1 + checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
+        if (1 + _checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
             raise ValueError(f"confidence must be less than 1, got {confidence}; only the interval (0, 1) is certain")
         first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
         if self.is_empty(first) or self.is_empty(second):
@@ -550,7 +550,7 @@ class MinHasher:
 
     def as_fingerprint(self, name: str, value: Any) -> Array:
         """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
-        if isinstance(value, checks.TEXT_TYPES):
+        if isinstance(value, _checks.TEXT_TYPES):
             return self.fingerprint(value)
         array = self._matrix(name, value)
         if array.ndim != 1:
@@ -566,7 +566,7 @@ class MinHasher:
 
     def _matrix(self, name: str, value: Any) -> Array:
         """Return fingerprints as a C-contiguous array of this hasher's dtype, checked."""
-        if isinstance(value, checks.TEXT_TYPES):
+        if isinstance(value, _checks.TEXT_TYPES):
             raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
         array: Array
         try:
@@ -608,11 +608,11 @@ def _restore(seeds: Any, random_state: int | None, hashbytes: int | None, scheme
 
 def _kind(scheme: Any, hashbytes: Any) -> str:
     """Return the kind of fingerprint that a scheme and a width name, a key of `_KINDS`."""
-    if checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
+    if _checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
         if hashbytes is not None:
             raise ValueError(f"hashbytes is for the scheme 'murmur3', got {hashbytes} with 'fss'; leave it out")
         return "fss"
-    width = 8 if hashbytes is None else checks.whole_number("hashbytes", hashbytes, 0)
+    width = 8 if hashbytes is None else _checks.whole_number("hashbytes", hashbytes, 0)
     if width not in (4, 8):
         raise ValueError(f"hashbytes must be 4 or 8, got {width}")
     return f"murmur3_{8 * width}"
@@ -625,19 +625,19 @@ def _one_seed(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
             f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
             "its one seed is random_state"
         )
-    count = checks.whole_number("seeds", seeds, 1, MOST_SKETCH)
+    count = _checks.whole_number("seeds", seeds, 1, MOST_SKETCH)
     seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
     return np.array([seed], np.uint32), count
 
 
 def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
     """Return the seeds, and their number if they were drawn."""
-    if isinstance(seeds, checks.TEXT_TYPES):
+    if isinstance(seeds, _checks.TEXT_TYPES):
         raise TypeError(f"seeds must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
     if not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0:
-        count = checks.whole_number("seeds", seeds, 1, MOST_SEEDS)
+        count = _checks.whole_number("seeds", seeds, 1, MOST_SEEDS)
         return np.random.RandomState(random_state).randint(0, 1_000_000, count, np.int64).astype(np.uint32), count
-    values = [checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
+    values = [_checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
     if not values:
         raise ValueError("seeds must be a number of seeds or a sequence of one or more uint32, got an empty sequence")
     if len(values) > MOST_SEEDS:

@@ -2,7 +2,7 @@
 
 A pair is verified if it shares a band and then passes the sketch filter, so the promise is shared out between the two.
 Of all bands of one width, or of two that differ by one, those are taken that make the fewest false candidates. What a
-set of bands finds is computed in `lsh.bands`, what the filter loses in `lsh.filtering`.
+set of bands finds is computed in `lsh.bands`, what the filter loses in `lsh._sketch_filter`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh import checks, edge, filtering
+from lsh import _checks, _sketch_filter, _texts
 from lsh._batch import Batch
+from lsh._texts import Texts
 from lsh.bands import MOST, Bands, Promise, checked_bands, for_documents, promised
-from lsh.edge import Texts
 from lsh.minhash import MOST_SKETCH, MinHasher
 from lsh.shingling import Shingles
 
@@ -110,7 +110,7 @@ def plan(
     """
     threshold, recall, count = _checked(threshold, recall, num_seeds)
     if documents is not None:
-        documents = checks.whole_number("documents", documents, 1, 2**63)
+        documents = _checks.whole_number("documents", documents, 1, 2**63)
     if background is None:
         bands = _planned(threshold, recall, count, True, MOST)
     else:
@@ -142,9 +142,9 @@ def chosen_bands(bands: Any, recall: Any, threshold: float, hasher: MinHasher, *
 
 
 def _checked(threshold: Any, recall: Any, num_seeds: Any) -> tuple[float, float, int]:
-    threshold = checks.fraction("threshold", threshold, zero=False)
-    promise = checks.fraction("recall", recall, zero=False, one=False)
-    return threshold, promise, checks.whole_number("num_seeds", num_seeds, 1, MOST)
+    threshold = _checks.fraction("threshold", threshold, zero=False)
+    promise = _checks.fraction("recall", recall, zero=False, one=False)
+    return threshold, promise, _checks.whole_number("num_seeds", num_seeds, 1, MOST)
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +157,7 @@ def _planned(threshold: float, recall: float, count: int, filtered: bool, most: 
 
 def _cheapest(threshold: float, recall: float, count: int, filtered: bool, most: int, pairs: _Pairs) -> Bands:
     """Return the best bands, with their promise."""
-    loss = filtering.loss_of(recall) if filtered else 0.0
+    loss = _sketch_filter.loss_of(recall) if filtered else 0.0
     if threshold == 1.0:
         best = np.array([count, 1, 0])  # identical sets share whatever band there is, others the widest least
     else:
@@ -224,7 +224,7 @@ def _shares(shapes: Array, pairs: _Pairs) -> Array:
 def _impossible(threshold: float, recall: float, missed: float, loss: float, count: int, most: int) -> str:
     """Say why no bands keep a promise, and what would: the most is found by bands of one component each."""
     found = -np.expm1(count * log1p(-threshold))
-    kept = (1.0 - filtering.LOSS_SHARE) * found / (1.0 - filtering.LOSS_SHARE * found) if loss else found
+    kept = (1.0 - _sketch_filter.LOSS_SHARE) * found / (1.0 - _sketch_filter.LOSS_SHARE * found) if loss else found
     seeds = missed / log1p(-threshold) if threshold > 1e-300 else np.inf
     ways = [f"num_seeds={ceil(seeds)} or more"] if seeds <= most else []
     ways.append(f"threshold={max(ceil(-np.expm1(missed / count) * 1000), 1) / 1000:g} or more")
@@ -262,7 +262,7 @@ def _below(threshold: float, similarities: Array, name: str) -> _Pairs:
 
 def _similarities(background: Any) -> tuple[Array, str]:
     """Return the similarities that were given, checked, or those of random pairs of the texts, and what they are."""
-    if isinstance(background, checks.TEXT_TYPES):
+    if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
     if _are_texts(background):
         return _of_random_pairs(background), f"like {SAMPLE_PAIRS:,} random ones of the texts"
@@ -291,7 +291,7 @@ def _are_texts(background: Any) -> bool:
         return kind not in "biufc"
     if isinstance(background, (list, tuple, np.ndarray)):
         first = next((value for value in background if value is not None), 0.0)
-        return isinstance(first, checks.TEXT_TYPES)
+        return isinstance(first, _checks.TEXT_TYPES)
     return not isinstance(background, (bool, int, float, complex))
 
 
@@ -311,10 +311,10 @@ def _of_random_pairs(texts: Any) -> Array:
 
 def _sampled(texts: Texts, draw: np.random.RandomState) -> Batch:
     """Return the texts, or some where they are many; a missing one counts as empty."""
-    taken: Any = texts if isinstance(texts, Sequence) else edge.whole("background", texts, True)
+    taken: Any = texts if isinstance(texts, Sequence) else _texts.whole("background", texts, True)
     if len(taken) > SAMPLE_TEXTS:
         chosen = np.sort(draw.permutation(len(taken))[:SAMPLE_TEXTS]).tolist()
         if isinstance(taken, Batch):
             return Batch.join([Batch(taken, start=i, stop=i + 1) for i in chosen])
         taken = [taken[i] for i in chosen]
-    return edge.whole("background", taken, True)
+    return _texts.whole("background", taken, True)

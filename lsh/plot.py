@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsh import checks
+from lsh import _checks
 from lsh.bands import Bands, checked_bands
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def candidates_by_bands(candidates: Mapping[int, int], *, ax: Axes | None = None
     [0, 0, 0, 1]
     """
     counts = {
-        checks.whole_number("a number of bands", number, 1): checks.whole_number(f"candidates[{number}]", count, 0)
+        _checks.whole_number("a number of bands", number, 1): _checks.whole_number(f"candidates[{number}]", count, 0)
         for number, count in _mapping("candidates", candidates, "{20: 111}").items()
     }
     ax = _axes(ax)
@@ -129,7 +129,7 @@ def similarity_by_size(similarities: Mapping[int, float], *, ax: Axes | None = N
     ['0.81', '0.75', '0.69', '0.62']
     """
     heights = {
-        checks.whole_number("units of a shingle", size, 1): checks.fraction(f"similarities[{size}]", value, zero=True)
+        _checks.whole_number("units of a shingle", size, 1): _checks.fraction(f"similarities[{size}]", value, zero=True)
         for size, value in _mapping("similarities", similarities, "{8: 0.81}").items()
     }
     ax = _axes(ax)
@@ -167,7 +167,7 @@ def similarity_histogram(
     [0, 0, 0, 0, 0, 0, 0, 0, 2, 2]
     """
     values = _similarities("similarities", similarities, 1)
-    number = checks.whole_number("bins", bins, 1, MOST_BINS)
+    number = _checks.whole_number("bins", bins, 1, MOST_BINS)
     marked = _threshold(threshold)
     ax = _axes(ax)
     ax.hist(values, bins=(np.arange(number + 1) / number).tolist())
@@ -226,7 +226,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _threshold(value: Any) -> float | None:
-    return None if value is None else checks.fraction("threshold", value, zero=True)
+    return None if value is None else _checks.fraction("threshold", value, zero=True)
 
 
 def _mark(ax: Axes, threshold: float | None) -> None:

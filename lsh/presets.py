@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsh import Bands, MinHasher, Shingles
+from lsh.bands import Bands
+from lsh.minhash import MinHasher
+from lsh.shingling import Shingles
 
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]
 

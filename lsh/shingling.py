@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from lsh import checks, edge
+from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES
 from lsh._minhash import shingles as _shingles
 from lsh._sets import ShingleSets
-from lsh.edge import Piece, Texts
+from lsh._texts import Piece, Texts
 
 UNITS = ("byte", "char", "word")
 MOST_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
@@ -83,13 +83,13 @@ class Shingles:
     normalize: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", checks.whole_number("n", self.n, 1, MOST_UNITS))
-        object.__setattr__(self, "unit", str(checks.choice("unit", self.unit, UNITS)))
+        object.__setattr__(self, "n", _checks.whole_number("n", self.n, 1, MOST_UNITS))
+        object.__setattr__(self, "unit", str(_checks.choice("unit", self.unit, UNITS)))
         for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
             object.__setattr__(self, name, bool(getattr(self, name)))
-        checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS))
+        _checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS))
 
     def __repr__(self) -> str:
         given = [repr(self.n), f"unit={self.unit!r}"]
@@ -103,7 +103,7 @@ class Shingles:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Shingles:
         """Make the shingles that `to_dict` described."""
-        return cls(**checks.keys("shingles", values, {field.name for field in fields(cls)}))
+        return cls(**_checks.keys("shingles", values, {field.name for field in fields(cls)}))
 
     @property
     def normalises(self) -> bool:
@@ -139,7 +139,7 @@ class Shingles:
         >>> sorted(lsh.Shingles(10, lowercase=True, collapse_whitespace=True).of("I love  PIZZA"))
         [' love pizz', 'i love piz', 'love pizza']
         """
-        found = _shingles(self.batch([checks.text("text", text)]), UNIT_CODES[self.unit], self.n, self.flags)[0]
+        found = _shingles(self.batch([_checks.text("text", text)]), UNIT_CODES[self.unit], self.n, self.flags)[0]
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
@@ -247,7 +247,7 @@ def jaccard(
     0.7142857142857143
     """
     shingles = checked_shingles(shingles)
-    batch = shingles.batch([checks.text("a", a), checks.text("b", b)])
+    batch = shingles.batch([_checks.text("a", a), _checks.text("b", b)])
     return float(shingles.sets(batch).matrix(1, 1)[0, 0])
 
 
@@ -280,9 +280,9 @@ def jaccard_matrix(
            [1., 0.]])
     """
     shingles = checked_shingles(shingles)
-    allowed = checks.choice("missing", missing, ("error", "empty")) == "empty"
-    batch = edge.whole("texts", texts, allowed)
+    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
+    batch = _texts.whole("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:
-        batch, first_column = Batch.join([batch, edge.whole("others", others, allowed)]), rows
+        batch, first_column = Batch.join([batch, _texts.whole("others", others, allowed)]), rows
     return shingles.sets(shingles.batch(batch)).matrix(rows, first_column)

@@ -22,10 +22,10 @@ from collections.abc import Callable, Hashable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache as memoise
 
-import command
 import numpy
 import pytest
 import reference
+import running
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -445,7 +445,7 @@ def test_two_processes_agree(tmp_path):
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env=command.environment(PYTHONHASHSEED=seed),
+            env=running.environment(PYTHONHASHSEED=seed),
         ).stdout
         for seed in ("1", "2")
     }
@@ -1297,7 +1297,7 @@ def test_threads_look_through_pairs_while_another_adds(tmp_path):
         text=True,
         check=False,
         cwd=tmp_path,
-        env=command.environment(),
+        env=running.environment(),
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -24,8 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lsh
+import lsh._sketch_filter
 import lsh.dedup
-import lsh.filtering
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
 
 EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
@@ -182,7 +182,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     keep = data.draw(priorities(len(new)))
     walked = {"keep": keep, "clusters": clusters, "against": old}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh.filtering, "LOSS", 0.0)
+        patch.setattr(lsh._sketch_filter, "LOSS", 0.0)
         result = deduplicate(new, threshold, bands=EVERY_PAIR, shingles=Shingles(n, unit, **options), **walked)
     same_as(result, reference.deduplicate_exact(new, threshold, n=n, unit=unit, **walked, **options))
     assert result.summary()["old"] == len(old)
@@ -216,7 +216,7 @@ def test_deduplicate_against_twin(
     walked = {"keep": keep, "clusters": clusters, "verify": verify, "against": against}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.dedup, "CAP", cap)
-        patch.setattr(lsh.filtering, "LOSS", loss)
+        patch.setattr(lsh._sketch_filter, "LOSS", loss)
         result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked)
     expected = reference.deduplicate(
         texts,
@@ -389,7 +389,7 @@ def test_against_old_documents():
 
 def test_near_are_the_nearest_below(monkeypatch):
     """300 pairs of similarities from 1/3 to .78, in disjoint groups, all of them compared: the highest 100 of them."""
-    monkeypatch.setattr(lsh.filtering, "LOSS", 0.0)
+    monkeypatch.setattr(lsh._sketch_filter, "LOSS", 0.0)
     texts = []
     for group in range(300):
         shared, only = 50 + group, 100

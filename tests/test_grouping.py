@@ -8,7 +8,7 @@ import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh import threads
+from lsh import _threads
 from lsh._components import Components
 from lsh._grouping import Linker, band_keys
 
@@ -80,7 +80,7 @@ def test_bands_are_linked_one_by_one_in_any_number_of_threads():
     linker = Linker(5000, order, 4000)
     for num_threads in (1, 2, 5):
         links = numpy.empty(keys.shape, numpy.int32)
-        threads.share(lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads)
+        _threads.share(lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads)
         assert links.tolist() == expected
 
 
@@ -203,7 +203,7 @@ def test_components_grow_in_any_number_of_threads():
     pairs = [(i, other) for row in links.tolist() for i, other in enumerate(row) if other >= 0]
     for num_threads in (1, 4):
         components = Components(count)
-        threads.share(components.add_links, links, num_threads)
+        _threads.share(components.add_links, links, num_threads)
         assert components.labels().tolist() == reference.components(count, pairs)
 
 

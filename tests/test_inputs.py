@@ -21,7 +21,7 @@ import lsh
 from lsh._batch import Batch
 from lsh._columns import Column, Columns, fixed_width
 from lsh._minhash import UNIT_CODES, shingles
-from lsh.edge import pieces, whole
+from lsh._texts import pieces, whole
 from lsh.minhash import CHUNK
 
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(3))

@@ -17,7 +17,7 @@ from pathlib import Path
 import corpus
 import pytest
 import reference
-from command import environment
+from running import environment
 
 import lsh
 from lsh import Shingles

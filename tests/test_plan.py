@@ -24,7 +24,7 @@ from test_estimator import WORDS, binomial_tail, make_hasher, pairs_of_texts
 
 import lsh
 from lsh import Bands, MinHasher, Shingles
-from lsh.filtering import least_equal, loss_of, passing
+from lsh._sketch_filter import least_equal, loss_of, passing
 from lsh.planning import planned
 
 ALPHA = 1e-4
@@ -462,7 +462,7 @@ def test_recall_is_what_is_planned_with(monkeypatch):
         planned = kept(recall=recall, num_seeds=count)
         given = kept(bands=lsh.plan(0.8, recall, count), num_seeds=count)
         with monkeypatch.context() as patch:
-            patch.setattr(lsh.filtering, "LOSS", lsh.filtering.loss_of(recall))
+            patch.setattr(lsh._sketch_filter, "LOSS", lsh._sketch_filter.loss_of(recall))
             assert kept(bands=lsh.plan(0.8, recall, count), num_seeds=count) == planned
         assert sum(given) <= sum(planned)
     assert planned != default

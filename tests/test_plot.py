@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference
-from command import environment
+from running import environment
 
 import lsh
 from lsh import plot
@@ -264,7 +264,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
 
 
 def test_importing_loads_no_matplotlib(tmp_path):
-    script = "import sys, lsh.plot, lsh.presets, lsh.terminal; print('matplotlib' in sys.modules)"
+    script = "import sys, lsh.plot, lsh.presets, lsh.text_plot; print('matplotlib' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment(), check=True, capture_output=True, text=True
     )

@@ -15,9 +15,9 @@ import numpy
 import pytest
 import reference
 import strategies
-from command import environment
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from running import environment
 
 from lsh import Shingles
 from lsh._minhash import UNIT_CODES, siphash13

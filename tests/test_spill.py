@@ -14,15 +14,15 @@ import textwrap
 
 import numpy
 import pytest
-from command import environment
+from running import environment
 from test_dedup import near_of, removed_of
 
 import lsh
-import lsh.corpus
-import lsh.spill
+import lsh._corpus
+import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh.spill import LEAST, Spill, memory_size
+from lsh._spill import LEAST, Spill, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -137,7 +137,7 @@ def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
         if len(secrets) == 1:
             out %= 2
 
-    monkeypatch.setattr(lsh.corpus, "content_keys", weak)
+    monkeypatch.setattr(lsh._corpus, "content_keys", weak)
     for texts in (corpus[:300], streamed(corpus[:300])):
         secrets.clear()
         same(deduplicate(texts, 0.7, shingles=SHINGLES), expected)
@@ -159,7 +159,7 @@ def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
         if secret == secrets[0]:
             out %= 2**bits
 
-    monkeypatch.setattr(lsh.corpus, "content_keys", weak)
+    monkeypatch.setattr(lsh._corpus, "content_keys", weak)
     for texts, others in ((new, old), (streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
         secrets.clear()
         same(deduplicate(texts, 0.7, shingles=SHINGLES, against=others), expected)
@@ -192,7 +192,7 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 @pytest.fixture
 def tiny(monkeypatch):
     """Every array lies in a file that may."""
-    monkeypatch.setattr(lsh.spill, "LEAST", 1)
+    monkeypatch.setattr(lsh._spill, "LEAST", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -213,7 +213,7 @@ def test_files_change_nothing(corpus, monkeypatch):
 
 
 def test_more_documents_than_a_block():
-    count = lsh.corpus.BLOCK + 3000
+    count = lsh._corpus.BLOCK + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
     texts[-1] = texts[7]
@@ -321,8 +321,8 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
     program = textwrap.dedent(
         """
         import os, signal, sys
-        import lsh, lsh.spill
-        lsh.spill.LEAST = 1
+        import lsh, lsh._spill
+        lsh._spill.LEAST = 1
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def stop(stage, done, total):
             if stage == "comparing":
@@ -351,7 +351,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
 def test_the_pace_follows_the_memory(monkeypatch):
     """Less is done between two times of giving back where that touches much of the files, more where it does not."""
     mapped = 0.0
-    monkeypatch.setattr("lsh.spill._mapped_memory", lambda: mapped)
+    monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
     spill = Spill(1000)
     assert spill.paced(64, 64) == 64
     mapped = 251.0

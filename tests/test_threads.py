@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lsh
-from lsh import MinHasher, threads
+from lsh import MinHasher, _threads
 from lsh._batch import Batch, extent
 from lsh.minhash import MOST_CHUNK
 
@@ -25,7 +25,7 @@ WORKERS = (1, 2, 3, 8)
 @pytest.mark.parametrize("count", [0, 1, 2, 100])
 def test_each_item_once(count, workers):
     seen = []
-    threads.share(seen.append, range(count), workers)
+    _threads.share(seen.append, range(count), workers)
     assert sorted(seen) == list(range(count))
 
 
@@ -37,7 +37,7 @@ def test_the_caller_works_too():
         names.append(threading.current_thread())
         together.wait()
 
-    threads.share(work, range(3), 3)
+    _threads.share(work, range(3), 3)
     assert len(set(names)) == 3
     assert threading.current_thread() in names
 
@@ -55,7 +55,7 @@ def test_the_first_failure_is_raised(workers):
             raise ValueError(f"item {number}")
 
     with pytest.raises(ValueError, match=r"^item 3$"):
-        threads.share(work, range(50), workers)
+        _threads.share(work, range(50), workers)
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -67,7 +67,7 @@ def test_nothing_is_begun_after_a_failure(workers):
         raise ValueError("every one fails")
 
     with pytest.raises(ValueError, match="every one fails"):
-        threads.share(work, range(1000), workers)
+        _threads.share(work, range(1000), workers)
     assert len(begun) <= workers
 
 
@@ -87,7 +87,7 @@ def test_an_interrupt_stops_the_others():
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        threads.share(work, range(100_000), 2)
+        _threads.share(work, range(100_000), 2)
     assert len(begun) < 100_000
     time.sleep(0.05)
     assert threading.active_count() == before
@@ -95,7 +95,7 @@ def test_an_interrupt_stops_the_others():
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_maps_keep_the_order(workers):
-    assert list(threads.map_in_order(lambda number: number * number, iter(range(200)), workers)) == [
+    assert list(_threads.map_in_order(lambda number: number * number, iter(range(200)), workers)) == [
         number * number for number in range(200)
     ]
 
@@ -125,7 +125,7 @@ def test_the_first_wrong_text_is_named(workers):
 def test_free_threaded_python_stays_free():
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("this Python has a GIL")
-    script = "import sys, lsh.lsh, lsh.cli; sys.exit(sys._is_gil_enabled())"
+    script = "import sys, lsh.lsh, lsh.command.main; sys.exit(sys._is_gil_enabled())"
     assert subprocess.run([sys.executable, "-W", "error", "-c", script], check=False).returncode == 0
 
 
@@ -146,13 +146,13 @@ def test_free_threaded_python_stays_free():
 )
 def test_work_is_cut_by_its_size(texts, monkeypatch):
     cuts = []
-    share = threads.share
+    share = _threads.share
 
     def watched(function, items, num_threads):
         cuts.extend(items)
         return share(function, cuts, num_threads)
 
-    monkeypatch.setattr(threads, "share", watched)
+    monkeypatch.setattr(_threads, "share", watched)
     hasher = MinHasher(16, scheme="fss")
     rows = hasher.fingerprints(texts, missing="empty", num_threads=2)
     assert [stop for _, stop in cuts[:-1]] == [start for start, _ in cuts[1:]]
@@ -203,7 +203,7 @@ def test_an_exit_in_a_thread_is_not_lost():
 
     for _ in range(20):
         with pytest.raises(SystemExit):
-            threads.share(leave, range(20), 4)
+            _threads.share(leave, range(20), 4)
 
 
 def test_no_more_threads_to_be_had(monkeypatch):
@@ -212,7 +212,7 @@ def test_no_more_threads_to_be_had(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     seen = []
-    threads.share(seen.append, range(10), 4)
+    _threads.share(seen.append, range(10), 4)
     assert seen == list(range(10))
 
 
@@ -235,7 +235,7 @@ def test_an_interrupt_while_waiting_for_the_others():
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         with pytest.raises(KeyboardInterrupt):
-            threads.share(work, range(2), 2)
+            _threads.share(work, range(2), 2)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert done
@@ -252,7 +252,7 @@ def test_items_that_fail_come_behind_their_results(workers):
         yield from range(5)
         raise KeyError("no more")
 
-    results = threads.map_in_order(lambda number: number, items(), workers)
+    results = _threads.map_in_order(lambda number: number, items(), workers)
     assert [next(results) for _ in range(5)] == list(range(5))
     with pytest.raises(KeyError, match="no more"):
         next(results)

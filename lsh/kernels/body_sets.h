@@ -16,7 +16,7 @@
  *
  * A free lane is 0. Shingles with that token are kept apart, as a bit for each of the lengths 1 to 8.
  */
-#include "../_siphash.h"
+#include "siphash.h"
 
 static inline uint64_t key_token(const lsh_set_secret *secret, uint64_t key)
 {

@@ -1,0 +1,73 @@
+"""The sketch filter: how many equal components let a candidate pair go on to the exact comparison.
+
+Of each component 8 bits are kept, so that those of two documents are compared in a few instructions. A pair of Jaccard
+similarity s agrees in a component with probability ``s + (1 - s) / 256``: two different components have the same 8 bits
+now and then (b-bit minwise hashing, Li and Konig 2010). The number of equal ones is then binomial, and its lower tail
+at the threshold says what the filter loses. How components are kept and compared is not decided here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BITS = 8  # of a component that are compared
+LOSS = 0.001  # of the pairs at the threshold, where bands are given rather than planned
+LOSS_SHARE = 0.2  # of what a promised recall may miss; the bands may miss the rest
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def loss_of(recall: float) -> float:
+    """Return which share of the pairs at the threshold the filter may lose under a promised recall."""
+    return (1.0 - recall) * LOSS_SHARE
+
+
+def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
+    """Return how many components must be equal, so that few pairs at the threshold are lost.
+
+    Parameters
+    ----------
+    num_seeds : int
+        Components of a fingerprint, k.
+    threshold : float
+        Jaccard similarity of the pairs, 0 to 1.
+    loss : float
+        Largest share of them to lose, 0 or more and less than 1.
+
+    Returns
+    -------
+    int
+        The largest m with ``P(Binomial(k, p) < m) <= loss``, where p is ``threshold + (1 - threshold) / 256``; 0 to k.
+
+    Examples
+    --------
+    >>> from lsh._sketch_filter import least_equal
+    >>> least_equal(128, 0.8, 0.002)
+    89
+    >>> least_equal(128, 1.0, 0.002)
+    128
+    """
+    lost = np.cumsum(_equal_components(num_seeds, threshold))[:-1]  # P(at most j), for j below k
+    return int(np.searchsorted(lost, loss, side="right")) if loss > 0.0 or threshold == 1.0 else 0
+
+
+def passing(num_seeds: int, least: int, similarity: float) -> float:
+    """Return the probability that a pair of this similarity has at least `least` equal components."""
+    return min(float(_equal_components(num_seeds, similarity)[least:].sum()), 1.0)
+
+
+def _equal_components(num_seeds: int, similarity: float) -> Array:
+    """Return the probabilities of 0, 1, ..., k equal components."""
+    differ = (1.0 - similarity) * (1.0 - 0.5**BITS)
+    equal = np.arange(num_seeds + 1.0)
+    chances: Array
+    if differ == 0.0:
+        chances = np.where(equal == num_seeds, 1.0, 0.0)
+        return chances
+    steps = np.log((num_seeds - equal[:-1]) / equal[1:])  # from one binomial coefficient to the next
+    ways = np.concatenate([[0.0], np.cumsum(steps)])
+    chances = np.exp(ways + equal * np.log1p(-differ) + (num_seeds - equal) * np.log(differ))
+    chances /= chances.sum()  # the sums of many logarithms are a little off, all of them alike
+    return chances

@@ -1,0 +1,118 @@
+"""Collections of texts, whatever holds them, as pieces of which the floor below makes batches.
+
+A piece is a tuple of objects, a column (an Arrow array, numpy's fixed-width bytes) or a batch. What can be huge, a
+stream or a generator, comes piece by piece; a list is copied at once, so that another thread may go on changing it.
+Arrow is read by its PyCapsule interface, the rest by iteration; no package is imported for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from lsh import _checks
+from lsh._batch import Batch
+from lsh._columns import Column, Columns, fixed_width, is_arrow
+
+Piece = tuple[Any, ...] | Column | Batch
+
+
+class Pieces(NamedTuple):
+    """A stream of texts that comes in pieces already."""
+
+    pieces: Iterator[Piece]
+
+
+class ArrowArray(Protocol):
+    """Has an array: for types only."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+
+class ArrowStream(Protocol):
+    """Has a stream of arrays: for types only."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Texts = Iterable[Any] | ArrowArray | ArrowStream | Batch
+
+OBJECTS = ("object", "Object")  # what pandas and polars call a dtype of Python objects
+
+
+def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[Piece]:
+    """Return a collection of texts as one piece where it is one already, else as an iterator over pieces.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the collection, for messages.
+    texts : object
+        The collection; README lists the kinds.
+    size : int, optional
+        Most texts of a piece that is taken from an iterator; default: all.
+
+    Raises
+    ------
+    TypeError
+        If it is no collection of texts; a text in it that is none shows when a batch takes it.
+    ValueError
+        If it has more than one dimension, or is a damaged Arrow column.
+    """
+    if isinstance(texts, Batch):
+        return texts
+    if isinstance(texts, Pieces):
+        return texts.pieces
+    if is_arrow(texts) and not _holds_objects(name, texts):
+        try:
+            return _joined(Columns(texts, name))
+        except ImportError:  # pandas has the interface only where pyarrow is installed
+            pass
+    _checks.collection(name, texts)
+    if isinstance(texts, np.ndarray):
+        return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)
+    if hasattr(texts, "isna"):
+        return tuple(None if missing else text for text, missing in zip(texts, texts.isna()))
+    return tuple(texts) if isinstance(texts, (list, tuple)) else _cut(iter(texts), size)
+
+
+def whole(name: str, texts: Any, missing: bool = False) -> Batch:
+    """Return a collection of texts as one batch; `missing` counts ``None`` as an empty text."""
+    taken = pieces(name, texts)
+    if isinstance(taken, Batch):
+        return taken
+    batches, first = [], 0
+    for piece in taken if isinstance(taken, Iterator) else (taken,):
+        batches.append(Batch(piece, first, missing, name=name))
+        first += len(piece)
+    return batches[0] if len(batches) == 1 else Batch.join(batches)
+
+
+def _holds_objects(name: str, texts: Any) -> bool:
+    """Tell whether a column holds Python objects, which are better taken as they are."""
+    types = getattr(texts, "dtypes", None)
+    if isinstance(types, list) and "Object" in map(str, types):  # polars would hand over their addresses
+        raise TypeError(f"{name} must be a column of texts, got a table of Python objects; pick a column")
+    return str(getattr(texts, "dtype", None)) in OBJECTS
+
+
+def _joined(columns: Columns) -> Piece | Iterator[Piece]:
+    """Return the only column of a stream, or all of them."""
+    head: list[Column] = list(islice(columns, 2))
+    if len(head) > 1:
+        return chain(head, columns)
+    return head[0] if head else ()
+
+
+def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Return the texts of an array; what its StringDType calls missing is ``None``."""
+    absent = getattr(array.dtype, "na_object", None)
+    return tuple(None if text is absent else text for text in array.tolist())
+
+
+def _cut(texts: Iterator[Any], size: int | None) -> Iterator[Piece]:
+    while piece := tuple(islice(texts, size)):
+        yield piece

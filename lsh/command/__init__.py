@@ -1,0 +1,1 @@
+"""The command line: `lsh.command.main.main` runs it, one module a command."""

@@ -1,0 +1,168 @@
+"""What the commands say to people, and how they end: errors, progress, the closing line, exit codes.
+
+Words for people go to standard error, data to standard output. Nothing here knows a command or a file of documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from lsh import files
+from lsh._words import duration, size
+
+EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE, EXIT_TERMINATED = 0, 2, 130, 141, 143
+EXITS = """\
+exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 the reader
+of standard output went away; 143 terminated
+"""
+HELP_WIDTH = 100  # of a description
+REDRAW = 0.1  # seconds between two states of the progress line
+
+Progress = Callable[[str, int, "int | None"], object]
+
+
+class TerminatedError(KeyboardInterrupt):
+    """The process was asked to end; whatever cleans up after Ctrl-C does so now."""
+
+
+def end_on_signals() -> None:
+    """Let a request to end (SIGTERM) do what Ctrl-C does, and each of them once: no half of a file is to be left."""
+
+    def end(number: int, frame: object) -> None:
+        for one in (signal.SIGTERM, signal.SIGINT):  # another one shall not disturb the cleaning up
+            signal.signal(one, signal.SIG_IGN)
+        raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
+
+    handled = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    with suppress(ValueError):  # in another thread than the main one
+        for number, usual in handled.items():
+            if signal.getsignal(number) == usual:
+                signal.signal(number, end)
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes options by their whole names only, keeps the lines of an epilog, and prints help as data."""
+
+    def __init__(self, *, description: str, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(description=textwrap.fill(description, HELP_WIDTH), allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say on one line what is wrong with the options, and end."""
+        raise ValueError(f"{message}; {self.prog} --help tells the options")
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help, by default where data goes, so that a closed pipe is met as everywhere."""
+        if file is None:
+            write_data(self.format_help())
+        else:
+            super().print_help(file)
+
+
+def write_data(text: str) -> None:
+    """Write text to standard output, through a descriptor of its own: nothing is left to flush at the end."""
+    with files.Target(files.STANDARD) as target:
+        target.write(text.encode("utf-8", "surrogatepass"))
+        target.commit()
+
+
+def say(line: str) -> None:
+    """Write a line for people, over the progress line where there is one."""
+    with suppress(OSError):  # words that cannot be said are no reason to fail
+        if sys.stderr is None:
+            return
+        sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
+        sys.stderr.flush()
+
+
+def fail(error: BaseException | str, code: int) -> int:
+    """Say on one line what went wrong and return the exit code."""
+    message = _message(error)
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    say(f"lsh: error: {printable}")
+    return code
+
+
+def _message(error: BaseException | str) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+# ---- progress ----
+
+
+def progress(quiet: bool, output: str) -> Progress | bool:
+    """Return what `deduplicate` takes as `progress`: bars or a line on a terminal, nothing elsewhere.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing.
+    output : str
+        Where the data goes: a terminal that shows data shows no progress.
+    """
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return False
+    if output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty():
+        return False
+    return True if importlib.util.find_spec("tqdm") else Line()
+
+
+class Line:
+    """A line on the terminal that says how far the work is; the next line for people replaces it."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._started = self._drawn = 0.0
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Draw the state, if the last one has stood for a while."""
+        now = time.perf_counter()
+        if stage != self._stage:
+            self._stage, self._started = stage, now
+        if now - self._drawn >= REDRAW:
+            self._drawn = now
+            with suppress(OSError):
+                print(f"\r\x1b[K{self._text(done, total, now)}", end="", file=sys.stderr, flush=True)
+
+    def _text(self, done: int, total: int | None, now: float) -> str:
+        of = "" if total is None else f" of {total:,}"
+        text = f"{self._stage}: {done:,}{of} {'bands' if self._stage == 'grouping' else 'documents'}"
+        if not done or now == self._started:
+            return text
+        rate = done / (now - self._started)
+        left = "" if total is None else f", {duration((total - done) / rate)} left"
+        return f"{text}, {rate:,.0f} a second{left}"
+
+
+# ---- what a run cost ----
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of memory that the process held at once, ``None`` where the system does not tell."""
+    with suppress(OSError), open("/proc/self/status", "rb") as status:  # Linux; getrusage counts its parent, too
+        for line in status:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def cost(seconds: float, num_bytes: int) -> list[str]:
+    """Return the parts of the closing line that every run has: its time, its speed, its memory."""
+    peak = peak_memory()
+    parts = [f"{seconds:.1f} seconds", f"{num_bytes / 1e6 / max(seconds, 1e-9):.1f} MB/s"]
+    return parts if peak is None else [*parts, f"peak memory {size(peak)}"]

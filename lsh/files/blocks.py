@@ -1,0 +1,139 @@
+"""The lines of a file, one at a time or in blocks of whole ones.
+
+A line ends at a newline, which is one byte or, of encodings with wide characters, several that begin at a multiple of
+their number. What a line says is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import IO
+
+from lsh.files import compression
+from lsh.files._fields import count_lines
+
+CHUNK = 1 << 20  # bytes that are read at once
+
+
+class Stream:
+    """The lines of a file, to be taken one at a time or in blocks.
+
+    Parameters
+    ----------
+    blocks : iterator of bytes
+        Whole lines.
+    newline : bytes
+        What ends them.
+    number : int
+        Of the line before the first.
+
+    Attributes
+    ----------
+    number : int
+        That of the line that was taken last.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
+        self._blocks, self._newline = blocks, newline
+        self._waiting: list[bytes] = []  # lines, backwards
+        self._back = b""
+        self.number = number
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> bytes:
+        if not self._waiting:
+            block = self._next_block()
+            if not block:
+                raise StopIteration
+            self._waiting = self.split(block)[::-1]
+        self.number += 1
+        return self._waiting.pop()
+
+    def _next_block(self) -> bytes:
+        if self._back:
+            block, self._back = self._back, b""
+            return block
+        return next(self._blocks, b"")
+
+    def block(self) -> bytes:
+        """Take the lines that come next together, none at the end."""
+        block = b"".join(reversed(self._waiting)) or self._next_block()
+        self._waiting = []
+        self.number += count_lines(block)
+        return block
+
+    def give_back(self, block: bytes) -> None:
+        """Take back the lines that were taken last."""
+        self._back = block + self._back
+        self.number -= count_lines(block)
+
+    def again(self, block: bytes) -> Stream:
+        """Return the lines of a block that was taken last as a stream of their own."""
+        return Stream(iter([block]), self._newline, self.number - count_lines(block))
+
+    def split(self, block: bytes) -> list[bytes]:
+        """Return the lines of a block, with their ends."""
+        if self._newline == b"\n":
+            return BytesIO(block).readlines()
+        lines, begin = [], 0
+        while begin < len(block):
+            stop = _line_end(block, self._newline, begin) or len(block)
+            lines.append(block[begin:stop])
+            begin = stop
+        return lines
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield some bytes at a time; what can be read of a damaged file comes before the error."""
+    while True:
+        held: list[bytes] = []
+        size = 0
+        try:
+            while size < CHUNK and (piece := file.read1(CHUNK - size)):  # type: ignore[attr-defined]
+                held.append(piece)
+                size += len(piece)
+        except compression.DamagedError:
+            yield b"".join(held)
+            raise
+        if not held:
+            return
+        yield b"".join(held)
+
+
+def blocks(chunks: Iterator[bytes], newline: bytes) -> Iterator[bytes]:
+    """Yield blocks of whole lines; the last line may have no end."""
+    held: list[memoryview] = []
+    for chunk in chunks:
+        stop = _last_end(chunk, newline, sum(map(len, held)))
+        if stop:
+            held.append(memoryview(chunk)[:stop])
+            yield _taken(held)
+        held.append(memoryview(chunk)[stop:])
+    if any(held):
+        yield _taken(held)
+
+
+def _taken(held: list[memoryview]) -> bytes:
+    """Return what is held as one, and let go of it: a line may be as large as the memory bears."""
+    joined = b"".join(held)
+    held.clear()
+    return joined
+
+
+def _last_end(data: bytes, newline: bytes, offset: int) -> int:
+    """Return where the last line ends, 0 where none does; a newline of several bytes begins at a multiple of them."""
+    at = data.rfind(newline)
+    while at >= 0 and (offset + at) % len(newline):
+        at = data.rfind(newline, 0, at + len(newline) - 1)
+    return at + len(newline) if at >= 0 else 0
+
+
+def _line_end(data: bytes, newline: bytes, begin: int) -> int:
+    """Return where the line ends that begins there, 0 if it does not."""
+    at = data.find(newline, begin)
+    while at >= 0 and at % len(newline):
+        at = data.find(newline, at + 1)
+    return at + len(newline) if at >= 0 else 0

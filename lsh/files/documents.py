@@ -1,0 +1,334 @@
+"""Documents in files: records in, kept records out.
+
+A source is one or more files of one format, or a folder of text files. It is read as often as is needed, once for ids
+and texts and at last for the records to keep, which go out as they came in; nothing is held meanwhile. The formats are
+in `lines`, `tabular` and `folder`, the files themselves in `files`. Nothing here hashes, groups or compares.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from lsh.files.folder import EVERY, Folder
+from lsh.files.lines import Lines
+from lsh.files.records import (
+    FOLDER,
+    FORMATS,
+    KNOWN,
+    TABLES,
+    Block,
+    Format,
+    InputError,
+    Options,
+    Record,
+    checked_encoding,
+)
+from lsh.files.storage import STANDARD, FolderTarget, Input, Target
+from lsh.files.tables import Tables
+
+
+class Documents:
+    """Files of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
+
+    Use it as a context manager: at the end the copies are gone.
+
+    Parameters
+    ----------
+    path : str or sequence of str
+        A file, a folder, ``"-"``, or several files of one format; a pattern such as ``"part-*.jsonl"`` stands for the
+        files that match it, in the order of their names.
+    format : Format, optional
+        Of every file. Default: by the ending of each path.
+    field : str, optional
+        The column, or field of a JSON record, that holds the text; dots lead into nested ones, and several names with
+        commas between are joined by a space. Default: the only one but the id, or ``text``, ``content``, ``body``.
+    id_field : str, optional
+        The column that holds the id. Default ``id``, where there is one; without an id the running number is the id.
+    source_field : str, optional
+        The column that says where a document is from. Default: its file is.
+    header : bool, optional
+        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``. Without names a lone column
+        is the text, else the first is the id and the second the text.
+    encoding : str, optional
+        Of text files. UTF-8 is not checked where nothing has to understand it.
+    on_bad_line : {"error", "skip"}, optional
+        What a line that is not of the format is, or a file of a folder that cannot be decoded: an error, or skipped and
+        counted in `skipped`.
+    missing : {"error", "empty"}, optional
+        What a record without a text is, or with null for one: bad, or one whose text is ``None`` and that is counted in
+        `missing`.
+    pattern : str, optional
+        Which files of a folder are read, such as ``"*.txt"``. Hidden ones are where it begins with a dot; else they are
+        counted in `hidden`.
+    rejects : Target, optional
+        Receives what is skipped: the lines, or the paths of files.
+
+    Raises
+    ------
+    InputError
+        If the format cannot be told, differs between files, or has no use for an option.
+    ImportError
+        If a package of the extra ``io`` is needed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "news.csv")
+    >>> with open(path, "w", encoding="utf-8") as file:
+    ...     _ = file.write('id,body\\na,"Bread, and roses"\\nb,Nothing new\\n')
+    >>> with Documents(path) as source:
+    ...     [(record.id, record.text) for record in source.records()]
+    [(b'a', b'Bread, and roses'), (b'b', b'Nothing new')]
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | Sequence[str],
+        format: Format | None = None,
+        field: str | None = None,
+        *,
+        id_field: str | None = None,
+        source_field: str | None = None,
+        header: bool | None = None,
+        encoding: str = "utf-8",
+        on_bad_line: str = "error",
+        missing: str = "error",
+        pattern: str = EVERY,
+        rejects: Target | None = None,
+    ) -> None:
+        paths = expanded([path] if isinstance(path, str) else path)
+        shown = "standard input" if paths[0] == STANDARD else paths[0]
+        self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
+        self.path = paths[0]
+        forms = [_form_of(path, format) for path in paths]
+        self.format = forms[0]
+        name = self.format.name
+        for other, form in zip(paths, forms):
+            if form.name != name:
+                problem = f"expected {name}, as {paths[0]}, got {form.name}; read files of one format"
+                raise InputError(other, problem)
+        if name == FOLDER and len(paths) > 1:
+            raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
+        fields = (("--field", field), ("--id-field", id_field), ("--source-field", source_field))
+        naming = next((option for option, given in fields if given is not None), None)
+        self._check_use(name, naming, header is not None)
+        _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
+        _check_choice("missing", missing, ("error", "empty"))
+        if on_bad_line == "skip" and name in TABLES.values():
+            raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
+        named = name == "csv" if header is None else header
+        if naming and name in ("csv", "tsv") and not named:
+            problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
+            raise InputError(self.name, problem)
+        options = Options(
+            field,
+            id_field,
+            source_field,
+            named,
+            checked_encoding(encoding),
+            on_bad_line == "skip",
+            missing == "empty",
+        )
+        self._inputs: list[Input] = []
+        self._documents: Lines | Tables | Folder
+        if name == FOLDER:
+            self._documents = Folder(paths[0], pattern, options, rejects)
+            return
+        for path, form in zip(paths, forms):
+            self._inputs.append(Input(path, form.compression))
+        if name in TABLES.values():
+            self._documents = Tables(self._inputs, name, options)
+        else:
+            self._documents = Lines(self._inputs, name, options, rejects)
+
+    def _check_use(self, name: str, naming: str | None, header: bool) -> None:
+        """Refuse options that the format has no use for."""
+        if name in ("txt", FOLDER) and naming:
+            known = ".jsonl, .csv, .tsv, .parquet and .arrow"
+            raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave {naming} out")
+        if name not in ("csv", "tsv") and header:
+            raise InputError(self.name, f"a header is for .csv and .tsv, this is {_kind(name)}; leave it out")
+
+    def __enter__(self) -> Documents:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._inputs:
+            file.close()
+
+    @property
+    def skipped(self) -> int:
+        """How many bad lines, or files of a folder, were skipped when the documents were read last."""
+        return self._documents.tally.skipped
+
+    @property
+    def hidden(self) -> int:
+        """How many hidden files of a folder were passed over when it was read last."""
+        return self._documents.tally.hidden
+
+    @property
+    def missing(self) -> int:
+        """How many documents had no text when they were read last."""
+        return self._documents.tally.missing
+
+    def records(self) -> Iterator[Record]:
+        """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
+
+        Raises
+        ------
+        InputError
+            If a line is not of the format; the message has its number.
+        """
+        return chain.from_iterable(block.records() for block in self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
+        return self._documents.blocks()
+
+    def _write_kept(self, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+        flags = _Flags(keep, self.name)
+        if isinstance(self._documents, Folder):
+            if not isinstance(target, FolderTarget):
+                raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
+            self._documents.write_kept(flags, target)
+        elif isinstance(target, FolderTarget):
+            raise TypeError("records go to a Target, got FolderTarget")
+        else:
+            self._documents.write_kept(flags, target)
+        flags.check_end()
+
+
+class _Flags:
+    """Which documents are kept, one after another, and no more or fewer than there are."""
+
+    def __init__(self, keep: Iterable[bool], name: str) -> None:
+        self._flags, self._name = iter(keep), name
+
+    def __call__(self) -> bool:
+        flag = next(self._flags, None)
+        if flag is None:
+            raise InputError(self._name, "it grew while it was read; run again when nothing writes to it")
+        return bool(flag)
+
+    def check_end(self) -> None:
+        """Raise InputError if there are more flags than documents."""
+        if next(self._flags, None) is not None:
+            raise InputError(self._name, "it shrank while it was read; run again when nothing writes to it")
+
+
+def expanded(paths: Sequence[str]) -> list[str]:
+    """Return the paths, with those that match a pattern in its place."""
+    found: list[str] = []
+    for path in paths:
+        if path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
+            found.append(path)
+            continue
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise InputError(path, "no file matches this pattern; correct it")
+        found += matches
+    if not found:
+        raise ValueError("expected the name of a file, a folder or -, got none")
+    if found.count(STANDARD) > 1:
+        raise ValueError("- can be read once, got it twice; name it once")
+    return found
+
+
+def _form_of(path: str, given: Format | None) -> Format:
+    """Return the format of a path: a folder's, the one that is given, or that of its ending."""
+    if path != STANDARD and os.path.isdir(path):
+        return Format(FOLDER, "")
+    if given is None and path == STANDARD:
+        raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
+    found = given or Format.of_path(path)
+    if found is None and not os.path.lexists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if found is None:
+        raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+    return found
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _kind(name: str) -> str:
+    return "a folder" if name == FOLDER else f".{name}"
+
+
+def target(source: Documents, path: str) -> Target | FolderTarget:
+    """Return what `write_kept` can write the documents of a source to.
+
+    Parameters
+    ----------
+    source : Documents
+        A folder goes into a new folder, anything else into a file.
+    path : str
+        Where to; the ending of a file's name says how it is compressed.
+
+    Raises
+    ------
+    ValueError
+        If the folder is there already, or would lie within the source.
+    """
+    if source.format.name != FOLDER:
+        return Target(path, "" if source.format.name in TABLES.values() else None)
+    if path == STANDARD:
+        raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
+    inner, outer = os.path.realpath(path), os.path.realpath(source.path)
+    if os.path.commonpath([inner, outer]) == outer:
+        raise ValueError(f"OUTPUT must not lie in INPUT ({source.path}), got {path}; name a folder elsewhere")
+    return FolderTarget(path)
+
+
+def write_kept(source: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+    """Write the documents that are kept as they came in.
+
+    Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
+    under their paths.
+
+    Parameters
+    ----------
+    source : Documents
+        The documents.
+    keep : iterable of bool
+        One for each of its records.
+    target : Target or FolderTarget
+        What `target` returns for the source.
+
+    Raises
+    ------
+    InputError
+        If the source has another number of documents than when it was read first.
+    """
+    source._write_kept(keep, target)
+
+
+def write_removed(ids: Sequence[bytes], removed: Any, target: Target, old: Sequence[bytes] = ()) -> None:
+    """Write removed id, kept id and similarity, tab-separated, one removed document per line.
+
+    Where there are old documents, whose ids are `old`, a fourth cell says ``new`` or ``old`` of the kept one.
+    """
+    for document, kept, similarity, _, *sides in removed.tolist():
+        witness = old[kept] if sides == ["old"] else ids[kept]
+        target.write(table_row(ids[document], witness, repr(similarity).encode(), *(side.encode() for side in sides)))
+
+
+def table_row(*cells: bytes) -> bytes:
+    """Return a line of a table: tab-separated, with a newline."""
+    return b"\t".join(map(_cell, cells)) + b"\n"
+
+
+def _cell(identity: bytes) -> bytes:
+    """Return an id as one cell of a table: a tab or a line end in it is written as an escape."""
+    for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
+        identity = identity.replace(raw, escaped)
+    return identity

@@ -1,0 +1,182 @@
+"""The formats by name, what a document of any of them is, and which of its columns hold the text and the id.
+
+Errors of input and the options of reading are here too, since every format shares them. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from lsh._batch import Batch
+from lsh.files import compression
+
+FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
+TABLES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; compressed inside, if at all
+FOLDER = "folder"  # a document a file
+KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
+TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
+ID_COLUMN = "id"
+BLOCK, MOST = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
+NAMED, NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
+
+
+class InputError(ValueError):
+    """Bad input; the message names the file, and the line where one is to blame."""
+
+    def __init__(self, name: str, problem: str, line: int | None = None) -> None:
+        where = f"{name}, line {line}" if line else name
+        super().__init__(f"{where}: {problem}")
+
+
+class Format(NamedTuple):
+    """The form of a file: its name, and how it is compressed, ``""`` for not at all.
+
+    Examples
+    --------
+    >>> Format.from_string("tsv.gz")
+    Format(name='tsv', compression='gz')
+    >>> Format.of_path("corpus/part-7.feather")
+    Format(name='arrow', compression='')
+    """
+
+    name: str
+    compression: str
+
+    @classmethod
+    def from_string(cls, text: str) -> Format | None:
+        """Read ``"tsv"``, ``"tsv.gz"`` or ``"parquet"``; ``None`` for anything else."""
+        if text in TABLES:
+            return cls(TABLES[text], "")
+        name, dot, packed = text.partition(".")
+        known = name in FORMATS and (packed in compression.NAMES if dot else True)
+        return cls(name, packed) if known else None
+
+    @classmethod
+    def of_path(cls, path: str) -> Format | None:
+        """Tell the format by the ending of a file's name; ``None`` for another ending."""
+        parts = os.path.basename(path).lower().split(".")[1:]
+        return cls.from_string(".".join(parts[-2:])) or cls.from_string(".".join(parts[-1:]))
+
+
+class Record(NamedTuple):
+    """A document: its id, its text in UTF-8 or ``None`` for none, and where it is from.
+
+    That is what the column of the source says, or, where none is named, the file; of a folder, the folder within it.
+    """
+
+    id: bytes
+    text: bytes | None
+    source: bytes
+
+
+class Block(NamedTuple):
+    """Some documents, one after another, as columns: readers hand them over together, for the sake of speed."""
+
+    texts: Batch
+    ids: Callable[[], Sequence[bytes]]
+    sources: Callable[[], Sequence[bytes]]
+
+    def records(self) -> Iterator[Record]:
+        """Yield the documents one by one."""
+        return map(Record, self.ids(), self.texts.tolist(), self.sources())
+
+
+def gathered(records: Iterable[Record]) -> Iterator[Block]:
+    """Yield documents that are read one by one in blocks."""
+    held: list[Record] = []
+    size = 0
+    for record in records:
+        held.append(record)
+        size += len(record.text or b"")
+        if size >= BLOCK or len(held) == MOST:
+            yield _block(held)
+            held, size = [], 0
+    if held:
+        yield _block(held)
+
+
+def _block(records: Sequence[Record]) -> Block:
+    ids, texts, sources = zip(*records)
+    return Block(Batch(texts, missing=True), lambda: ids, lambda: sources)
+
+
+class Options(NamedTuple):
+    """How a source is read; `files.Documents` says what each means."""
+
+    field: str | None
+    id_field: str | None
+    source_field: str | None
+    header: bool
+    encoding: str
+    skip: bool  # bad lines
+    missing: bool  # whether a text may be missing
+
+    def fields(self) -> list[str] | None:
+        """Return the names of the fields that make the text; ``None`` where none is named."""
+        return None if self.field is None else [name.strip() for name in self.field.split(",")]
+
+
+class Tally:
+    """What was counted while a source was read the last time."""
+
+    skipped = 0
+    missing = 0
+    hidden = 0
+
+
+def default_column(names: Iterable[str], options: Options) -> str | None:
+    """Return the column that holds the text where none is named: one of the usual names, or the only one but the id.
+
+    Examples
+    --------
+    >>> options = Options(None, None, None, True, "utf-8", False, False)
+    >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
+    ('headline', 'body')
+    >>> default_column(["title", "summary"], options) is None
+    True
+    """
+    identity = ID_COLUMN if options.id_field is None else options.id_field
+    others = [name for name in names if name != identity]
+    return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names for a message.
+
+    Examples
+    --------
+    >>> listed(["title", "date"])
+    "'title', 'date'"
+    """
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    cut = (name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 3] + "..." for name in names[:NAMED])
+    return ", ".join(map(repr, cut)) + more
+
+
+def utf8(text: str | bytes) -> bytes:
+    """Return a text, an id or the name of a source as bytes."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+
+
+def checked_encoding(encoding: str) -> str:
+    """Return the name that Python has for an encoding of text.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+
+    Examples
+    --------
+    >>> checked_encoding("Latin1"), checked_encoding("UTF-8")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        name = codecs.lookup(encoding).name
+        "".encode(name)  # some codecs are not of text
+    except (LookupError, ValueError, TypeError):
+        raise ValueError(f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}") from None
+    return "utf-8" if name == "utf-8-sig" else name

@@ -1,0 +1,262 @@
+"""Files that are read more than once, and files that appear only when they are complete.
+
+An input is the same bytes each time it is opened, or an error; standard input and pipes are copied to a temporary file.
+A target is written beside its place and then renamed, so that an interrupted run leaves what was there. Formats are
+not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import IO, Any
+
+from lsh.files import compression
+from lsh.files.records import InputError
+
+BUFFER = 1 << 20  # bytes that are read at once: each time the lock is let go, and may be waited for
+STANDARD = "-"  # the name of standard input and output
+
+
+class Input:
+    """A file that can be opened more than once, and must not change meanwhile; close it at the end.
+
+    Parameters
+    ----------
+    path : str
+        The file, or ``"-"``.
+    packed : str
+        Its compression, ``""`` for none.
+    """
+
+    def __init__(self, path: str, packed: str) -> None:
+        self.name = "standard input" if path == STANDARD else path
+        self._path, self._packed = path, packed
+        compression.check_available(packed)
+        self._copy: IO[bytes] | None = None
+        self._state: tuple[int, int] | None = None
+        if path == STANDARD:
+            if sys.stdin is None:
+                raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
+            self._copy = _copied(sys.stdin.buffer)
+        elif os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "rb") as pipe:
+                self._copy = _copied(pipe)
+
+    def close(self) -> None:
+        """Drop the copy of a pipe."""
+        if self._copy is not None:
+            self._copy.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
+        if self._copy is not None:
+            self._copy.seek(0)
+            self._check_state(self._copy)
+            yield self._unpacked(self._copy)
+            return
+        with open(self._path, "rb", BUFFER) as file:
+            self._check_state(file)
+            yield self._unpacked(file)
+
+    def _unpacked(self, file: IO[bytes]) -> IO[bytes]:
+        return compression.unpacked(file, self._packed) if self._packed else file
+
+    def _check_state(self, file: IO[bytes]) -> None:
+        """Refuse a file that is not as it was when it was opened first."""
+        state = os.fstat(file.fileno())
+        if self._state not in (None, (state.st_size, state.st_mtime_ns)):
+            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
+        self._state = (state.st_size, state.st_mtime_ns)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
+        if self._copy is None:
+            with suppress(FileNotFoundError), open(self._path, "rb") as file:
+                self._check_state(file)
+
+    def check_plain(self, start: bytes, form: str) -> None:
+        """Refuse a file that is compressed without saying so, by its first bytes."""
+        found = None if self._packed else compression.recognised(start)
+        if found is not None:
+            raise InputError(self.name, f"it is compressed; give --format {form}.{found}")
+
+    def damaged(self, error: Exception, line: int = 0) -> InputError:
+        """Return the error for a file whose compression is damaged after a line."""
+        after = f" after line {line}" if line else ""
+        kind = compression.NAMES[self._packed]
+        return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
+
+
+def _copied(file: IO[bytes]) -> IO[bytes]:
+    """Return a temporary file with the rest of `file`."""
+    copy = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    shutil.copyfileobj(file, copy)
+    return copy
+
+
+class Target:
+    """A file that appears only when it is complete: written beside its place, then renamed.
+
+    Use it as a context manager and call `commit` at the end; without that nothing is left. What is no regular file
+    (standard output, a pipe, a device) is written to directly.
+
+    Parameters
+    ----------
+    path : str
+        The file, or ``"-"``.
+    packed : str, optional
+        How to compress what is written: a key of `compression.NAMES`, ``""`` for not at all. Default: by the ending of
+        the path. The same content gives the same bytes.
+    """
+
+    def __init__(self, path: str, packed: str | None = None) -> None:
+        self._name = "standard output" if path == STANDARD else path
+        self._place: str | None = None
+        if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
+            self._place = path if is_stream(path) else os.path.realpath(path)
+        self._packed = compression.of_path(path) if packed is None else packed
+        compression.check_available(self._packed)
+        self._beside: str | None = None
+        self._file: Any = None
+        self._writer: Any = None
+
+    def __enter__(self) -> Target:
+        try:
+            self._open()
+        except BaseException:  # an interrupt, too
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _open(self) -> None:
+        if self._place is None:
+            if sys.stdout is None:
+                raise OSError("standard output is closed; give it a place")
+            self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
+            self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
+        else:
+            self._beside = _beside(self._place)
+            self._file = open(self._beside, "xb")  # noqa: SIM115 - as long as the target
+        self._writer = self._file
+        if self._packed:
+            with self._named_errors():
+                self._writer = compression.packing(self._file, self._packed)  # which may begin to write
+
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
+        with self._named_errors():
+            self._writer.write(data)
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        with self._named_errors():
+            self._commit()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Let an error of the system, such as a full disk, name the file."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = self._name
+            raise
+
+    def _commit(self) -> None:
+        if self._packed:
+            self._writer.close()
+        self._file.flush()
+        if self._beside is None or self._place is None:
+            return
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if os.path.exists(self._place):
+            shutil.copymode(self._place, self._beside)
+        os.replace(self._beside, self._place)
+        self._beside = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for opened in (self._writer, self._file):
+            with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
+                if opened is not None:
+                    opened.close()
+        if self._beside is not None:
+            with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
+                os.unlink(self._beside)
+
+
+class FolderTarget:
+    """A new folder that appears only when it is complete: filled beside its place, then renamed.
+
+    Use it as a context manager and call `commit` at the end; without that nothing is left.
+
+    Parameters
+    ----------
+    path : str
+        The folder. It must not exist, or be empty.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._place = os.path.realpath(path)
+        if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
+            raise ValueError(f"OUTPUT must be a new folder, got {path}, which is there; remove it or name another")
+        self._beside: str | None = None
+
+    def __enter__(self) -> FolderTarget:
+        try:
+            self._beside = _beside(self._place)
+            os.mkdir(self._beside)
+        except BaseException:  # an interrupt, too
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def copy(self, path: str, relative: str) -> None:
+        """Copy a file to its place in the folder."""
+        place = os.path.join(str(self._beside), relative)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copy(path, place)
+
+    def commit(self) -> None:
+        """Put the folder in its place."""
+        if os.path.isdir(self._place):
+            os.rmdir(self._place)
+        os.rename(str(self._beside), self._place)
+        self._beside = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._beside is not None:
+            shutil.rmtree(self._beside, ignore_errors=True)
+
+
+def _beside(place: str) -> str:
+    """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
+    return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+
+
+def is_stream(path: str) -> bool:
+    """Tell whether a path stands for an open stream of this process, which nothing can be put in place of."""
+    return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
+
+
+def same_file(a: str, b: str) -> bool:
+    """Tell whether two paths lead to the same file, by links too."""
+    if STANDARD in (a, b):
+        return False
+    try:
+        return os.path.samefile(a, b)
+    except OSError:  # one of them does not exist yet
+        return os.path.realpath(a) == os.path.realpath(b)

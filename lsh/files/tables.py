@@ -1,0 +1,352 @@
+"""Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
+
+Rows that are kept go out with every column, the schema, its metadata and, in Parquet, the compression of each column,
+in row groups as they came. No more than a row group, or `ROOM`, is held. It needs pyarrow, of the extra ``io``. What
+the texts are for is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any
+
+from lsh._batch import Batch
+from lsh._texts import whole
+from lsh.files.records import ID_COLUMN, Block, InputError, Options, Tally, default_column, listed, utf8
+from lsh.files.storage import Input, Target
+
+ROWS, TAKEN = 1 << 12, 1 << 21  # rows, and about how many bytes, that are taken from a row group at once
+ROOM = 1 << 26  # bytes of rows that are gathered before they go out as a row group
+BUFFER = 1 << 20  # bytes of a column that are read at once
+ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
+ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
+
+
+def check_available(form: str) -> None:
+    """Raise ImportError where pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f".{form} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+
+
+class _Parquet:
+    """An open Parquet file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        from pyarrow import parquet
+
+        self._file = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)  # else the whole file piles up
+        self.schema = self._file.schema_arrow
+
+    def rows(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches of some columns; a name with dots is one column of a nested one."""
+        metadata = self._file.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups) // max(metadata.num_rows, 1)
+        rows = min(max(TAKEN // max(size, 1), 1), ROWS)
+        yield from self._file.iter_batches(rows, columns=names, use_threads=False)
+
+    def groups(self) -> Iterator[Iterator[Any]]:
+        """Yield the row groups, each in batches."""
+        for number in range(self._file.num_row_groups):
+            yield self._file.iter_batches(ROWS, row_groups=[number], use_threads=False)
+
+    def writer(self, sink: Any) -> Any:
+        """Return a writer of files like this one."""
+        from pyarrow import parquet
+
+        codecs = {}
+        metadata = self._file.metadata
+        if metadata.num_row_groups:
+            group = metadata.row_group(0)
+            columns = [group.column(i) for i in range(metadata.num_columns)]
+            codecs = {column.path_in_schema: column.compression for column in columns}
+        named = {path: "NONE" if codec == "UNCOMPRESSED" else codec for path, codec in codecs.items()}
+        return parquet.ParquetWriter(sink, self.schema, compression=named or "snappy")
+
+
+class _Arrow:
+    """An open file, or stream, of Arrow IPC."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        from pyarrow import ipc
+
+        self._is_file = file.read(len(ARROW_FILE)) == ARROW_FILE
+        if not self._is_file:
+            file.seek(-min(len(ARROW_END), file.seek(0, 2)), 2)
+            if file.read() != ARROW_END:
+                raise EOFError("the mark at its end is not there")
+        file.seek(0)
+        self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
+        self.schema = self._reader.schema
+
+    def rows(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches of the rows, with all columns."""
+        for group in self.groups():
+            for batch in group:
+                yield from (batch.slice(start, ROWS) for start in range(0, len(batch), ROWS))
+
+    def groups(self) -> Iterator[Iterator[Any]]:
+        """Yield the batches of the file, each by itself."""
+        if self._is_file:
+            numbers = range(self._reader.num_record_batches)
+            yield from (iter([self._reader.get_batch(number)]) for number in numbers)
+        else:
+            yield from (iter([batch]) for batch in self._reader)
+
+    def writer(self, sink: Any) -> Any:
+        """Return a writer of files, or of streams, like this one."""
+        from pyarrow import ipc
+
+        return ipc.new_file(sink, self.schema) if self._is_file else ipc.new_stream(sink, self.schema)
+
+
+class Tables:
+    """The documents of Parquet or Arrow files, row by row.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+        The files; their columns are the same.
+    form : str
+        ``"parquet"`` or ``"arrow"``.
+    options : Options
+        How they are read.
+    """
+
+    def __init__(self, inputs: Sequence[Input], form: str, options: Options) -> None:
+        check_available(form)
+        self._inputs, self._form, self._options = inputs, form, options
+        self.tally = Tally()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the documents."""
+        self.tally = Tally()
+        first: Any = None
+        running = 0
+        source = self._options.source_field
+        for file in self._inputs:
+            name = os.fsencode(file.name)
+            with self._opened(file) as table:
+                first = self._same_schema(file.name, table.schema, first)
+                texts, identity = self._columns(file.name, table.schema)
+                row = 0
+                wanted = dict.fromkeys([*texts, identity, source])
+                for batch in table.rows([column for column in wanted if column is not None]):
+                    yield Block(
+                        self._texts(file.name, row, texts, [_column(batch, text) for text in texts]),
+                        partial(_ids, batch, identity, running),
+                        partial(_sources, batch, source, name),
+                    )
+                    row, running = row + len(batch), running + len(batch)
+
+    def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
+        """Write the rows whose flag is true."""
+        first: Any = None
+        writer: Any = None
+        try:
+            for file in self._inputs:
+                with self._opened(file) as table:
+                    first = self._same_schema(file.name, table.schema, first)
+                    if writer is None:
+                        writer = table.writer(_Sink(target))
+                    for group in table.groups():
+                        _write_group(file.name, group, first, flags, writer)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    @contextmanager
+    def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:
+        """Open a file; what pyarrow cannot make out is an error of the input."""
+        import pyarrow
+
+        try:
+            with file.opened() as opened:
+                yield _Parquet(opened) if self._form == "parquet" else _Arrow(opened)
+        except InputError:
+            raise
+        except (pyarrow.ArrowException, EOFError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the system, not of the file
+            problem = str(error).partition("\n")[0]
+            raise InputError(file.name, f"damaged .{self._form} file ({problem}); create it anew") from error
+
+    def _same_schema(self, name: str, schema: Any, first: Any) -> Any:
+        if first is not None and not first.equals(schema):
+            raise InputError(
+                name,
+                f"expected the columns of the first file, {_listed(first)}, got {_listed(schema)}; make them alike",
+            )
+        return schema if first is None else first
+
+    def _columns(self, name: str, schema: Any) -> tuple[list[str], str | None]:
+        """Return the columns of the text and of the id, after checking what they hold."""
+        options, texts = self._options, self._options.fields()
+        if texts is None:
+            found = default_column(schema.names, options)
+            if found is None:
+                raise InputError(name, f"which column is the text? name it with --field: {_listed(schema)}")
+            texts = [found]
+        identity = options.id_field
+        if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
+            identity = ID_COLUMN
+        for text in texts:
+            kind = self._type(name, schema, text, "--field")
+            if not _is_text(kind):
+                problem = f"column {text!r} must hold strings, got {kind}"
+                raise InputError(name, f"{problem}; name the text's column with --field")
+        for column, option in ((identity, "--id-field"), (options.source_field, "--source-field")):
+            kind = None if column is None else self._type(name, schema, column, option)
+            if kind is not None and not _is_identity(kind):
+                raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
+        return texts, identity
+
+    def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
+        """Return the type of a column, by its name or by dots."""
+        import pyarrow
+
+        if schema.names.count(column) == 1:
+            return schema.field(column).type
+        first, *rest = column.split(".")
+        kind: Any = schema.field(first).type if rest and schema.names.count(first) == 1 else None
+        for part in rest:
+            inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
+            kind = kind.field(part).type if inside else None
+        if kind is None:
+            problem = f"expected one column {column!r}, got {_listed(schema)}"
+            raise InputError(name, f"{problem}; name the right one with {option}")
+        return kind
+
+    def _texts(self, name: str, row: int, texts: list[str], columns: list[Any]) -> Batch:
+        """Return the texts of some rows: the column as it is, or of several ones those of each row joined."""
+        nulls = [column.is_null().index(True).as_py() for column in columns if column.null_count]
+        if nulls and not self._options.missing:
+            place = min(nulls)
+            text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
+            problem = f"column {text!r} must hold a text, got null; give --missing empty"
+            raise InputError(name, f"row {row + place + 1}: {problem}")
+        if len(columns) == 1:
+            self.tally.missing += columns[0].null_count
+            return whole(texts[0], columns[0], missing=True)
+        cells = zip(*[whole(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
+        found = [[cell for cell in row if cell is not None] for row in cells]
+        self.tally.missing += found.count([])
+        return Batch([b" ".join(row) if row else None for row in found], missing=True)
+
+
+def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
+    """Write the kept rows of a row group as one, or as several where they are large."""
+    gathered: list[Any] = []
+    size = 0
+    for batch in group:
+        with _writing(name):
+            gathered.append(_kept(batch, flags))
+            size += gathered[-1].nbytes
+            if size > ROOM:
+                _flush(gathered, schema, writer)
+                size = 0
+    with _writing(name):
+        _flush(gathered, schema, writer)
+
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """Tell what pyarrow cannot write from what it cannot read."""
+    import pyarrow
+
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        problem = str(error).partition("\n")[0]
+        raise InputError(
+            name, f"pyarrow cannot write such rows ({problem}); convert the column, or leave it out"
+        ) from error
+
+
+def _kept(batch: Any, flags: Callable[[], bool]) -> Any:
+    import pyarrow
+
+    return batch.filter(pyarrow.array([flags() for _ in range(len(batch))], pyarrow.bool_()))
+
+
+def _flush(gathered: list[Any], schema: Any, writer: Any) -> None:
+    import pyarrow
+
+    table = pyarrow.Table.from_batches(gathered, schema)
+    if len(table):
+        writer.write_table(table.combine_chunks(), len(table))
+    gathered.clear()
+
+
+class _Sink:
+    """A target as a file that pyarrow can write to."""
+
+    closed = False
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def write(self, data: bytes) -> int:
+        self._target.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _column(batch: Any, name: str) -> Any:
+    """Return a column by its name or, within a nested one, by dots; one of numbered values with the values."""
+    from pyarrow import compute, types
+
+    if name in batch.schema.names:
+        column = batch.column(name)
+    else:
+        first, *rest = name.split(".")
+        column = compute.struct_field(batch.column(first), rest)
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
+def _ids(batch: Any, name: str | None, running: int) -> list[bytes]:
+    """Return the ids of rows, of which the first has the number behind `running`."""
+    numbers = range(running + 1, running + len(batch) + 1)
+    values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
+    return [_named(value, b"%d" % number) for value, number in zip(values, numbers)]
+
+
+def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
+    """Return where the rows are from."""
+    return [file] * len(batch) if name is None else [_named(value, b"") for value in _column(batch, name).to_pylist()]
+
+
+def _named(value: Any, default: bytes) -> bytes:
+    """Return an id or a source."""
+    if value is None:
+        return default
+    return utf8(value if isinstance(value, (str, bytes)) else str(value))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    strings = (types.is_string, types.is_large_string, types.is_string_view)
+    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    return any(is_kind(kind) for is_kind in (*strings, *binaries, types.is_null))
+
+
+def _is_identity(kind: Any) -> bool:
+    from pyarrow import types
+
+    return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _listed(schema: Any) -> str:
+    return listed(schema.names) or "no column at all"

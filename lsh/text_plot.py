@@ -1,0 +1,159 @@
+"""The curve of bands in characters: how surely a pair of each similarity is found, for a terminal.
+
+It draws what `lsh.Bands.probability` says and nothing else; `lsh.plot` draws the same with matplotlib. The dots are
+those of Unicode's Braille patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsh import _checks
+from lsh.bands import Bands, checked_bands
+
+LEAST_WIDTH, LEAST_HEIGHT = 40, 4  # below, the labels would run into each other
+MOST = 1000  # characters or lines: far beyond any terminal
+GUTTER = 5  # characters before the plot: a label and the axis
+
+_BRAILLE = 0x2800  # the pattern without dots
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # by column, from the top
+
+
+class _Style(NamedTuple):
+    """What a plot is drawn with."""
+
+    across: int  # dots a character holds side by side
+    down: int  # and one above the other
+    mark: str  # of the threshold
+    axis: str
+    tick: str
+    corner: str
+    floor: str
+    notch: str
+
+
+_UNICODE = _Style(2, 4, "┊", "│", "┤", "└", "─", "┴")
+_ASCII = _Style(1, 1, ":", "|", "+", "+", "-", "+")
+
+
+def curve(
+    bands: Bands, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
+) -> str:
+    """Draw the probability that a pair is found over its similarity.
+
+    Parameters
+    ----------
+    bands : Bands
+        The bands.
+    width : int, optional
+        Characters of a line at most, 40 or more.
+    height : int, optional
+        Lines that the curve takes, 4 or more; four more hold the labels.
+    threshold : float, optional
+        The similarity that is marked. Default: the one the bands were planned for, else that at which half of the pairs
+        are found.
+    ascii_only : bool, optional
+        Draw with characters of ASCII, for a terminal that has no others.
+
+    Returns
+    -------
+    str
+        Lines without trailing spaces, joined by ``"\\n"``; none at the end.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is of a wrong type or out of its range.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> from lsh import terminal
+    >>> print(terminal.curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
+    found
+    1.0 +                                 ************
+        |                              ***  :
+        |                             *     :
+    0.5 +                           **      :
+        |                         **        :
+        |                       **          :
+        |                   ****            :
+    0.0 +*******************                :
+        ++--------+--------+-------+--------+--------+
+        0.0      0.2      0.4     0.6      0.8     1.0
+         : similarity 0.8: found 0.992
+    """
+    checked_bands(bands, sys.maxsize)
+    width = _checks.whole_number("width", width, LEAST_WIDTH, MOST)
+    height = _checks.whole_number("height", height, LEAST_HEIGHT, MOST)
+    marked = _threshold(bands) if threshold is None else _checks.fraction("threshold", threshold, zero=True)
+    style = _ASCII if ascii_only else _UNICODE
+    columns = width - GUTTER
+    cells = _cells(bands, columns, height, style)
+    at = _place(marked, columns, style.across)
+    for row in cells:
+        if row[at] == " ":
+            row[at] = style.mark
+    labels = {_row(p, height, style.down): f"{p:.1f} {style.tick}" for p in (0.0, 0.5, 1.0)}
+    lines = ["found"]
+    lines += [labels.get(i, f"    {style.axis}") + "".join(row) for i, row in enumerate(cells)]
+    lines += _similarities(columns, style)
+    found = f"{style.mark} similarity {marked:.3g}: found {bands.probability(marked):.3f}"
+    lines.append(" " * GUTTER + found)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _threshold(bands: Bands) -> float:
+    """Return the similarity that bands were planned for, or at which they find half of the pairs."""
+    return bands.similarity_at(0.5) if bands.promise is None else bands.promise.threshold
+
+
+def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[str]]:
+    """Return the characters of the curve, by row from the top and column."""
+    cells = [[0] * columns for _ in range(height)]
+    for x, y in _points(bands, columns * style.across, height * style.down):
+        cells[y // style.down][x // style.across] |= _DOTS[x % style.across][y % style.down]
+    return [[_character(dots, style) for dots in row] for row in cells]
+
+
+def _character(dots: int, style: _Style) -> str:
+    if not dots:
+        return " "
+    return "*" if style is _ASCII else chr(_BRAILLE + dots)
+
+
+def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:
+    """Yield the dots of the curve, y from the top; where it is steep, all of those between two heights."""
+    before = None
+    for x in range(across):
+        y = _height(bands.probability(x / (across - 1)), down)
+        for between in range(y, y + 1 if before is None else max(y + 1, before)):
+            yield x, between
+        before = y
+
+
+def _height(probability: float, down: int) -> int:
+    """Return the dot of a probability, from the top: 1 is in the first and 0 in the last."""
+    return down - 1 - int(probability * (down - 1) + 0.5)
+
+
+def _row(probability: float, height: int, down: int) -> int:
+    return _height(probability, height * down) // down
+
+
+def _place(similarity: float, columns: int, across: int) -> int:
+    """Return the column of a similarity."""
+    return int(similarity * (columns * across - 1) + 0.5) // across
+
+
+def _similarities(columns: int, style: _Style) -> list[str]:
+    """Return the axis below and its labels."""
+    places = {tenth: _place(tenth / 10, columns, style.across) for tenth in range(0, 11, 1 if columns >= 50 else 2)}
+    axis, labels = [style.floor] * columns, [" "] * (GUTTER + columns)
+    for tenth, at in places.items():
+        axis[at] = style.notch
+        start = min(GUTTER + at - 1, GUTTER + columns - 3)
+        labels[start : start + 3] = f"{tenth / 10:.1f}"
+    return ["    " + style.corner + "".join(axis), "".join(labels)]

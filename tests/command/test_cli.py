@@ -1,0 +1,931 @@
+"""The command: `lsh dedup` does what its help says, on real processes, files and pipes.
+
+The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import reference
+from answers import read_table, removals
+from running import TIMEOUT, contents, done, environment, lsh, refused
+
+import lsh as package
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+
+STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
+CLOSE = STORY.replace(b"nine", b"nina")
+DOCUMENTS = b"\n".join([STORY, OTHER, CLOSE, THIRD, OTHER]) + b"\n"
+KEPT = b"\n".join([STORY, OTHER, THIRD]) + b"\n"
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    """A folder with news.txt of five lines, two of them near duplicates."""
+    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
+    return tmp_path
+
+
+def columns(data: bytes) -> list[list[bytes]]:
+    lines = data.split(b"\n")
+    assert lines.pop() == b""
+    return [line.split(b"\t") for line in lines]
+
+
+# The command itself.
+
+
+def test_no_command_is_the_help(news):
+    result = lsh(news)
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert result.stderr.startswith(b"usage: lsh")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dedup"], "are required: INPUT; lsh dedup --help tells the options"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing"),
+        (["dedup", "news.txt", "--nonsense", "1"], "--nonsense is no option of it; lsh dedup --help tells the options"),
+        (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "--treshold is no option of it, --threshold is; lsh dedup"),
+        (["pairs", "news.txt", "--preset", "nemo"], "--preset is no option of it; lsh pairs --help tells the options"),
+        (["stats", "news.txt", "other.txt"], "what is 'other.txt'?; lsh stats --help tells the options"),
+        (["--nonsense"], "--nonsense is no option of it; lsh --help tells the options"),
+        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
+    ],
+)
+def test_bad_usage(news, arguments, words):
+    assert words in refused(news, *arguments)
+
+
+def test_version(tmp_path):
+    name, version = done(tmp_path, "--version").decode().split()
+    assert name.startswith("lsh")
+    assert version == package.__version__
+
+
+def test_help_names_every_option_and_has_an_example(tmp_path):
+    assert b"dedup" in done(tmp_path, "--help")
+    text = done(tmp_path, "dedup", "--help").decode()
+    for option in [
+        "INPUT",
+        "-o",
+        "--threshold",
+        "--ngram",
+        "--unit",
+        "--num-seeds",
+        "--bands",
+        "--field",
+        "--removed",
+        "--format",
+        "--keep",
+        "--clusters-mode",
+        "--clusters",
+        "--verify",
+        "--against",
+        "--missing",
+        "--max-memory",
+        "--num-threads",
+        "--dry-run",
+        "--quiet",
+        "--verbose",
+        "--json",
+    ]:
+        assert option in text
+    assert re.search(r"^ *(\$ )?lsh dedup \S+ -o \S+", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
+def test_installed_commands(tmp_path, name):
+    path = shutil.which(name, path=str(Path(sys.executable).parent))
+    if path is None:
+        pytest.skip("the package is not installed beside this Python")
+    result = subprocess.run([path, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT)
+    assert result.returncode == 0
+    assert result.stdout == done(tmp_path, "--version")
+
+
+# The answer.
+
+
+def test_first_form(news):
+    assert done(news, "dedup", "news.txt", "-o", "unique.txt", "--removed", "removed.tsv") == b""
+    assert (news / "unique.txt").read_bytes() == KEPT
+    similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
+    assert (news / "removed.tsv").read_bytes() == b"3\t1\t" + similarity + b"\n5\t2\t1.0\n"
+    assert (news / "news.txt").read_bytes() == DOCUMENTS
+
+
+def test_summary_is_one_line_on_stderr(news):
+    result = lsh(news, "dedup", "news.txt", "-o", "unique.txt")
+    line = result.stderr.decode()
+    assert line.count("\n") == 1
+    assert line.endswith("\n")
+    assert re.search(r"\b5 documents\b", line)
+    assert re.search(r"\b2 removed\b", line)
+    assert re.search(r"\b2 clusters\b", line)
+    assert re.search(r"\b\d+(\.\d+)? seconds\b", line)
+    assert re.search(r"\b\d+\.\d MB/s\b", line)
+    if sys.platform == "linux":
+        assert re.search(r"\bpeak memory \d+(\.\d+)? [MG]B\b", line)
+
+
+def test_cluster_of_several_counts_once(tmp_path):
+    (tmp_path / "in.txt").write_bytes((STORY + b"\n") * 4 + OTHER + b"\n")
+    line = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt").stderr.decode()
+    assert re.search(r"\b3 removed\b", line)
+    assert re.search(r"\b1 cluster\b|\b1 clusters\b", line)
+
+
+def test_sample(tmp_path):
+    """On the sample of the repository no near duplicate is missed, and no other text is touched."""
+    rows = columns(SAMPLE.read_bytes())
+    done(tmp_path, "dedup", SAMPLE, "-o", "unique.tsv", "--removed", "removed.tsv")
+    expected = reference.deduplicate_exact([text for _, text in rows], 0.8, n=8, unit="char")
+    kept = [b"\t".join(row) + b"\n" for row, stays in zip(rows, expected.kept, strict=True) if stays]
+    assert (tmp_path / "unique.tsv").read_bytes() == b"".join(kept)
+    removed = [
+        [rows[i][0], rows[j][0], repr(similarity).encode()]
+        for i, (j, similarity, _) in sorted(expected.removed.items())
+    ]
+    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
+
+
+@pytest.mark.parametrize(
+    ("options", "n", "unit", "threshold", "num_seeds", "widths"),
+    [
+        ([], 8, "char", 0.8, 128, [6] * 6 + [7] * 13),
+        (["--recall", "0.3", "--num-seeds", "24"], 8, "char", 0.8, 24, [7] * 2),
+        (["--threshold", "0.5", "--num-seeds", "24", "--bands", "4x3"], 8, "char", 0.5, 24, [3] * 4),
+        (
+            ["--threshold", "0.6", "--num-seeds", "30", "--bands", "2x4+3x7", "--ngram", "3", "--unit", "byte"],
+            3,
+            "byte",
+            0.6,
+            30,
+            [4, 4, 7, 7, 7],
+        ),
+        (
+            ["--threshold", "0.4", "--num-seeds", "16", "--bands", "8x2", "--ngram", "2", "--unit", "word"],
+            2,
+            "word",
+            0.4,
+            16,
+            [2] * 8,
+        ),
+    ],
+)
+def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
+    """The bands are few on purpose: the pairs they miss must be the pairs that the reference misses."""
+    count = 24 if num_seeds == 128 else 60
+    rows = [row for row in columns(SAMPLE.read_bytes()) if b"crowns" in row[1]][:count]
+    texts = [text[:160].rstrip() for _, text in rows]
+    (tmp_path / "in.txt").write_bytes(b"".join(text + b"\n" for text in texts))
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--removed", "removed.tsv", *options)
+    expected = reference.deduplicate(
+        texts, threshold, widths=widths, seeds=(num_seeds, 0), hashbytes=None, n=n, unit=unit
+    )
+    removed = [
+        [b"%d" % (i + 1), b"%d" % (j + 1), repr(similarity).encode()]
+        for i, (j, similarity, _) in sorted(expected.removed.items())
+    ]
+    assert removed
+    assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
+
+
+def test_unit_counts_characters_not_bytes(tmp_path):
+    """Seven Japanese letters are 21 bytes, and one shingle of 8 characters."""
+    lines = ["駅から徒歩五分\n", "駅から徒歩三分\n"]
+    (tmp_path / "in.txt").write_text("".join(lines), encoding="utf-8", newline="\n")
+    done(tmp_path, "dedup", "in.txt", "-o", "char.txt", "--threshold", "0.1")
+    done(tmp_path, "dedup", "in.txt", "-o", "byte.txt", "--threshold", "0.1", "--unit", "byte", "--bands", "128x1")
+    assert (tmp_path / "char.txt").read_text(encoding="utf-8") == "".join(lines)
+    assert (tmp_path / "byte.txt").read_text(encoding="utf-8") == lines[0]
+
+
+def test_threshold_of_one_removes_equal_sets_only(news):
+    done(news, "dedup", "news.txt", "-o", "unique.txt", "--threshold", "1")
+    assert (news / "unique.txt").read_bytes() == b"\n".join([STORY, OTHER, CLOSE, THIRD]) + b"\n"
+
+
+def test_same_bytes_each_time(tmp_path):
+    for name in ["one", "two"]:
+        done(tmp_path, "dedup", SAMPLE, "-o", f"{name}.tsv.gz", "--removed", f"{name}.removed")
+    assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
+
+
+def test_locale_changes_nothing(tmp_path):
+    line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
+    (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv", env=plain)
+    assert (tmp_path / "out.tsv").read_bytes() == line.encode()
+    assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
+
+
+# What is kept.
+
+
+def test_keep(tmp_path):
+    lines = [STORY, OTHER, CLOSE + b"!", THIRD, OTHER]
+    (tmp_path / "in.txt").write_bytes(b"\n".join(lines) + b"\n")
+    for keep, places in {"first": [0, 1, 3], "last": [2, 3, 4], "longest": [1, 2, 3]}.items():
+        assert done(tmp_path, "dedup", "in.txt", "-o", "-", "--keep", keep).splitlines() == [lines[i] for i in places]
+
+
+def test_clusters_mode_and_clusters(tmp_path):
+    """The third text is like the second, which goes for the first, and not like the first."""
+    words = [b"w%d" % i for i in range(40)]
+    texts = [b" ".join(words[start : start + 20]) for start in (0, 2, 4)] + [b"alone", b" ".join(words[:20])]
+    (tmp_path / "in.tsv").write_bytes(b"".join(b"d%d\t%s\n" % (i, text) for i, text in enumerate(texts)))
+    options = ["--ngram", "1", "--unit", "word", "--bands", "128x1", "--clusters", "clusters.tsv"]
+    near, far = (reference.jaccard(texts[0], texts[i], 1, "word") for i in (1, 2))
+    assert near > 0.8 > far
+    expected = {"representative": [b"d0", b"d1", b"d4"], "components": [b"d0", b"d1", b"d2", b"d4"]}
+    for mode, members in expected.items():
+        done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--clusters-mode", mode, *options)
+        kept = [doc_id for doc_id, _ in columns((tmp_path / "out.tsv").read_bytes())]
+        assert kept == [doc_id for doc_id in (b"d0", b"d1", b"d2", b"d3", b"d4") if doc_id not in members[1:]]
+        assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", doc_id] for doc_id in members]
+
+
+def test_several_clusters_are_numbered(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--clusters", "clusters.tsv.gz")
+    table = gzip.decompress((news / "clusters.tsv.gz").read_bytes())
+    assert table == b"1\t1\n1\t3\n2\t2\n2\t5\n"
+
+
+def test_keep_last_names_the_kept_one_first(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--clusters", "clusters.tsv", "--keep", "last")
+    assert (news / "clusters.tsv").read_bytes() == b"1\t3\n1\t1\n2\t5\n2\t2\n"
+
+
+@pytest.mark.parametrize("verify", ["sketch", "none"])
+def test_verify(tmp_path, verify):
+    """The similarities are estimates; without verification a shared band is enough."""
+    rows = columns(SAMPLE.read_bytes())
+    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
+    texts = dict(rows)
+    options = ["--verify", verify, "--bands", "20x6", "--threshold", "0.9"]
+    done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--removed", "removed.tsv", *options)
+    removed = columns((tmp_path / "removed.tsv").read_bytes())
+    for doc_id, witness, similarity in removed:
+        assert float(similarity) == hasher.jaccard(texts[doc_id], texts[witness])
+    least = min(float(similarity) for _, _, similarity in removed)
+    assert (least >= 0.9) == (verify == "sketch")
+
+
+def test_against(tmp_path):
+    """All old documents stay; of the new ones those go that are like one of them, or like each other."""
+    (tmp_path / "in.tsv").write_bytes(b"".join(b"n%d\t%s\n" % pair for pair in enumerate([STORY, OTHER, THIRD, THIRD])))
+    (tmp_path / "old1.tsv").write_bytes(
+        b"a\t" + STORY + b" and then once more with the band on the upper deck\nb\t" + CLOSE + b"\n"
+    )
+    (tmp_path / "old2.tsv").write_bytes(b"c\t" + STORY[:20] + b"\nd\t" + OTHER + b"\n")
+    options = ["--against", "old1.tsv", "old2.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv"]
+    result = lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options)
+    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
+    assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
+    similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
+    assert columns((tmp_path / "removed.tsv").read_bytes()) == [
+        [b"n0", b"b", similarity, b"old"],
+        [b"n1", b"d", b"1.0", b"old"],
+        [b"n3", b"n2", b"1.0", b"new"],
+    ]
+    assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["-o", "out.txt", "--against", "absent.txt"], "absent.txt"),
+        (["-o", "old.txt", "--against", "old.txt"], "--against"),
+        (["-o", "out.txt", "--removed", "old.txt", "--against", "old.txt"], "--against"),
+        (["-o", "out.txt", "--clusters", "out.txt"], "--clusters"),
+        (["-o", "out.txt", "--removed", "a.tsv", "--clusters", "a.tsv"], "--clusters"),
+        (["-o", "out.txt", "--clusters", "absent/clusters.tsv"], "--clusters"),
+        (["-o", "-", "--json"], "--json"),
+    ],
+)
+def test_files_in_each_others_way(news, arguments, word):
+    (news / "old.txt").write_bytes(STORY + b"\n")
+    assert word in refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_standard_input_twice(news):
+    message = refused(news, "dedup", "-", "--against", "-", "-o", "out.txt", "--format", "txt", stdin=DOCUMENTS)
+    assert "standard input" in message
+
+
+def test_missing(tmp_path):
+    lines = [b'{"text": null}\n', b'{"id": 5}\n', b'{"text": "%s"}\n' % STORY, b'{"text": "%s"}\n' % STORY]
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
+    assert "line 1" in refused(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl")
+    result = lsh(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--missing", "empty")
+    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(lines[:3])
+    assert re.search(rb"\b1 removed, 1 cluster, 2 missing\b", result.stderr)
+
+
+# The run.
+
+
+def test_memory_and_threads_change_nothing(tmp_path):
+    names = []
+    for number, options in enumerate([[], ["--num-threads", "1"], ["--num-threads", "3", "--max-memory", "200KB"]]):
+        files = [f"{name}{number}.tsv" for name in ("out", "removed", "clusters")]
+        done(tmp_path, "dedup", SAMPLE, "-o", files[0], "--removed", files[1], "--clusters", files[2], *options)
+        names.append(files)
+    for files in zip(*names, strict=True):
+        first, *others = [(tmp_path / name).read_bytes() for name in files]
+        assert first
+        assert others == [first, first]
+
+
+def test_dry_run_writes_nothing(news):
+    before = contents(news)
+    for more in [[], ["-o", "out.txt", "--removed", "removed.tsv", "--clusters", "clusters.tsv"], ["-o", "-"]]:
+        result = lsh(news, "dedup", "news.txt", "--dry-run", *more)
+        assert result.returncode == 0
+        assert result.stdout == b""
+        assert result.stderr.startswith(b"5 documents, 2 removed, 2 clusters, ")
+        assert contents(news) == before
+
+
+def test_quiet_and_verbose(news):
+    assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q").stderr == b""
+    assert refused(news, "dedup", "absent.txt", "-o", "out.txt", "-q")
+    said = lsh(news, "dedup", "news.txt", "-o", "out.txt", "-v").stderr.decode()
+    assert said.startswith("MinHasher(128, random_state=0, scheme='fss', shingles=Shingles(8, unit='char'))\n")
+    assert str(package.plan()) in said
+    assert re.search(r"^seconds: fingerprints \d", said, re.MULTILINE)
+    assert said.splitlines()[-1].startswith("5 documents, 2 removed, ")
+    assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
+
+
+def test_counts_for_machines(news):
+    result = lsh(news, "dedup", "news.txt", "-o", "out.txt", "--json", "--threshold", "0.7")
+    assert (news / "out.txt").read_bytes() == KEPT
+    assert result.stderr.startswith(b"5 documents, ")
+    found = json.loads(result.stdout)
+    expected = {"documents": 5, "old": 0, "kept": 3, "removed": 2, "identical": 1, "clusters": 2, "missing": 0}
+    assert expected.items() <= found.items()
+    assert found["bytes"] == len(DOCUMENTS) - 5
+    assert found["threshold"] == 0.7
+    assert package.Bands.from_string(found["bands"]) == package.plan(0.7)
+    assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
+    stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
+    assert 0 < stages <= found["seconds"]["total"]
+    dry = done(news, "dedup", "news.txt", "--dry-run", "--json", "-q", "--threshold", "0.7")
+    assert expected.items() <= json.loads(dry).items()
+
+
+def test_what_the_cap_left_out_is_said(tmp_path):
+    """One word that all share fills a bucket of each band with more than a thousand texts."""
+    (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
+    options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
+    result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
+    capped = json.loads(result.stdout)["capped"]
+    assert capped > 1000
+    assert f", {capped:,} comparisons left out, in buckets of more than 1,000\n" in result.stderr.decode()
+
+
+@pytest.mark.parametrize("bars", [False, True])
+def test_progress_on_a_terminal(news, bars):
+    """A bar for each stage with tqdm, one line that is drawn anew without it; the closing line replaces it."""
+    pty, fcntl, termios = (
+        pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
+    )
+    if bars:
+        pytest.importorskip("tqdm", reason="the bars are tqdm's")
+    without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
+    program = f"{without}from lsh.command.main import main; raise SystemExit(main())"
+    for more, shown in [([], True), (["-q"], False)]:
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        with subprocess.Popen(
+            [sys.executable, "-c", program, "dedup", "news.txt", "-o", "-", *more],
+            cwd=news,
+            stdout=subprocess.PIPE,
+            stderr=end,
+            env=environment(),
+        ) as process:
+            os.close(end)
+            assert process.stdout.read() == KEPT
+            process.wait(TIMEOUT)
+        said = b""
+        while True:
+            try:
+                piece = os.read(terminal, 1 << 16)
+            except OSError:  # nobody holds the other end
+                break
+            if not piece:
+                break
+            said += piece
+        os.close(terminal)
+        assert process.returncode == 0
+        if shown:
+            assert b"fingerprints: " in said
+            assert re.search(rb"\r\x1b\[K5 documents, 2 removed, [^\r\n]*\r\n$", said)
+        else:
+            assert said == b""
+
+
+# Pipes.
+
+
+def test_stdin_to_stdout(tmp_path):
+    assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt", stdin=DOCUMENTS) == KEPT
+    assert contents(tmp_path) == {}
+
+
+def test_stdin_to_file_and_file_to_stdout(news):
+    assert done(news, "dedup", "-", "-o", "unique.txt", "--format", "txt", stdin=DOCUMENTS) == b""
+    assert (news / "unique.txt").read_bytes() == KEPT
+    assert done(news, "dedup", "news.txt", "-o", "-") == KEPT
+
+
+def test_compressed_stdin(tmp_path):
+    assert done(tmp_path, "dedup", "-", "-o", "-", "--format", "txt.gz", stdin=gzip.compress(DOCUMENTS)) == KEPT
+
+
+def test_stdin_needs_a_format(tmp_path):
+    assert "--format" in refused(tmp_path, "dedup", "-", "-o", "out.txt", stdin=DOCUMENTS)
+
+
+def test_error_on_stdin_leaves_stdout_empty(tmp_path):
+    message = refused(tmp_path, "dedup", "-", "-o", "-", "--format", "tsv", stdin=b"1\tone\n2\ttwo\nthree\n")
+    assert "line 3" in message
+
+
+def test_input_that_can_be_read_once(tmp_path):
+    """A pipe with a name, as the shell's <(...) makes them."""
+    reader, writer = os.pipe()
+    os.write(writer, DOCUMENTS)
+    os.close(writer)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format", "txt"],
+            cwd=tmp_path,
+            capture_output=True,
+            pass_fds=[reader],
+            env=environment(),
+            timeout=TIMEOUT,
+        )
+    finally:
+        os.close(reader)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.txt").read_bytes() == KEPT
+
+
+def test_closed_stdout_ends_quietly(tmp_path):
+    lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
+    (tmp_path / "in.txt").write_bytes(lines)
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        process.stdout.close()
+        stderr = process.stderr.read().decode()
+        process.wait(TIMEOUT)
+    assert "Traceback" not in stderr
+    assert "Exception ignored" not in stderr
+    assert "rror" not in stderr
+    assert stderr.count("\n") <= 1
+
+
+def test_interrupt(news):
+    """Ctrl-C ends with code 130 and one line, and an existing output stays as it was."""
+    (news / "out.txt").write_bytes(b"yesterday\n")
+    before = contents(news)
+    # A shell may have told its background jobs to ignore SIGINT, and children inherit that.
+    program = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "dedup", "-", "-o", "out.txt", "--format", "txt"],
+        cwd=news,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        process.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds: written means that it is reading
+        process.stdin.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stderr = process.stderr.read().decode()
+        process.wait(TIMEOUT)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert len(stderr.strip().splitlines()) == 1
+    assert contents(news) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed"),
+    [
+        (["-", "-o", "out.txt", "--format", "txt"], "<&-"),
+        (["news.txt", "-o", "-"], ">&-"),
+    ],
+)
+def test_missing_standard_stream_is_an_error(news, arguments, closed):
+    """A daemon may start the command without the stream that it is told to use."""
+    result = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "lsh", "dedup", *arguments],
+        cwd=news,
+        capture_output=True,
+        env=environment(),
+        timeout=TIMEOUT,
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"lsh: error: ")
+    assert set(contents(news)) == {"news.txt"}
+
+
+def test_missing_stderr_is_none(news):
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "lsh", "dedup", "news.txt", "-o", "out.txt"],
+        cwd=news,
+        capture_output=True,
+        env=environment(),
+        timeout=TIMEOUT,
+    )
+    assert result.returncode == 0
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+@pytest.mark.parametrize("form", ["txt", "txt.gz"])
+def test_no_file_is_left_open(tmp_path, form):
+    """With every warning an error, nothing but the summary is said."""
+    data = DOCUMENTS if form == "txt" else gzip.compress(DOCUMENTS)
+    (tmp_path / f"in.{form}").write_bytes(data)
+    for source in [f"in.{form}", "-"]:
+        result = subprocess.run(
+            [
+                sys.executable,
+                "-X",
+                "dev",
+                "-W",
+                "error",
+                "-m",
+                "lsh",
+                "dedup",
+                source,
+                "-o",
+                f"out.{form}",
+                "--removed",
+                "removed.tsv",
+                "--format",
+                form,
+            ],
+            cwd=tmp_path,
+            input=data,
+            capture_output=True,
+            env=environment(),
+            timeout=TIMEOUT,
+        )
+        assert result.returncode == 0
+        assert result.stderr.count(b"\n") == 1, result.stderr.decode()
+
+
+# Bad options.
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--threshold", "0"),
+        ("--threshold", "-0.5"),
+        ("--threshold", "1.01"),
+        ("--threshold", "nan"),
+        ("--threshold", "inf"),
+        ("--threshold", "high"),
+        ("--threshold", ""),
+        ("--ngram", "0"),
+        ("--ngram", "-3"),
+        ("--ngram", "2.5"),
+        ("--ngram", "five"),
+        ("--num-seeds", "0"),
+        ("--num-seeds", "-1"),
+        ("--num-seeds", "many"),
+        ("--num-seeds", "1000000000000"),
+        ("--num-seeds", "99999999999999999999"),
+        ("--bands", "20"),
+        ("--bands", "x"),
+        ("--bands", "20x"),
+        ("--bands", "x6"),
+        ("--bands", "0x6"),
+        ("--bands", "20x0"),
+        ("--bands", "-2x6"),
+        ("--bands", "2x3x4"),
+        ("--bands", "2x7+"),
+        ("--bands", "2x7,3x8"),
+        ("--bands", ""),
+        ("--bands", "wide"),
+        ("--bands", "9999999999999x9999999999999"),
+        ("--recall", "0"),
+        ("--recall", "1"),
+        ("--recall", "1.5"),
+        ("--recall", "-0.5"),
+        ("--recall", "nan"),
+        ("--recall", "most"),
+        ("--recall", ""),
+        ("--unit", "line"),
+        ("--verify", "no"),
+        ("--keep", "best"),
+        ("--clusters-mode", "all"),
+        ("--missing", "skip"),
+        ("--max-memory", "0"),
+        ("--max-memory", "2 elephants"),
+        ("--num-threads", "0"),
+        ("--num-threads", "5000"),
+        ("--num-threads", "two"),
+        ("--format", "xml"),
+        ("--format", "gz"),
+        ("--format", "a/b.tsv"),
+        ("--format", ""),
+    ],
+)
+def test_bad_options(news, option, value):
+    before = contents(news)
+    result = lsh(news, "dedup", "news.txt", "-o", "out.txt", f"{option}={value}")
+    message = result.stderr.decode()
+    assert result.returncode == 2, message
+    assert result.stdout == b""
+    assert contents(news) == before
+    assert "Traceback" not in message
+    last = message.splitlines()[-1]
+    assert re.match(r"lsh( dedup)?: error: ", last), message
+    assert option.rpartition("-")[2] in last, message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--bands", "20x7"],
+        ["--num-seeds", "100", "--bands", "20x6"],
+        ["--num-seeds", "2"],
+        ["--bands", "10x8+7x7"],
+        ["--num-seeds", "64", "--bands", "65x1"],
+    ],
+)
+def test_bands_need_as_many_seeds(news, options):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", *options)
+    assert "seeds" in message
+
+
+def test_recall_or_bands_but_not_both(news):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--recall", "0.9", "--bands", "20x6")
+    assert "--recall" in message
+    assert "--bands" in message
+
+
+def test_a_recall_that_is_not_to_be_had(news):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--threshold", "0.02")
+    assert "possible: num_seeds=239 or more, or threshold=0.038 or more" in message
+
+
+def test_bands_may_leave_seeds_unused(news):
+    done(news, "dedup", "news.txt", "-o", "out.txt", "--bands", "2x7+14x8")
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+# Bad files.
+
+
+def test_missing_input(tmp_path):
+    assert "absent.txt" in refused(tmp_path, "dedup", "absent.txt", "-o", "out.txt")
+
+
+A = b"The ferry to the islands sails again on Monday, after two days of storm."
+B = b"A piano teacher has moved to the old mill and takes pupils from May on."
+
+
+def test_folder_as_input(tmp_path):
+    (tmp_path / "in" / "more").mkdir(parents=True)
+    texts = {"a.txt": A, "b.txt": B, "more/c.txt": A}
+    for name, text in texts.items():
+        (tmp_path / "in" / name).write_bytes(text)
+    done(tmp_path, "dedup", "in", "-o", "out", "--removed", "removed.tsv")
+    assert (tmp_path / "removed.tsv").read_bytes() == b"more/c.txt\ta.txt\t1.0\n"
+    kept = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.txt")}
+    assert kept == {"a.txt", "b.txt"}
+    assert "out" in refused(tmp_path, "dedup", "in", "-o", "out")
+
+
+def test_several_inputs_and_what_is_skipped(tmp_path):
+    """Files of one format are one source; a pattern stands for those that match it."""
+    for name, text in {"1.jsonl": A, "2.jsonl": B, "3.jsonl": A}.items():
+        (tmp_path / name).write_bytes(b'{"body": "%s"}\n{"body"\n' % text)
+    run = ["dedup", "1.jsonl", "[23].jsonl", "-o", "out.jsonl.bz2", "--on-bad-line", "skip", "--rejects", "bad"]
+    done(tmp_path, *run)
+    assert bz2.decompress((tmp_path / "out.jsonl.bz2").read_bytes()) == b'{"body": "%s"}\n{"body": "%s"}\n' % (A, B)
+    assert (tmp_path / "bad").read_bytes() == b'{"body"\n' * 3
+    done(tmp_path, "dedup", "1.jsonl", "--dry-run", "--on-bad-line", "skip", "--rejects", "other")
+    assert not (tmp_path / "other").exists()
+    assert "one format" in refused(tmp_path, "dedup", "1.jsonl", "x.tsv", "-o", "out.jsonl")
+
+
+def test_the_name_of_the_output_tells_the_truth(tmp_path):
+    (tmp_path / "in.csv").write_bytes(b"text\n" + A + b"\n")
+    assert "out.tsv" in refused(tmp_path, "dedup", "in.csv", "-o", "out.tsv")
+
+
+@pytest.mark.parametrize("name", ["news", "news.xml", "news.gz", "news.txt.lz4", "txt", ".txt.zip"])
+def test_unknown_extension(news, name):
+    (news / "news.txt").rename(news / name)
+    message = refused(news, "dedup", name, "-o", "out.txt")
+    assert name in message
+    assert "--format" in message
+
+
+@pytest.mark.parametrize("output", ["out.tsv", "out.jsonl", "out.tsv.gz", "out.jsonl.gz"])
+def test_output_of_another_format(news, output):
+    assert output in refused(news, "dedup", "news.txt", "-o", output)
+
+
+@pytest.mark.parametrize("output", ["news.txt", "./news.txt", "folder/../news.txt", "symbolic.txt", "hard.txt"])
+def test_output_must_not_be_input(news, output):
+    (news / "folder").mkdir()
+    (news / "symbolic.txt").symlink_to("news.txt")
+    os.link(news / "news.txt", news / "hard.txt")
+    assert "INPUT" in refused(news, "dedup", "news.txt", "-o", output)
+    refused(news, "dedup", "symbolic.txt", "-o", output)
+    refused(news, "dedup", news / "news.txt", "-o", output)
+
+
+@pytest.mark.parametrize(
+    "removed", ["news.txt", "./news.txt", "out.txt", "folder/../out.txt", "symbolic.txt", "hard.txt"]
+)
+@pytest.mark.parametrize("exists", [False, True])
+def test_removed_must_be_a_third_file(news, removed, exists):
+    (news / "folder").mkdir()
+    (news / "symbolic.txt").symlink_to("news.txt")
+    os.link(news / "news.txt", news / "hard.txt")
+    if exists:
+        (news / "out.txt").write_bytes(b"yesterday\n")
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--removed", removed)
+    assert "--removed" in message
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "absent/out.txt"],
+        ["-o", "folder.txt"],
+        ["-o", ""],
+        ["-o", "out.txt", "--removed", "absent/removed.tsv"],
+        ["-o", "out.txt", "--removed", "folder.txt"],
+    ],
+)
+def test_output_that_cannot_be_written(news, arguments):
+    (news / "folder.txt").mkdir()
+    refused(news, "dedup", "news.txt", *arguments)
+
+
+def test_error_leaves_both_outputs_as_they_were(tmp_path):
+    (tmp_path / "in.tsv").write_bytes(b"1\tone\n2 two\n")
+    (tmp_path / "out.tsv").write_bytes(b"yesterday\n")
+    (tmp_path / "removed.tsv").write_bytes(b"yesterday too\n")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv")
+    assert message.startswith("lsh: error: in.tsv, line 2: ")
+
+
+# A real corpus.
+
+
+def test_reuters(tmp_path, data_folder):
+    """At least 99.5 % of the exact answer's removals are made, and none without a kept story at J >= .8."""
+    corpus = data_folder / "reuters21578.tsv.gz"
+    done(
+        tmp_path,
+        "dedup",
+        corpus,
+        "-o",
+        "unique.tsv.gz",
+        "--ngram",
+        "5",
+        "--unit",
+        "byte",
+        "--threshold",
+        "0.8",
+        "--removed",
+        "removed.tsv",
+    )
+    rows = columns(gzip.decompress(corpus.read_bytes()))
+    ids = [doc_id for doc_id, _ in rows]
+    texts = dict(rows)
+    assert min(map(len, texts.values())) >= 5
+
+    removed = columns((tmp_path / "removed.tsv").read_bytes())
+    kept = [row[0] for row in columns(gzip.decompress((tmp_path / "unique.tsv.gz").read_bytes()))]
+    made = {doc_id for doc_id, _, _ in removed}
+    assert kept == [doc_id for doc_id in ids if doc_id not in made]
+    stays = set(kept)
+    for doc_id, witness, similarity in removed:
+        exact = reference.jaccard(texts[doc_id], texts[witness], 5, "byte")
+        assert witness in stays
+        assert exact >= 0.8
+        assert float(similarity) == exact
+
+    pairs = read_table(data_folder / "reuters_pairs.tsv.gz")
+    # To 6 decimals; in this corpus none lies within 1e-6 below .8.
+    expected = removals(ids, [(a, b) for a, b, j in pairs if float(j) >= 0.8])
+    assert len(made & expected) >= 0.995 * len(expected)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("dedup", ["part*.txt", "-o", "part2.txt"]),
+        ("dedup", ["news.txt", "--against", "part*", "-o", "x.txt", "--removed", "part1.txt"]),
+        ("dedup", ["part*.txt", "-o", "x.txt", "--report", "part2.txt"]),
+        ("pairs", ["part1*", "-o", "part1.txt"]),
+    ],
+)
+def test_what_a_pattern_names_is_not_written_to(news, command, arguments):
+    for number in (1, 2):
+        (news / f"part{number}.txt").write_bytes(DOCUMENTS)
+    assert "must not be" in refused(news, command, *arguments)
+
+
+@pytest.mark.parametrize("place", ["", "folder/", "none/x.txt"])
+def test_names_that_are_no_file(news, place):
+    (news / "folder").mkdir()
+    assert "OUTPUT must" in refused(news, "dedup", "news.txt", "-o", place)
+
+
+def test_a_folder_is_refused_before_the_work(news):
+    for name in ("in", "full"):
+        (news / name).mkdir()
+        (news / name / "a.txt").write_bytes(STORY)
+    assert "OUTPUT must be a new folder, as INPUT is one, got full" in refused(news, "dedup", "in", "-o", "full")
+    assert "OUTPUT must not lie in INPUT" in refused(news, "dedup", "in", "-o", "in/out")
+    (news / "empty").mkdir()
+    done(news, "dedup", "in", "-o", "empty")
+    assert contents(news / "empty") == {"a.txt": STORY}
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm")
+def test_a_file_in_memory_is_a_file(news):
+    """Only what stands for a stream is written to directly, not whatever lies below /dev."""
+    place = Path("/dev/shm") / f"lsh-test-{os.getpid()}.txt"
+    try:
+        for _ in range(2):
+            done(news, "dedup", "news.txt", "-o", place)
+            assert place.read_bytes() == KEPT
+    finally:
+        place.unlink()
+
+
+def test_rejects_of_wide_characters(news):
+    lines = ["text,id\n", "abc,1\n", "bad\n", "wrong,2,3\n", "x,4\n"]
+    (news / "in.csv").write_bytes("".join(lines).encode("utf-16-le"))
+    options = ["--encoding", "utf-16-le", "--on-bad-line", "skip"]
+    done(news, "dedup", "in.csv", "-o", "out.csv", *options, "--rejects", "bad.csv")
+    assert (news / "bad.csv").read_bytes() == "bad\nwrong,2,3\n".encode("utf-16-le")
+    assert (news / "out.csv").read_bytes() == "text,id\nabc,1\nx,4\n".encode("utf-16-le")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
+    program = (
+        "import builtins, os, signal\n"
+        "from lsh import cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "real = builtins.open\n"
+        "def slow(path, *a, **k):\n"
+        "    file = real(path, *a, **k)\n"
+        f"    if str(path).endswith('.part'): os.kill(os.getpid(), {int(number)}), os.kill(os.getpid(), 2)\n"
+        "    return file\n"
+        "builtins.open = slow\n"
+        "raise SystemExit(cli.main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=news, env=environment(), capture_output=True, timeout=TIMEOUT
+    )
+    assert run.returncode == 128 + number
+    assert run.stderr.count(b"\n") == 1
+    assert contents(news) == {"news.txt": DOCUMENTS}

@@ -1,0 +1,594 @@
+"""The commands beside `lsh dedup`, on real processes: pairs, compare, plan, stats, version.
+
+The answers are those of reference.py, of answers.py, or computed here; where a command only prints what a function
+returns, that function. What all commands share (help, closed pipes, a level that is none) is tested here for all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reference
+from answers import exact_pairs, read_table, removals
+from running import TIMEOUT, contents, done, environment, lsh, refused
+
+import lsh as package
+from lsh import text_plot
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+COMMANDS = ["dedup", "pairs", "compare", "plan", "stats", "version"]
+
+A = b"the old observatory dome turns once more after nineteen years"
+B = b"bakers walked out on wednesday and the shelves stayed empty"
+NEAR = A.replace(b"nineteen", b"seventeen")
+
+
+def sample() -> list[list[bytes]]:
+    return [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
+
+
+def rows(data: bytes) -> list[list[bytes]]:
+    lines = data.split(b"\n")
+    assert lines.pop() == b""
+    return [line.split(b"\t") for line in lines]
+
+
+# What all of them share.
+
+
+def test_help_lists_the_commands(tmp_path):
+    text = done(tmp_path, "--help").decode()
+    for command in COMMANDS:
+        assert re.search(rf"^ +{command} +\w", text, re.MULTILINE), command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_the_exit_codes(tmp_path, command):
+    text = done(tmp_path, command, "--help").decode()
+    assert re.search(r"exit codes: 0 done; 2 .*; 130 interrupted; 141 ", text)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_the_help_run(tmp_path, command):
+    records = [json.dumps({"id": row[0].decode(), "text": row[1].decode()}).encode() + b"\n" for row in sample()]
+    (tmp_path / "news.tsv.gz").write_bytes(gzip.compress(SAMPLE.read_bytes()))
+    (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
+    (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))
+    (tmp_path / "train.jsonl").write_bytes(b"".join(records[:150]))
+    (tmp_path / "test.jsonl").write_bytes(b"".join(records[100:]))
+    (tmp_path / "monday.txt").write_bytes(A)
+    (tmp_path / "tuesday.txt").write_bytes(B)
+    examples = re.findall(r"^  lsh (.*)$", done(tmp_path, command, "--help").decode(), re.MULTILINE)
+    assert examples
+    for example in examples:
+        arguments = shlex.split(example)
+        assert arguments[0] == command
+        printed = done(tmp_path, *arguments)
+        assert bool(printed) == ("-o" not in arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["pairs", SAMPLE], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE], ["version"]),
+        *(["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json"]),
+    ],
+    ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
+)
+def test_closed_stdout_ends_quietly(tmp_path, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "lsh", *map(str, arguments)],
+            cwd=tmp_path,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=TIMEOUT,
+        )
+    finally:
+        os.close(writer)
+    assert result.returncode == 141
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_interrupt(tmp_path, number, code, word):
+    """Ctrl-C, or a request to end, while the pairs are awaited: one line, a code of its own, and the old file stays."""
+    (tmp_path / "out.tsv").write_bytes(b"yesterday\n")
+    program = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "pairs", "-", "-o", "out.tsv", "--format", "txt"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        process.stdin.write((A + b"\n") * 5_000)  # more than a pipe holds: written means that it is reading
+        process.stdin.flush()
+        time.sleep(0.2)  # until it waits for more
+        process.send_signal(number)
+        stderr = process.stderr.read().decode()
+        process.wait(TIMEOUT)
+    assert process.returncode == code
+    assert stderr == f"lsh: error: {word}\n"
+    assert contents(tmp_path) == {"out.tsv": b"yesterday\n"}
+
+
+def test_a_level_that_is_none_is_one_line_of_error(tmp_path):
+    for arguments in [["version"], ["pairs", SAMPLE], ["--help"]]:
+        message = refused(tmp_path, *arguments, env={"LSH_SIMD": "sse9"})
+        assert message.startswith("lsh: error: LSH_SIMD must name a level that this CPU has (")
+        assert "'sse9'" in message
+
+
+@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
+def test_a_level_that_is_none_for_an_installed_command(tmp_path, name):
+    script = tmp_path / name
+    script.write_text("import sys\nfrom lsh.command.main import main\nsys.exit(main())\n", encoding="ascii")
+    result = subprocess.run(
+        [sys.executable, script, "version"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment(LSH_SIMD="sse9"),
+        timeout=TIMEOUT,
+    )
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert result.stderr.startswith(b"lsh: error: LSH_SIMD must name a level")
+    assert result.stderr.count(b"\n") == 1
+
+
+# pairs.
+
+
+@pytest.mark.parametrize(("n", "unit", "threshold"), [(8, "char", 0.8), (3, "byte", 0.5), (2, "word", 0.4)])
+def test_pairs_of_a_file(tmp_path, n, unit, threshold):
+    """The bands miss next to nothing, so that all pairs of this sample are found."""
+    documents = [row for row in sample() if b"crowns" in row[1]][:70]
+    (tmp_path / "in.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in documents))
+    options = ["--ngram", n, "--unit", unit, "--threshold", threshold, "--bands", "64x2"]
+    expected = []
+    for i, (first, text) in enumerate(documents):
+        for second, other in documents[i + 1 :]:
+            similarity = reference.jaccard(text, other, n, unit)
+            if similarity >= threshold:
+                expected.append([first, second, repr(similarity).encode()])
+    assert len(expected) >= 5
+    assert rows(done(tmp_path, "pairs", "in.tsv", *options)) == expected
+
+
+def test_pairs_between_two_files(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"a1\t" + A + b"\na2\t" + A + b"\na3\t" + B + b"\n")
+    (tmp_path / "b.tsv").write_bytes(b"b1\t" + B + b"\nb2\t" + B + b"\nb3\t" + NEAR + b"\n")
+    similarity = repr(reference.jaccard(A, NEAR, 8, "char")).encode()
+    found = rows(done(tmp_path, "pairs", "a.tsv", "b.tsv", "--threshold", "0.5"))
+    assert found == [
+        [b"a1", b"b3", similarity],
+        [b"a2", b"b3", similarity],
+        [b"a3", b"b1", b"1.0"],
+        [b"a3", b"b2", b"1.0"],
+    ]
+
+
+def test_pairs_to_a_file(tmp_path):
+    expected = done(tmp_path, "pairs", SAMPLE)
+    assert rows(expected)
+    assert done(tmp_path, "pairs", SAMPLE, "-o", "pairs.tsv") == b""
+    assert (tmp_path / "pairs.tsv").read_bytes() == expected
+    done(tmp_path, "pairs", SAMPLE, "-o", "pairs.tsv.gz", "--num-threads", "1", "--max-memory", "2MB")
+    assert gzip.decompress((tmp_path / "pairs.tsv.gz").read_bytes()) == expected
+    assert done(tmp_path, "pairs", "-", "--format", "tsv", stdin=SAMPLE.read_bytes()) == expected
+
+
+def test_pairs_say_one_line(tmp_path):
+    (tmp_path / "in.txt").write_bytes(A + b"\n" + B + b"\n" + A + b"\n")
+    line = lsh(tmp_path, "pairs", "in.txt").stderr.decode()
+    number = r"\d+(\.\d+)?"
+    assert re.fullmatch(
+        rf"3 documents, 1 pair, {number} seconds, {number} MB/s(, peak memory {number} [KMG]B)?\n", line
+    )
+    line = lsh(tmp_path, "pairs", "in.txt", "in.txt").stderr.decode()
+    assert line.startswith("3 documents and 3 documents, 5 pairs, ")
+    assert lsh(tmp_path, "pairs", "in.txt", "-q").stderr == b""
+    assert lsh(tmp_path, "pairs", "in.txt", "-v").stderr.decode().startswith("MinHasher(128, ")
+
+
+def test_no_pairs(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"")
+    assert done(tmp_path, "pairs", "in.txt") == b""
+    (tmp_path / "in.txt").write_bytes(A + b"\n\n\n")
+    assert done(tmp_path, "pairs", "in.txt", "-o", "out.tsv") == b""
+    assert (tmp_path / "out.tsv").read_bytes() == b""
+
+
+def test_ids_are_cells(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b'{"id": "a\\tb", "text": "%s"}\n{"id": "c\\nd\\r", "text": "%s"}\n' % (A, A))
+    assert done(tmp_path, "pairs", "in.jsonl") == rb"a\tb" + b"\t" + rb"c\nd\r" + b"\t1.0\n"
+
+
+def test_pairs_for_machines(tmp_path):
+    """Lines of JSON; bytes of an id that are no UTF-8 are lone surrogates, as in Python's names of files."""
+    (tmp_path / "in.tsv").write_bytes(b"x\xff\t" + A + b"\ntab \\t\t" + A + b"\ny\t" + B + b"\n")
+    lines = done(tmp_path, "pairs", "in.tsv", "--json").splitlines()
+    assert [json.loads(line) for line in lines] == [{"a": "x\udcff", "b": "tab \\t", "similarity": 1.0}]
+
+
+@pytest.mark.parametrize("verify", ["sketch", "none"])
+def test_pairs_by_estimate(tmp_path, verify):
+    documents = sample()
+    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
+    found = rows(done(tmp_path, "pairs", SAMPLE, "--verify", verify, "--threshold", "0.6"))
+    place = {doc_id: i for i, (doc_id, _) in enumerate(documents)}
+    similarities = hasher.similarities(hasher.fingerprints([text for _, text in documents]))
+    for first, second, similarity in found:
+        assert float(similarity) == similarities[place[first], place[second]]
+    least = min(float(similarity) for _, _, similarity in found)
+    assert (least >= 0.6) == (verify == "sketch")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["absent.txt"], "absent.txt"),
+        (["in.txt", "absent.txt"], "absent.txt"),
+        (["in.txt", "-o", "in.txt"], "INPUT"),
+        (["in.txt", "other.txt", "-o", "other.txt"], "INPUT2"),
+        (["-", "-", "--format", "txt"], "standard input"),
+        (["in.txt", "-o", "absent/out.tsv"], "OUTPUT"),
+        (["in.txt", "--threshold", "0"], "--threshold"),
+        (["in.txt", "--ngram", "0"], "--ngram"),
+        (["in.txt", "--num-threads", "0"], "--num-threads"),
+        (["in.txt", "--max-memory", "much"], "--max-memory"),
+        (["in.txt", "--bands", "20x7"], "seeds"),
+        (["in.txt", "--field", "body"], "field"),
+    ],
+)
+def test_bad_pairs(tmp_path, arguments, word):
+    (tmp_path / "in.txt").write_bytes(A + b"\n" + A + b"\n")
+    (tmp_path / "other.txt").write_bytes(A + b"\n")
+    assert word in refused(tmp_path, "pairs", *arguments)
+
+
+# compare.
+
+
+def test_compare_files(tmp_path):
+    (tmp_path / "a").write_bytes(A + b"\n\xff\xfe")
+    (tmp_path / "b").write_bytes(NEAR + b"\n\xff")
+    found = json.loads(
+        done(tmp_path, "compare", "a", "b", "--ngram", 5, "--unit", "byte", "--num-seeds", 400, "--json")
+    )
+    a, b = A + b"\n\xff\xfe", NEAR + b"\n\xff"
+    hasher = package.MinHasher(400, scheme="fss", shingles=package.Shingles(5, "byte"))
+    assert found["exact"] == reference.jaccard(a, b, 5, "byte")
+    assert found["estimate"] == hasher.jaccard(a, b)
+    assert found["interval"] == pytest.approx(reference.wilson(round(found["estimate"] * 400), 400, 0.95))
+    assert found["confidence"] == 0.95
+    assert found["num_seeds"] == 400
+    assert package.Shingles.from_dict(found["shingles"]) == hasher.shingles
+
+
+def test_compare_prints_the_same_figures(tmp_path):
+    (tmp_path / "a").write_bytes(A)
+    for arguments in [["a", "-"], ["-", "a"]]:
+        options = ["--confidence", "0.5"]
+        found = json.loads(done(tmp_path, "compare", *arguments, *options, "--json", stdin=NEAR))
+        printed = done(tmp_path, "compare", *arguments, *options, stdin=NEAR).decode()
+        assert printed == (
+            f"exact     {found['exact']:.6f}\n"
+            f"estimate  {found['estimate']:.6f}, of 128 components\n"
+            f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, with a confidence of 0.5\n"
+        )
+        assert found["interval"][0] < found["estimate"] < found["interval"][1]
+
+
+def test_compare_texts(tmp_path):
+    a, b = "駅から徒歩五分です", "駅から徒歩三分です"
+    found = json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json"))
+    assert found["exact"] == reference.jaccard(a, b, 2, "char")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json", env=plain)) == found
+
+
+@pytest.mark.parametrize("texts", [["", ""], ["", "a text"]])
+def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
+    found = json.loads(done(tmp_path, "compare", "--texts", *texts, "--json"))
+    assert (found["exact"], found["estimate"], found["interval"]) == (0.0, 0.0, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["a", "absent"], "absent"),
+        (["a", "."], "folder"),
+        (["-", "-"], "standard input"),
+        (["a", "a", "--confidence", "1"], "--confidence"),
+        (["a", "a", "--confidence", "0"], "--confidence"),
+        (["a", "a", "--num-seeds", "0"], "--num-seeds"),
+        (["a", "a", "--num-seeds", "5000"], "4096"),
+    ],
+)
+def test_bad_comparisons(tmp_path, arguments, word):
+    (tmp_path / "a").write_bytes(A)
+    assert word in refused(tmp_path, "compare", *arguments)
+
+
+# plan.
+
+
+@pytest.mark.parametrize(
+    ("options", "bands"),
+    [
+        ([], package.plan()),
+        (["--threshold", "0.5", "--recall", "0.9", "--num-seeds", "64"], package.plan(0.5, 0.9, 64)),
+        (["--documents", "1000000"], package.plan(documents=1000000)),
+        (["--threshold", "1"], package.plan(1.0)),
+    ],
+)
+def test_plan_prints_the_table_and_the_curve(tmp_path, options, bands):
+    table, _, curve = done(tmp_path, "plan", *options, env={"PYTHONIOENCODING": "utf-8"}).decode().partition("\n\n")
+    more = "; those of a corpus are mostly less alike: see --corpus" if "--documents" in options else ""
+    assert table == f"{bands}{more}"
+    assert curve == text_plot.curve(bands) + "\n"
+    plain = done(tmp_path, "plan", *options, env={"PYTHONIOENCODING": "ascii"}).decode("ascii")
+    assert plain == f"{bands}{more}\n\n{text_plot.curve(bands, ascii_only=True)}\n"
+
+
+def test_plan_for_machines(tmp_path):
+    found = json.loads(done(tmp_path, "plan", "--threshold", "0.7", "--documents", "500", "--json"))
+    bands = package.plan(0.7)
+    assert found["threshold"] == 0.7
+    assert found["recall"] == 0.99
+    assert found["num_seeds"] == 128
+    assert found["documents"] == 500
+    assert package.Bands.from_dict({"widths": found["widths"]}) == bands
+    assert found["num_components"] == bands.num_components
+    assert found["found"] == {f"{s:.1f}": bands.probability(s) for s in np.arange(3, 11) / 10}
+    assert found["found_at_threshold"] == bands.probability(0.7)
+    assert found["verified_at_threshold"] == bands.recall_at(0.7) >= 0.99
+    assert bands.probability(found["half_found_at"]) == pytest.approx(0.5)
+    assert bands.probability(found["most_found_at"]) == pytest.approx(0.95)
+    assert found["key_bytes"] == 8 * bands.num_bands
+    one_in = float(re.search(r"one in ([\d.,]+) pairs", str(bands))[1].replace(",", ""))
+    assert 1 / found["false_candidates"] == pytest.approx(one_in, rel=0.01)
+
+
+def test_plan_for_a_corpus(tmp_path):
+    texts = [text for _, text in sample()]
+    expected = package.plan(0.6, background=texts, documents=200)
+    assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
+    expected = package.plan(0.6, background=texts, documents=10**6)
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", 10**6).decode()
+    assert printed.startswith(f"{expected}\n\n")
+
+
+def test_plan_for_a_large_corpus(tmp_path):
+    """Of many texts some are taken, the same each time, and from everywhere."""
+    alike = A + b" in the year of the comet, as the almanac said"
+    lines = [alike + b" %d\n" % i for i in range(9000)]
+    lines[:4500] = [b"%d and nothing else that the others have, %d\n" % (i**3, i) for i in range(4500)]
+    (tmp_path / "in.txt").write_bytes(b"".join(lines))
+    arguments = ["plan", "--corpus", "in.txt", "--threshold", "0.99", "--json"]
+    printed = done(tmp_path, *arguments)
+    assert done(tmp_path, *arguments) == printed
+    found = json.loads(printed)
+    assert found["documents"] == 9000
+    bands = package.plan(0.99, background=[line[:-1] for line in lines])  # takes others of the texts
+    one_in = float(re.search(r"one in ([\d.,]+) pairs", str(bands))[1].replace(",", ""))
+    assert 1 / found["false_candidates"] == pytest.approx(one_in, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--threshold", "0.02"], "possible"),
+        (["--threshold", "2"], "--threshold"),
+        (["--recall", "1"], "--recall"),
+        (["--num-seeds", "0"], "--num-seeds"),
+        (["--documents", "0"], "--documents"),
+        (["--corpus", "absent.txt"], "absent.txt"),
+        (["--corpus", "one.txt"], "two or more texts"),
+        (["--corpus", "-"], "--format"),
+    ],
+)
+def test_bad_plans(tmp_path, arguments, word):
+    (tmp_path / "one.txt").write_bytes(A + b"\n")
+    assert word in refused(tmp_path, "plan", *arguments)
+
+
+# stats.
+
+
+def spread(numbers: list[int]) -> dict[str, float]:
+    """Mean and quartiles: the least number that so large a part does not exceed."""
+    ordered = sorted(numbers)
+    places = [max(-(-len(ordered) * quarter // 4) - 1, 0) for quarter in range(5)]
+    names = ["min", "q25", "median", "q75", "max"]
+    return {"mean": sum(ordered) / len(ordered), **{n: ordered[place] for n, place in zip(names, places, strict=True)}}
+
+
+@pytest.mark.parametrize(("n", "unit"), [(8, "char"), (5, "byte"), (2, "word")])
+def test_stats(tmp_path, n, unit):
+    texts = [text for _, text in sample()]
+    found = json.loads(done(tmp_path, "stats", SAMPLE, "--json", "--ngram", n, "--unit", unit))
+    assert found == {
+        "documents": 200,
+        "bytes": sum(map(len, texts)),
+        "lengths": pytest.approx(spread([len(text) for text in texts])),
+        "shingles": pytest.approx(spread([len(set(reference.shingles(text, n, unit))) for text in texts])),
+        "shingled": 200,
+        "without_shingles": 0,
+        "exact_duplicates": 200 - len(set(texts)),
+        "empty": 0,
+        "missing": 0,
+        "skipped": 0,
+        "hidden": 0,
+    }
+    assert found["exact_duplicates"] > 0
+
+
+def test_stats_of_odd_texts(tmp_path):
+    """Equal shingle sets are no exact duplicates; empty texts are, missing ones are not."""
+    texts = ["abababab", "ababababab", "abababab", "", "", None, "...", "...", "...!", "é", "e\u0301", "", None, "é"]
+    lines = [json.dumps({"text": text}) + "\n" for text in texts]
+    lines.append('{"id": 7}\n')
+    (tmp_path / "in.jsonl").write_text("".join(lines), encoding="utf-8", newline="\n")
+    found = json.loads(done(tmp_path, "stats", "in.jsonl", "--json", "--ngram", 2, "--unit", "word"))
+    present = [text for text in texts if text is not None]
+    assert found["documents"] == 15
+    assert found["missing"] == 3
+    assert found["empty"] == 3
+    assert found["exact_duplicates"] == sum(number - 1 for number in Counter(present).values())
+    assert found["without_shingles"] == 6  # the empty ones, and those of punctuation alone
+    assert found["bytes"] == sum(len(text.encode()) for text in present)
+    assert found["shingled"] == len(present)
+
+
+def test_stats_print_the_same_figures(tmp_path):
+    found = json.loads(done(tmp_path, "stats", SAMPLE, "--json"))
+    printed = done(tmp_path, "stats", SAMPLE).decode()
+    table = dict(re.findall(r"^(.+?)  +([\d,]+)$", printed, re.MULTILINE))
+    numbers = {name: int(number.replace(",", "")) for name, number in table.items()}
+    expected = {"documents": 200, "bytes of text": found["bytes"], "empty": 0, "without shingles": 0, "missing": 0}
+    expected["exact duplicates"] = found["exact_duplicates"]
+    for name in ("lengths", "shingles"):
+        expected |= {f"{name}: {part}": round(number) for part, number in found[name].items()}
+    assert numbers == expected
+    assert printed.endswith("Lengths are in bytes; shingles are the distinct ones of 8 characters, of 200 texts.\n")
+
+
+def test_stats_of_nothing(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"")
+    found = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
+    assert found["lengths"] is None
+    assert found["shingles"] is None
+    assert found["documents"] == found["exact_duplicates"] == 0
+    assert "documents" in done(tmp_path, "stats", "in.txt").decode()
+
+
+def test_stats_count_the_shingles_of_some_of_many(tmp_path):
+    lines = [b"x" * (i % 100 + 8) + b"\n" if i < 20_000 else b"a text with more shingles\n" for i in range(40_000)]
+    lines.append(b"y" * 1_000_001 + b"\n")
+    (tmp_path / "in.txt").write_bytes(b"".join(lines))
+    found = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
+    assert found["documents"] == 40_001
+    assert found["lengths"]["max"] == 1_000_001
+    assert found["shingled"] == 10_000
+    assert found["shingles"]["min"] == 1
+    assert found["shingles"]["max"] == 18
+    assert found["shingles"]["mean"] == pytest.approx((1 + 18) / 2, abs=0.01)  # half of those taken are of each half
+    assert found["exact_duplicates"] == 40_000 - 101
+
+
+def test_stats_are_quiet(tmp_path):
+    assert lsh(tmp_path, "stats", SAMPLE).stderr == b""
+    assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
+
+
+def test_bad_stats(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": null}\n')
+    assert "line 1" in refused(tmp_path, "stats", "in.jsonl", "--missing", "error")
+    assert "--ngram" in refused(tmp_path, "stats", "in.jsonl", "--ngram", "0")
+    assert "absent" in refused(tmp_path, "stats", "absent.txt")
+
+
+# version.
+
+
+def test_version(tmp_path):
+    expected = {
+        "lsh-dedup": package.__version__,
+        "level": package.simd_level(),
+        "numpy": np.__version__,
+        "python": sys.version.split()[0],
+    }
+    found = json.loads(done(tmp_path, "version", "--json"))
+    assert expected.items() <= found.items()
+    assert found["system"].startswith(sys.platform)
+    printed = done(tmp_path, "version").decode()
+    assert dict(line.split(maxsplit=1) for line in printed.splitlines()) == found
+    assert json.loads(done(tmp_path, "version", "--json", env={"LSH_SIMD": "baseline"}))["level"] == "baseline"
+
+
+# Real corpora, with 5-byte shingles at .8.
+
+CORPUS = ["--ngram", "5", "--unit", "byte", "--threshold", "0.8"]
+
+
+def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
+    found = rows(done(folder, "pairs", corpus, *CORPUS))
+    pairs = {(first, second): float(similarity) for first, second, similarity in found}
+    assert len(pairs) == len(found)
+    return pairs
+
+
+def test_reuters(tmp_path, data_folder):
+    """What is found is true to the last bit, and of what there is 99 % are found, as promised for the threshold."""
+    corpus = data_folder / "reuters21578.tsv.gz"
+    texts = {row[0]: row[1] for row in read_table(corpus)}
+    found = found_pairs(tmp_path, corpus)
+    expected = {(a, b): float(j) for a, b, j in read_table(data_folder / "reuters_pairs.tsv.gz") if float(j) >= 0.8}
+    assert len(expected) == 784
+    assert found.keys() <= expected.keys()
+    assert len(found) >= 0.99 * len(expected)
+    for (first, second), similarity in found.items():
+        assert similarity == reference.jaccard(texts[first], texts[second], 5, "byte")
+    assert list(found) == sorted(found, key=lambda pair: (int(pair[0]), int(pair[1])))
+
+
+def test_articles(tmp_path, data_folder):
+    """The planted copies and nothing else."""
+    corpus = data_folder / "articles2500.tsv.gz"
+    ids = [row[0] for row in read_table(corpus)]
+    planted = {frozenset(row) for row in read_table(data_folder / "articles2500_pairs.tsv.gz")}
+    assert len(planted) == 20
+    assert {frozenset(pair) for pair in found_pairs(tmp_path, corpus)} == planted
+    done(tmp_path, "dedup", corpus, "-o", "out.tsv", "--removed", "removed.tsv", *CORPUS)
+    expected = removals(ids, [tuple(pair) for pair in planted])
+    assert [row[0] for row in rows((tmp_path / "removed.tsv").read_bytes())] == [i for i in ids if i in expected]
+    assert [row[0] for row in rows((tmp_path / "out.tsv").read_bytes())] == [i for i in ids if i not in expected]
+
+
+def test_ads(tmp_path, data_folder):
+    """Against all pairs by brute force: many copies of few advertisements, and hardly a pair near the threshold."""
+    corpus = data_folder / "ads_rome_it.tsv.gz"
+    table = read_table(corpus)
+    ids = [row[0] for row in table]
+    exact = exact_pairs([row[1] for row in table], 0.8, 5)
+    expected = {(ids[i], ids[j]): similarity for (i, j), similarity in exact.items()}
+    assert len(expected) == 10_526
+    found = found_pairs(tmp_path, corpus)
+    assert found.items() <= expected.items()
+    assert len(found) >= 0.99 * len(expected)
+
+    done(tmp_path, "dedup", corpus, "-o", "out.tsv", "--removed", "removed.tsv", *CORPUS)
+    removed = rows((tmp_path / "removed.tsv").read_bytes())
+    made = {row[0] for row in removed}
+    kept = rows((tmp_path / "out.tsv").read_bytes())
+    assert kept == [row for row in table if row[0] not in made]
+    for doc_id, witness, similarity in removed:
+        assert witness not in made
+        pair = (witness, doc_id) if (witness, doc_id) in expected else (doc_id, witness)
+        assert expected[pair] == float(similarity)
+    missed = removals(ids, expected) - made
+    assert len(missed) <= 0.005 * len(made)

@@ -1,0 +1,75 @@
+"""The corpora that are too large for every run, through the commands: `.ci/run --full` sets LSH_TEST_FULL.
+
+The truth is that of benchmarks/truth.py, all pairs by a join without lsh. Reuters, the articles and the advertisements
+are in test_cli.py and test_commands.py, in every run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from answers import read_table, removals
+from running import done
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import harness
+import truth
+
+pytestmark = pytest.mark.skipif("LSH_TEST_FULL" not in os.environ, reason="takes minutes: LSH_TEST_FULL=1 runs it")
+
+OPTIONS = ["--ngram", "5", "--unit", "byte", "--threshold", "0.8"]
+PAIRS = {  # at .8 and above, by 5 bytes: shared/data/README.md
+    "win32docs.tsv.gz": 1_118,
+    "multilingual.jsonl.gz": 1_591,
+    "plagiarised_answers.jsonl.gz": 6,
+    "refs_respiratory.jsonl.gz": 147,
+}
+
+
+def ids_of(data: bytes, name: str) -> list[bytes]:
+    lines = data.split(b"\n")
+    assert lines.pop() == b""
+    if ".jsonl" in name:
+        return [json.loads(line)["id"].encode() for line in lines]
+    return [line.partition(b"\t")[0] for line in lines]
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def corpus(request, data_folder):
+    """The path, and all pairs by id."""
+    found = harness.corpus(request.param)
+    pairs = truth.join(found.texts)
+    assert len(pairs) == PAIRS[request.param]
+    return data_folder / request.param, {(found.ids[i].encode(), found.ids[j].encode()): s for i, j, s in pairs}
+
+
+def test_pairs(tmp_path, corpus):
+    path, expected = corpus
+    done(tmp_path, "pairs", path, *OPTIONS, "-o", "pairs.tsv.gz")
+    rows = read_table(tmp_path / "pairs.tsv.gz")
+    found = {(a, b): float(similarity) for a, b, similarity in rows}
+    assert len(found) == len(rows)
+    assert found.items() <= expected.items()
+    assert len(found) >= 0.99 * len(expected)
+
+
+def test_dedup(tmp_path, corpus):
+    path, expected = corpus
+    out = f"out{''.join(path.suffixes)}"
+    page = ["--report", "report.html"]
+    done(tmp_path, "dedup", path, *OPTIONS, "-o", out, "--removed", "removed.tsv.gz", "--max-memory", "20MB", *page)
+    ids = ids_of(gzip.decompress(path.read_bytes()), path.name)
+    removed = read_table(tmp_path / "removed.tsv.gz")
+    gone = {row[0] for row in removed}
+    assert ids_of(gzip.decompress((tmp_path / out).read_bytes()), path.name) == [i for i in ids if i not in gone]
+    for identity, witness, similarity in removed:
+        assert witness not in gone
+        pair = (witness, identity) if (witness, identity) in expected else (identity, witness)
+        assert expected[pair] == float(similarity)
+    assert len(removals(ids, expected) - gone) <= 0.005 * len(gone)
+    assert f"{len(gone):,} of {len(ids):,} documents" in (tmp_path / "report.html").read_text("utf-8")

@@ -1,0 +1,390 @@
+"""Fields of many records at once: what is found is what Python's readers find, and nothing plain is left to them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lsh import files
+from lsh.files import blocks, lines
+from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
+
+MANY = sys.maxsize
+TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
+PLAIN = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**80), 2**80), st.floats(), TEXTS),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text("abc", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def columns(found: Any) -> Any:
+    return None if found is None else [None if column is None else column.tolist() for column in found]
+
+
+@st.composite
+def json_lines(draw: st.DrawFn) -> tuple[list[dict[str, Any]], bytes]:
+    """Records as any program may write them, each on a line."""
+    records, written = [], []
+    for _ in range(draw(st.integers(0, 5))):
+        record: dict[str, Any] = draw(
+            st.dictionaries(st.sampled_from(["a", "texts", "tex", "id2", "", "é"]), PLAIN, max_size=3)
+        )
+        record["text"] = draw(TEXTS)
+        record["id"] = draw(st.one_of(TEXTS, st.integers(-(10**17), 10**17)))
+        record = dict(draw(st.permutations(list(record.items()))))
+        separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
+        line = json.dumps(record, ensure_ascii=draw(st.booleans()), separators=separators).encode()
+        records.append(record)
+        written.append(draw(st.sampled_from([b"", b" "])) + line + draw(st.sampled_from([b"\n", b"\r\n", b" \n"])))
+    return records, b"".join(written)
+
+
+@given(json_lines(), st.booleans())
+def test_plain_json_is_found(written, cut):
+    records, block = written
+    if cut:
+        block = block.removesuffix(b"\n")
+    found = json_fields(block, (b"text",), (b"id", b"none"))
+    assert found is not None
+    text, identity, none = found
+    assert text.tolist() == [record["text"].encode() for record in records]
+    assert (identity.tolist() if identity else []) == [str(record["id"]).encode() for record in records]
+    assert none is None
+    assert count_lines(block) == len(records)
+
+
+@given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3))
+@settings(max_examples=500)
+def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd):
+    block = written[1]
+    place %= len(block) + 1
+    for damaged in (block[:place], block[:place] + odd + block[place:], block[:place] + odd + block[place + 1 :]):
+        found = columns(json_fields(damaged, (b"text",), (b"id",)))
+        if found is None:
+            continue
+        rows = reference.json_fields(damaged, ["text", "id"])
+        assert rows is not None
+        assert found[0] == [row[0].encode() for row in rows]
+        if found[1] is None:
+            assert not any("id" in json.loads(line) for line in damaged.splitlines())
+        else:
+            assert found[1] == [str(row[1]).encode() for row in rows]
+
+
+ODD_JSON = [
+    b"",
+    b"[]",
+    b'{"text": "a"} {"text": "b"}',
+    b'{"text": "a"',
+    b'{"text": "a",}',
+    b'{"text": "a" "id": 1}',
+    b'{"text": "\\ud800"}',
+    b'{"text": "\\udc00\\ud800"}',
+    b'{"text": "\\ud83d\\u0041"}',
+    b'{"text": "\\x41"}',
+    b'{"text": "\\u00g0"}',
+    b'{"text": "a\tb"}',
+    b'{"text": "\xff"}',
+    b'{"text": "\xc0\x80"}',
+    b'{"text": "\xed\xa0\x80"}',
+    b'{"text": "\xf4\x90\x80\x80"}',
+    b'{"text": "a", "other": "\xe2\x82"}',
+    b'{"text": null}',
+    b'{"text": 5}',
+    b'{"text": ["a"]}',
+    b'{"texts": "a"}',
+    b'{"\\ud800": 1, "text": "a"}',
+    b'{"text": "a", "id": null}',
+    b'{"text": "a", "id": 1.0}',
+    b'{"text": "a", "id": 1e2}',
+    b'{"text": "a", "id": -0}',
+    b'{"text": "a", "id": 01}',
+    b'{"text": "a", "id": 12345678901234567890}',
+    b'{"text": "a", "id": true}',
+    b'{"text": "a", "x": Nan}',
+    b'{"text": "a", "x": -NaN}',
+    b'{"text": "a", "id": -Infinity}',
+    b'{"text": "a", "x": -}',
+    b'{"text": "a", "x": .5}',
+    b'{"text": "a", "x": 1.}',
+    b'{"text": "a", "x": 1e}',
+    b'{"text": "a", "x": +1}',
+    b'{"text": "a", "x": truE}',
+    b'{"text": "a", "x": [1,]}',
+    b'{"text": "a", "x": {"y" 1}}',
+    b'{"text": "a", "x": ' + b"[" * 100 + b"]" * 100 + b"}",
+    b'{"text": "a", "x": ' + b"9" * 5000 + b"}",
+    b'\xef\xbb\xbf{"text": "a"}',
+    b'{"text": "a"}\x00',
+    b'{text: "a"}',
+]
+
+
+@pytest.mark.parametrize("line", ODD_JSON)
+def test_odd_json_is_left_to_a_reader_that_can_judge(line):
+    block = b'{"text": "one", "id": "1"}\n' + line + b'\n{"text": "two", "id": "2"}\n'
+    assert json_fields(block, (b"text",), (b"id",)) is None
+
+
+def test_the_last_of_several_fields_counts():
+    (text, _) = json_fields(b'{"text": 5, "text": "\\n", "text": "b\\u00e9"}', (b"text",), (b"id",)) or (None, None)
+    assert text is not None
+    assert text.tolist() == ["bé".encode()]
+    assert json_fields(b'{"text": "b", "text": 5}', (b"text",), ()) is None
+
+
+def test_several_texts():
+    block = b'{"title": "A", "id": 1, "text": "b"}\n{"text": "d", "id": 2, "title": "C"}\n'
+    assert columns(json_fields(block, (b"title", b"text"), (b"id",))) == [[b"A", b"C"], [b"b", b"d"], [b"1", b"2"]]
+    assert json_fields(block + b'{"title": "E", "id": 3}\n', (b"title", b"text"), (b"id",)) is None
+
+
+KEYS = ["a", "b", "c", "", "a.b", "b.c", "é"]
+NESTED = st.recursive(
+    st.one_of(st.text("xé\n", max_size=2), st.integers(-9, 9), st.none()),
+    lambda inner: st.one_of(st.dictionaries(st.sampled_from(KEYS), inner, max_size=3), st.lists(inner, max_size=2)),
+    max_leaves=8,
+)
+
+
+@st.composite
+def nested_lines(draw: st.DrawFn) -> bytes:
+    """Records of objects within each other, some with a key twice."""
+    records = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, min_size=1, max_size=4), max_size=3))
+    again = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, max_size=1), max_size=3))
+    written = [json.dumps(record, ensure_ascii=draw(st.booleans())) for record in records]
+    for number, more in enumerate(again[: len(written)]):
+        if more:
+            written[number] = written[number][:-1] + "," + json.dumps(more)[1:]
+    return "".join(line + "\n" for line in written).encode()
+
+
+NAMES = ["a", "b", "a.b", "a.b.c", "b.a", "a.a.a", ".", ".a", "a.", "a..b", "b.c", "é.a"]
+
+
+@given(nested_lines(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.integers(0, 1))
+@settings(max_examples=1000)
+def test_fields_within_others(block, names, texts):
+    rows = reference.json_fields(block, names)
+    assert rows is not None
+    found = columns(json_fields(block, tuple(map(str.encode, names[:texts])), tuple(map(str.encode, names[texts:]))))
+    kinds = [{type(value) for value in column} for column in zip(*rows)]
+    if found is not None:
+        for column, values in zip(found, zip(*rows)):
+            expected = [str(value).encode() for value in values]
+            assert column == (None if column is None else expected)
+            assert column is not None or set(values) <= {None}
+    elif not any(name.startswith(other + ".") for name in names for other in names):  # which is taken for odd
+        texts_are = all(kind == {str} for kind in kinds[:texts])
+        assert not texts_are or not all(kind <= {str, int} for kind in kinds[texts:])
+
+
+def test_as_many_names_as_there_is_room_for():
+    block = b'{"0": {"x": "a"}}\n'
+    for count in (16, 17):
+        found = json_fields(block, (b"0.x",), tuple(b"%d.x" % i for i in range(1, count)))
+        assert (found is not None) == (count == 16)
+
+
+def test_a_name_may_be_written_with_escapes():
+    (text, _) = json_fields(b'{"t\\u0065xt": "a", "\\u00e9\\n": "b"}', (b"text",), (b"id",)) or (None, None)
+    assert text is not None
+    assert text.tolist() == [b"a"]
+
+
+def test_a_field_within_another_is_none():
+    (text, identity) = json_fields(b'{"x": {"text": "no", "id": 7}, "text": "yes"}\n', (b"text",), (b"id",)) or (
+        None,
+        0,
+    )
+    assert text is not None
+    assert (text.tolist(), identity) == ([b"yes"], None)
+
+
+@given(st.lists(st.binary(max_size=20)), st.sampled_from([b"\n", b"\r\n"]), st.integers(1, 3), st.booleans())
+def test_cells_of_lines(made, end, cells, separated):
+    block = end.join(made)
+    separator = b"\t" if separated else b"\n"
+    rows = reference.line_cells(block, separator)
+    fits = all(len(row) >= cells for row in rows)
+    found = line_cells(block, separator, tuple(range(cells)), cells, MANY)
+    assert (found is not None) == fits
+    if found is not None:
+        assert list(zip(*[column.tolist() for column in found])) == [tuple(row[:cells]) for row in rows]
+    exact = line_cells(block, separator, (0,), cells, cells)
+    assert (exact is not None) == all(len(row) == cells for row in rows)
+
+
+CELLS = st.lists(st.text('ab,"\n\r é', max_size=12).map(str.encode), min_size=1, max_size=3)
+
+
+def quoted(cell: bytes) -> bytes:
+    return b'"' + cell.replace(b'"', b'""') + b'"'
+
+
+@given(st.lists(st.tuples(CELLS, st.sampled_from([b"\n", b"\r\n", b"\n\n"]))), st.booleans(), st.integers(0, 2**32))
+def test_cells_of_csv(made, sparing, place):
+    """All are found, those of whole records where the block ends earlier, and nothing else in what is damaged."""
+    block = b""
+    for cells, end in made:
+        plain = [sparing and not set(cell) & set(b',"\r\n') and cells != [b""] for cell in cells]
+        block += b",".join(cell if bare else quoted(cell) for cell, bare in zip(cells, plain)) + end
+    expected = [cells for cells, _ in made]
+    assert reference.csv_cells(block) == expected
+    found = csv_cells(block, (0,), 1, MANY)
+    assert found is not None
+    assert found[0][0].tolist() == [cells[0] for cells in expected]
+    assert found[1] == len(block)
+    place %= len(block) + 1
+    newline = block.rfind(b"\n", 0, place) + 1  # where a file is cut
+    begun = csv_cells(block[:newline], (0,), 1, MANY)
+    assert begun is not None
+    count = len(begun[0][0])
+    assert begun[0][0].tolist() == [cells[0] for cells in expected[:count]]
+    rest = csv_cells(block[begun[1] :], (0,), 1, MANY)
+    assert rest is not None
+    assert rest[0][0].tolist() == [cells[0] for cells in expected[count:]]
+    for odd in (b"", b'"', b"\r", b"\0", b",", b"\n"):
+        damaged = block[:place] + odd + block[place + 1 :]
+        again = csv_cells(damaged, (0,), 1, MANY)
+        if again is not None and again[1] == len(damaged):
+            rows = reference.csv_cells(damaged)
+            assert rows is not None
+            assert again[0][0].tolist() == [row[0] for row in rows]
+
+
+@pytest.mark.parametrize("block", [b'a"b\n', b'"a"b\n', b'"a" ,b\n', b"a\rb\n", b"a\r", b"a\0b\n", b'"a"\rb\n'])
+def test_odd_csv_is_left_to_a_reader_that_can_judge(block):
+    assert csv_cells(b"x\n" + block, (0,), 1, MANY) is None
+
+
+def test_a_quote_that_nothing_closes_is_no_whole_record():
+    found = csv_cells(b'a,b\n"c,d\ne,f\n', (0,), 2, 2)
+    assert found is not None
+    assert (found[0][0].tolist(), found[1]) == ([b"a"], 4)
+
+
+def test_places_are_within_every_row():
+    for places in [(1,), (-1,), (0, 2)]:
+        with pytest.raises(ValueError, match="places must be from 0 to 1 - 1"):
+            line_cells(b"a\n", b"\t", places, 1, 3)
+        with pytest.raises(ValueError, match="places must be from 0 to 1 - 1"):
+            csv_cells(b"a\n", places, 1, 3)
+
+
+# Whole files: in blocks of any size the documents are those that are read one by one.
+
+
+def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) -> bytes:
+    """Documents of an id, a text and a source as a file of the form, with an odd line before some of them."""
+    made = [b"id,text,from\r\n"] if form == "csv" else [b"text\tfrom\tid\n"] if form == "tsv" else []
+    for number, (identity, text, source) in enumerate(rows):
+        made.append(odd.get(number, b""))
+        flat = " ".join(text.split())
+        made.append(
+            {
+                "jsonl": json.dumps(
+                    {"id": identity, "text": text, "from": source, "meta": {"text": text, "id": {"n": number}}},
+                    ensure_ascii=number % 2 > 0,
+                ).encode(),
+                "csv": b",".join(quoted(cell.encode()) for cell in (str(identity), text, source)),
+                "tsv": f"{flat}\t{source}\t{identity}".encode(),
+                "txt": flat.encode(),
+            }[form]
+            + (b"\r\n" if number % 3 == 0 else b"\n")
+        )
+    return b"".join(made)
+
+
+ODD_LINES = {
+    "jsonl": [b"nonsense\n", b'{"text": 5}\n', b'{"text": "\\ud800", "from": ""}\n', b'{"text": "a", "from": null}\n'],
+    "csv": [b'a"b,c,d\n', b"a,b\n", b"\n", b'"a" ,b,c\n'],
+    "tsv": [b"a\n", b"a\tb\tc\td\n", b"\n"],
+    "txt": [b"\n", b"\xff\n"],
+}
+
+
+@given(data=st.data(), form=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
+    text = st.text('ab"\\,\n\r\t é\U0001f600', max_size=30)
+    name = st.text("abc", max_size=3)
+    rows = data.draw(st.lists(st.tuples(st.one_of(st.integers(0, 99), st.text("xyz", min_size=1)), text, name)))
+    places = st.integers(0, max(len(rows) - 1, 0))
+    odd = data.draw(st.dictionaries(places, st.sampled_from(ODD_LINES[form]), max_size=2))
+    path = tmp_path / f"in.{form}"
+    path.write_bytes(written(form, rows, odd if rows else {}))
+    options: dict[str, Any] = {"on_bad_line": "skip"}
+    if form != "txt":
+        fields = ["text", "text,id", "id,text", "from,text"] if form != "tsv" else ["text"]
+        options |= {"source_field": "from", "field": data.draw(st.sampled_from(fields))}
+    if form == "jsonl" and data.draw(st.booleans()):
+        options |= {"field": data.draw(st.sampled_from(["meta.text", "text,meta.text"])), "id_field": "meta.id.n"}
+    if form == "tsv":
+        options["header"] = True
+
+    def documents() -> tuple[list[Any], int]:
+        with files.Documents(str(path), **options) as source:
+            return list(source.records()), source.skipped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "CHUNK", size)
+        in_blocks = documents()
+        for reader in ("json_fields", "line_cells", "csv_cells"):
+            patch.setattr(lines, reader, lambda *arguments: None)
+        assert in_blocks == documents()
+    kept = len(rows) if form != "csv" else len(in_blocks[0])
+    assert len(in_blocks[0]) >= kept - in_blocks[1]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv", "txt"])
+def test_plain_files_are_read_in_blocks(tmp_path, form, monkeypatch):
+    """Nothing but the first document, which shows what the fields are, is read by itself."""
+    rows = [(f"n{i}", f'the text of number {i}, "é"', "here") for i in range(1000)]
+    path = tmp_path / f"in.{form}"
+    path.write_bytes(written(form, rows, {}))
+    alone = []
+    one_by_one = lines._Reading._documents
+
+    def documents(*arguments: Any) -> Any:
+        for unit, record in one_by_one(*arguments):
+            alone.append(record)
+            yield unit, record
+
+    monkeypatch.setattr(lines._Reading, "_documents", documents)
+    monkeypatch.setattr(blocks, "CHUNK", 1000)
+    with files.Documents(str(path), header=True if form == "tsv" else None) as source:
+        assert [record.text for record in source.records()] == [text.encode() for _, text, _ in rows]
+    assert len(alone) == (1 if form == "jsonl" else 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32", "cp037"])
+def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, encoding, size):
+    monkeypatch.setattr(blocks, "CHUNK", max(size, 4))
+    words = ["one", "Ċ and ਊ" if encoding.startswith("utf") else "Ê", "", "a longer line than that", "end"]
+    path = tmp_path / "in.txt"
+    path.write_bytes("\n".join(words).encode(encoding))
+    with files.Documents(str(path), encoding=encoding) as source:
+        assert [record.text for record in source.records()] == [word.encode() for word in words]
+
+
+def test_a_record_longer_than_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CHUNK", 64)
+    for most in (1 << 24, 256):  # found in whole blocks, or left to the reader of records
+        monkeypatch.setattr(lines, "MOST_RECORD", most)
+        text = "a line\n" * 500
+        path = tmp_path / "in.csv"
+        path.write_text(f'id,text\n1,"{text}"\n2,b\n', newline="")
+        with files.Documents(str(path)) as source:
+            assert [record.text for record in source.records()] == [text.encode(), b"b"]

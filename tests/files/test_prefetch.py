@@ -1,0 +1,102 @@
+"""Reading ahead: the items in their order, a few at a time, an error in its place, and a thread that ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lsh.files.prefetch import WAITING, prefetched
+
+MOST = WAITING + 2  # items between the one that was taken last and the one that was asked for last
+
+
+@pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
+def test_items_come_in_their_order(count):
+    before = threading.active_count()
+    assert list(prefetched(range(count))) == list(range(count))
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
+def test_an_error_comes_in_its_place(count):
+    def items() -> Iterator[int]:
+        yield from range(count)
+        raise ValueError("no more")
+
+    before, found = threading.active_count(), []
+    with pytest.raises(ValueError, match="no more"):
+        found.extend(prefetched(items()))
+    taken = iter(prefetched(items()))
+    assert [next(taken) for _ in range(count)] == list(range(count))
+    with pytest.raises(ValueError, match="no more"):
+        next(taken)
+    assert threading.active_count() == before
+
+
+def test_the_next_items_are_taken_meanwhile():
+    """Nobody asks for the second item, and yet it is read."""
+    beyond = threading.Event()
+
+    def items() -> Iterator[int]:
+        for number in range(10 * MOST):
+            if number == 2:
+                beyond.set()
+            yield number
+
+    taken = prefetched(items())
+    assert next(taken) == 0
+    assert beyond.wait(60)
+    taken.close()
+
+
+def test_no_more_than_a_few_items_wait():
+    reached = 0
+
+    def items() -> Iterator[int]:
+        nonlocal reached
+        for number in range(100 * MOST):
+            reached = number
+            yield number
+
+    taken = prefetched(items())
+    for asked in range(3 * MOST):
+        assert next(taken) == asked
+        assert reached - asked <= MOST
+    time.sleep(0.05)
+    assert reached - asked <= MOST
+    taken.close()
+
+
+@pytest.mark.parametrize("asked", [1, 2, MOST])
+def test_closing_ends_the_thread_and_what_it_reads(asked):
+    closed = threading.Event()
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(1_000_000)
+        finally:
+            closed.set()
+
+    before, taken = threading.active_count(), prefetched(items())
+    assert [next(taken) for _ in range(asked)] == list(range(asked))
+    taken.close()
+    assert closed.is_set()
+    assert threading.active_count() == before
+
+
+def test_what_fails_to_close_is_an_error_and_no_endless_wait():
+    class Items:
+        def __iter__(self) -> Items:
+            return self
+
+        def __next__(self) -> int:
+            raise StopIteration
+
+        def close(self) -> None:
+            raise ValueError("it does not close")
+
+    with pytest.raises(ValueError, match="it does not close"):
+        list(prefetched(Items()))

@@ -1,0 +1,271 @@
+"""What the command draws and writes to be looked at, on real processes: `--report`, `--preset` and `lsh plan --plot`.
+
+A page is held against the one that the function makes of the same run; what a page holds is tested in test_report.py,
+and what a preset fixes in test_presets.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import contents, done, lsh, refused
+
+import lsh as package
+from lsh import presets, report
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+SVG, PNG = b"<?xml", b"\x89PNG"
+
+
+def sample() -> tuple[list[bytes], list[bytes]]:
+    """The ids and the texts."""
+    ids, texts = zip(*(line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]))
+    return list(ids), list(texts)
+
+
+def table(page: str, name: str) -> list[list[str]]:
+    """The cells of a table of the page, without tags."""
+    body = re.search(rf'<table[^>]*id="{name}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    assert body is not None, name
+    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.DOTALL)
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)] for row in rows]
+
+
+def survival(page: str) -> dict[str, tuple[int, int]]:
+    """The documents and the removals of each source."""
+    return {row[0]: (int(row[1]), int(row[3])) for row in table(page, "survival")}
+
+
+def reported(folder: Path, *arguments: object) -> str:
+    done(folder, "dedup", *arguments, "--dry-run", "--report", "report.html")
+    return (folder / "report.html").read_text("utf-8")
+
+
+def jsonl(path: Path, records: list[dict]) -> Path:
+    path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    return path
+
+
+def test_the_page_is_that_of_the_function(tmp_path):
+    ids, texts = sample()
+    done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--report", "report.html", "--threshold", "0.7")
+    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
+    expected = report.html(
+        package.deduplicate(texts, 0.7, hasher=hasher),
+        texts=texts,
+        parameters={
+            "INPUT": SAMPLE,
+            "--output": "out.tsv",
+            "--keep": "first",
+            "--missing": "error",
+            "--on-bad-line": "error",
+        },
+        ids=ids,
+    )
+    assert (tmp_path / "report.html").read_text("utf-8") == expected
+    assert 'id="survival"' not in expected  # one file is no choice of sources
+
+
+def test_the_page_of_new_and_old_documents(tmp_path):
+    lines = SAMPLE.read_bytes().splitlines(keepends=True)
+    (tmp_path / "old.tsv").write_bytes(b"".join(lines[:80]))
+    (tmp_path / "new.tsv").write_bytes(b"".join(lines[80:]))
+    page = reported(tmp_path, "new.tsv", "--against", "old.tsv")
+    ids, texts = sample()
+    hasher = package.MinHasher(128, scheme="fss", shingles=package.Shingles(8))
+    assert page == report.html(
+        package.deduplicate(texts[80:], 0.8, hasher=hasher, against=texts[:80]),
+        texts=texts[80:],
+        parameters={
+            "INPUT": "new.tsv",
+            "--against": "old.tsv",
+            "--dry-run": "yes",
+            "--keep": "first",
+            "--missing": "error",
+            "--on-bad-line": "error",
+        },
+        ids=ids[80:],
+        against=texts[:80],
+        against_ids=ids[:80],
+    )
+    assert "compared with 80 old documents" in page
+
+
+def test_a_dry_run_writes_the_report_alone(tmp_path):
+    reported(tmp_path, SAMPLE, "-o", "out.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv")
+    assert list(contents(tmp_path)) == ["report.html"]
+
+
+def test_the_same_run_gives_the_same_page(tmp_path):
+    first = reported(tmp_path, SAMPLE, "--num-threads", "1")
+    assert reported(tmp_path, SAMPLE, "--num-threads", "2", "--max-memory", "1MB") == first
+
+
+def test_a_report_of_nothing(tmp_path):
+    (tmp_path / "empty.txt").write_bytes(b"")
+    assert "0 of 0 documents" in re.sub("<.*?>", "", reported(tmp_path, "empty.txt"))
+
+
+def records() -> Iterator[dict]:
+    """Three sources: of `b` all is a copy, of `a` nothing, and the last one says nothing of its source."""
+    for i in range(6):
+        text = f"number {i} of the letters that {'abc'[i % 2]} wrote home in year {1900 + 7 * i}, {i * i * 17}"
+        yield {"text": text, "from": {"site": "a"}, "id": i}
+    for i in range(3):
+        text = f"number {i} of the letters that {'abc'[i % 2]} wrote home in year {1900 + 7 * i}, {i * i * 17}"
+        yield {"text": text, "from": {"site": "b <i>"}, "id": 10 + i}
+    yield {"text": "nobody knows where this was found, or when", "from": {"site": None}, "id": 20}
+
+
+SURVIVAL = {"a": (6, 0), "b &lt;i&gt;": (3, 3), "(no source)": (1, 0)}
+
+
+def test_sources_of_a_field(tmp_path):
+    jsonl(tmp_path / "in.jsonl", list(records()))
+    page = reported(tmp_path, "in.jsonl", "--source-field", "from.site")
+    assert survival(page) == SURVIVAL
+    assert "1 of 3 sources loses more than 30 %" in page
+
+
+def test_sources_of_a_column(tmp_path):
+    lines = [f'{one["id"]},"{one["text"]}",{one["from"]["site"] or ""}\r\n' for one in records()]
+    (tmp_path / "in.csv").write_bytes("".join(["id,text,site\r\n", *lines]).encode())
+    assert survival(reported(tmp_path, "in.csv", "--source-field", "site")) == SURVIVAL
+
+
+def test_sources_of_a_table(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(list(records())), tmp_path / "in.parquet", row_group_size=4)
+    assert survival(reported(tmp_path, "in.parquet", "--source-field", "from.site")) == SURVIVAL
+    page = reported(tmp_path, "in.parquet", "--source-field", "id", "--id-field", "id")
+    assert len(survival(page)) == 10
+    assert refused(
+        tmp_path, "dedup", "in.parquet", "--dry-run", "--report", "r.html", "--source-field", "from"
+    ).endswith("column 'from' must hold strings or numbers, got struct<site: string>")
+
+
+def test_files_are_sources(tmp_path):
+    made = list(records())
+    jsonl(tmp_path / "a.jsonl", made[:6])
+    jsonl(tmp_path / "b.jsonl", made[6:])
+    assert survival(reported(tmp_path, "*.jsonl")) == {"a.jsonl": (6, 0), "b.jsonl": (4, 3)}
+
+
+def test_folders_are_sources(tmp_path):
+    for one in records():
+        folder = tmp_path / "in" / (one["from"]["site"] or "")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{one['id']}.txt").write_text(one["text"])
+    assert survival(reported(tmp_path, "in")) == SURVIVAL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--source-field", "site"], "--source-field is for --report; give that, too"),
+        (["--report", "r.html", "--source-field", "page"], "--source-field"),
+        (["--report", "in.jsonl"], "--report must not be INPUT"),
+        (["--report", "out.jsonl"], "--report must not be OUTPUT"),
+        (["--report", "none/r.html"], "--report must be in a folder that exists"),
+    ],
+)
+def test_bad_reports(tmp_path, arguments, word):
+    jsonl(tmp_path / "in.jsonl", list(records()))
+    assert word in refused(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", *arguments)
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_a_preset_is_that_of_the_library(tmp_path, name):
+    ids, texts = sample()
+    result = package.deduplicate(texts, **presets.options(name))
+    answer = done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", name, "--json", "--report", "report.html")
+    kept = [line.split(b"\t")[0] for line in (tmp_path / "out.tsv").read_bytes().splitlines()]
+    assert kept == [identity for identity, stays in zip(ids, result.keep) if stays]
+    counts = json.loads(answer)
+    assert counts["removed"] == len(result.removed) > 0
+    assert counts["threshold"] == presets.preset(name).threshold
+    run = dict(table((tmp_path / "report.html").read_text("utf-8"), "run"))
+    assert run["--preset"] == name
+    assert run["fingerprints"] == repr(presets.preset(name).hasher).replace("'", "&#x27;")
+    assert run["verified by"] == "a shared band"
+
+
+SETTLED = ["--threshold 0.8", "--ngram 8", "--unit char", "--num-seeds 128", "--verify exact", "--recall 0.9"]
+
+
+@pytest.mark.parametrize("option", [*SETTLED, "--bands 20x6", "--clusters-mode representative"])
+def test_what_a_preset_settles_is_not_given(tmp_path, option):
+    message = refused(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", "nemo", *option.split())
+    assert message == f"lsh: error: --preset nemo settles {option.split()[0]}; leave one of the two out"
+
+
+def test_an_unknown_preset(tmp_path):
+    result = lsh(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", "minhash")
+    assert result.returncode == 2
+    assert b"'fineweb'" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "start"), [("curve.svg", SVG), ("Curve.PNG", PNG)])
+def test_a_plot_of_a_plan(tmp_path, name, start):
+    pytest.importorskip("matplotlib")
+    printed = done(tmp_path, "plan", "--threshold", "0.7", "--plot", name)
+    assert printed == done(tmp_path, "plan", "--threshold", "0.7")
+    drawn = (tmp_path / name).read_bytes()
+    assert drawn.startswith(start)
+    done(tmp_path, "plan", "--threshold", "0.7", "--plot", name)
+    assert (tmp_path / name).read_bytes() == drawn
+    assert list(contents(tmp_path)) == [name]
+    done(tmp_path, "plan", "--threshold", "0.6", "--plot", name)
+    assert (tmp_path / name).read_bytes() != drawn
+
+
+@pytest.mark.parametrize("name", ["curve", "curve.pdf", "curve.svg.gz", "none/curve.svg"])
+def test_bad_plots(tmp_path, name):
+    assert "--plot must be" in refused(tmp_path, "plan", "--plot", name)
+
+
+def test_a_plot_is_not_the_corpus(tmp_path):
+    (tmp_path / "corpus.svg").write_bytes(b"a text\n")
+    message = refused(tmp_path, "plan", "--corpus", "corpus.svg", "--format", "txt", "--plot", "corpus.svg")
+    assert "--plot must not be --corpus" in message
+
+
+def test_columns_of_every_kind_can_be_shown():
+    """By position: a pandas column has labels, an Arrow one scalars."""
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    texts = ["A cat sat on the mat today.", "rain", "A cat sat on the mat today!", "storm"]
+    result = package.deduplicate(texts, 0.8, shingles=package.Shingles(4))
+    expected = report.html(result, texts=texts, ids=list("abcd"))
+    labelled = pandas.Series(texts, index=[3, 2, 1, 0])
+    assert report.html(result, texts=labelled, ids=pandas.Series(list("abcd"), index=[9, 8, 7, 6])) == expected
+    assert report.html(result, texts=pyarrow.array(texts), ids=list("abcd")) == expected
+    assert report.html(result, texts=pyarrow.chunked_array([texts[:1], texts[1:]]), ids=list("abcd")) == expected
+
+
+def test_skipped_lines_are_counted_with_a_report(tmp_path):
+    lines = [b'{"text": "%d and nothing else"}\n' % (i * 7919**3) for i in range(20_000)]
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines) + b"bad\n" * 7)
+    done(tmp_path, "dedup", "in.jsonl", "--dry-run", "--report", "r.html", "--on-bad-line", "skip")
+    answer = done(
+        tmp_path, "dedup", "in.jsonl", "--dry-run", "--report", "r.html", "--on-bad-line", "skip", "--json", "-q"
+    )
+    assert json.loads(answer)["skipped"] == 7
+
+
+def test_a_packed_report(tmp_path):
+    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html.gz")
+    done(tmp_path, "dedup", SAMPLE, "--dry-run", "--report", "r.html")
+    packed = (tmp_path / "r.html.gz").read_bytes()
+    assert gzip.decompress(packed).replace(b"r.html.gz", b"r.html") == (tmp_path / "r.html").read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--removed", "--clusters", "--report"])
+def test_json_has_standard_output_for_itself(tmp_path, option):
+    message = refused(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", option, "-", "--json")
+    assert f"--json and {option} both take standard output; name a file as {option}" in message

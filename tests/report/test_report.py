@@ -1,0 +1,712 @@
+"""The report: its figures are those of the run, texts stay texts, and nothing is asked for from elsewhere.
+
+The page is parsed by Python's html.parser, its figures are counted again here in the plainest way, and a real Chromium
+shows it, without a screen, where there is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import combinations
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from running import environment
+
+import lsh
+from lsh import recall, report
+from lsh.report import page
+
+MOST_BYTES = 2_000_000
+SHINGLES = lsh.Shingles(4)
+HASHER = lsh.MinHasher(64, scheme="fss", shingles=SHINGLES)
+BANDS = lsh.plan(0.7, 0.95, 64)
+WORDS = [
+    "ferry",
+    "island",
+    "storm",
+    "piano",
+    "mill",
+    "letter",
+    "garden",
+    "winter",
+    "river",
+    "bridge",
+    "paper",
+    "market",
+]
+HOSTILE = [
+    "<script>document.title = 'taken'</script>",
+    "</script></style></title><img src=x onerror=alert(1)>",
+    "\"'><svg onload=alert(1)> &amp; &lt; <!-- ]]>",
+    "\u202eright to left\u202c שלום עולם \u200f<b>",
+    "nul \x00 bell \x07 return \r escape \x1b[31m delete \x7f \x85 \ud800 \ufffe",
+]
+
+
+class Page(HTMLParser):
+    """A parsed page: every element, the text of the marked places, and the rows of the tables."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.rows: dict[str, list[list[str]]] = {}
+        self.tiles: list[list[str]] = []
+        self.pairs: dict[str, list[str]] = {}
+        self.marks: list[str] = []
+        self.foot: list[str] = []
+        self.sections: dict[str, str] = {}
+        self._open: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(source)
+        self.close()
+        assert self._open == []
+
+    def handle_decl(self, declaration: str) -> None:
+        assert declaration == "doctype html"
+
+    def handle_comment(self, comment: str) -> None:
+        raise AssertionError(f"a comment: {comment!r}")
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag in {*page.VOID, "img"}:
+            return
+        self._open.append((tag, dict(attributes)))
+        if tag == "tr":
+            self.rows.setdefault(self._id("table"), []).append([])
+        elif tag in ("td", "th"):
+            self.rows[self._id("table")][-1].append("")
+        elif tag == "dt":
+            self.tiles.append([])
+        elif tag == "mark":
+            self.marks.append("")
+        if tag in ("dt", "dd"):
+            self.tiles[-1].append("")
+        if tag == "bdi" and dict(attributes).get("class") == "words":
+            self.pairs.setdefault(self._id("div"), []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        tags = [tag for tag, _ in self._open]
+        if "script" in tags or "style" in tags:
+            return
+        self.text.append(data)
+        if "td" in tags or "th" in tags:
+            self.rows[self._id("table")][-1][-1] += data
+        if "dt" in tags or "dd" in tags:
+            self.tiles[-1][-1] += data
+        if "mark" in tags:
+            self.marks[-1] += data
+        if any(attributes.get("class") == "words" for _, attributes in self._open):
+            self.pairs[self._id("div")][-1] += data
+        for _, attributes in self._open:
+            if attributes.get("id"):
+                self.sections[attributes["id"]] = self.sections.get(attributes["id"], "") + data
+
+    def _id(self, tag: str) -> str:
+        return next(attributes["id"] for name, attributes in self._open if name == tag and attributes.get("id")) or ""
+
+    @property
+    def figures(self) -> dict[str, tuple[str, str]]:
+        """The tiles: name, figure and what is said below it."""
+        return {name: (figure, more) for name, figure, more in self.tiles}
+
+    def column(self, table: str, column: int) -> list[str]:
+        """The cells of a column below its head."""
+        return [row[column] for row in self.rows[table][1:]]
+
+
+def corpus(number: int, seed: int = 0) -> list[str]:
+    """Texts of words, of which many are an earlier one with some words changed, or none."""
+    draw = random.Random(seed)
+    texts: list[str] = []
+    while len(texts) < number:
+        words = draw.choice(texts).split() if texts and draw.random() < 0.6 else draw.choices(WORDS, k=40)
+        for _ in range(draw.choice([0, 1, 2, 4, 8])):
+            words[draw.randrange(len(words))] = draw.choice(WORDS) + str(draw.randrange(100))
+        texts.append(" ".join(words))
+    return texts
+
+
+def made(texts: list, **more: object) -> tuple[lsh.Deduplication, str]:
+    """Deduplicate texts and report it."""
+    given = {name: more.pop(name) for name in ("against", "clusters", "verify", "missing") if name in more}
+    threshold = more.pop("threshold", 0.7)
+    bands = more.pop("bands", BANDS)
+    result = lsh.deduplicate(texts, threshold, hasher=HASHER, bands=bands, **given)
+    also = {name: given[name] for name in ("against",) if name in given}
+    return result, report.html(result, **{"texts": texts, **also, **more})
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return corpus(240)
+
+
+@pytest.fixture(scope="module")
+def run(texts) -> tuple[lsh.Deduplication, str]:
+    sources = [f"site {i % 7}" if i % 7 else 'a <quoted> "source"' for i in range(len(texts))]
+    parameters = {"input": "news.tsv", "keep": "first"}
+    return made(texts, ids=[f"doc{i}" for i in range(len(texts))], sources=sources, parameters=parameters)
+
+
+@pytest.fixture(scope="module")
+def parsed(run) -> Page:
+    return Page(run[1])
+
+
+# ---- the figures ----
+
+
+def test_the_counts_are_those_of_the_run(run, parsed, texts):
+    result = run[0]
+    counts = result.summary()
+    saved, size = sum(len(texts[i]) for i in result.removed["document"]), sum(map(len, texts))
+    assert counts["removed"] > 50
+    assert counts["identical"] > 5
+    assert f"{counts['removed']} of 240 documents are duplicates" in "".join(parsed.text)
+    assert parsed.figures["Documents kept"] == (f"{counts['kept']}", f"{counts['kept'] / 2.4:.1f} % of 240")
+    assert parsed.figures["Text saved"] == (
+        f"{saved / 1000:.1f} KB",
+        f"{100 * saved / size:.1f} % of {size / 1000:.1f} KB",
+    )
+    assert parsed.figures["Identical copies"] == (f"{counts['identical']}", f"of {counts['removed']} removed")
+    assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"
+    assert parsed.figures["Pairs found"][0] == f"{counts['candidates']:,}"
+    assert parsed.figures["Pairs compared"][0] == f"{counts['compared']:,}"
+    assert parsed.figures["Recall promised"][0] == f"{BANDS.recall_at(0.7):.3f}"
+
+
+def test_what_was_run_is_said(parsed):
+    said = {row[0]: row[1] for row in parsed.rows["run"]}
+    assert said["version"] == f"lsh-dedup {lsh.__version__}"
+    assert said["threshold"] == "0.7"
+    assert said["promised recall"].startswith(f"{BANDS.recall_at(0.7):.6f}")
+    assert said["shingles"] == repr(SHINGLES)
+    assert said["fingerprints"] == repr(HASHER)
+    assert said["bands"] == str(BANDS).splitlines()[0]
+    assert (said["input"], said["keep"]) == ("news.tsv", "first")
+
+
+def test_the_histogram_counts_every_removal_once(run, parsed):
+    removed = run[0].removed
+    rows = parsed.rows["similarities"][1:]
+    assert rows[-1] == ["identical", f"{removed['identical'].sum()}"]
+    values = removed["similarity"][~removed["identical"]]
+    for name, count in rows[:-1]:
+        low, high = map(float, name.split(" to "))
+        assert int(count) == sum(low <= value < high or value == high == 1.0 for value in values.tolist()), name
+    assert sum(int(count) for _, count in rows) == len(removed)
+    titles = re.findall(r"<rect[^>]*><title>[^<]*: ([0-9,]+) documents?</title>", run[1])
+    assert [int(number) for number in titles] == [int(count) for _, count in rows]
+
+
+def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
+    """The slow twin: every pair by lsh.jaccard, and whether it shares a key."""
+    result = run[0]
+    same = set(result.removed["document"][result.removed["identical"]].tolist())
+    keys = BANDS.keys(HASHER.fingerprints(texts)).T.tolist()
+    steps: dict[str, list[float]] = {}
+    reached = found_there = left = 0
+    chosen = [i for i in range(len(texts)) if i not in same]
+    for i, j in combinations(chosen, 2):
+        similarity = lsh.jaccard(texts[i], texts[j], shingles=SHINGLES)
+        if similarity == 1.0:
+            continue
+        found = any(one == other for one, other in zip(keys[i], keys[j]))
+        low = int(similarity * 20 + 1e-9) / 20
+        step = steps.setdefault(f"{low:.2f} to {low + 0.05:.2f}", [0, 0, 0.0])
+        step[0] += 1
+        step[1] += found
+        step[2] += BANDS.probability(similarity)
+        if similarity >= 0.7:
+            reached, found_there = reached + 1, found_there + found
+            left += bool(result.keep[i] and result.keep[j])
+    assert reached > 100
+    expected = [
+        [name, f"{pairs:,}", f"{found:,}", f"{found / pairs:.3f}", f"{chance / pairs:.3f}"]
+        for name, (pairs, found, chance) in sorted(steps.items())
+    ]
+    assert parsed.rows["recall"][1:] == expected
+    figure, more = parsed.figures["Recall measured"]
+    assert figure == f"{found_there / reached:.3f}"
+    assert f"on {reached} pairs" in more
+    words = "".join(parsed.text)
+    assert f"{found_there:,} shared a band, {left or 'none'} had both documents kept." in words
+    assert f"among {len(chosen)} documents" in words
+
+
+def test_the_interval_is_wilsons():
+    assert recall.interval(8, 10) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
+    assert recall.interval(0, 10) == pytest.approx((0.0, 0.2775328), abs=1e-6)
+    assert recall.interval(10, 10) == pytest.approx((0.7224672, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 1000, 30_000, 10**6])
+@pytest.mark.parametrize("number", [2, 3, 100, 900, 30_000])
+def test_a_sample_has_no_more_pairs_than_wanted(number, pairs):
+    skipped = np.arange(0, number - 2, 3)
+    chosen = recall.runs(np.full(number, 500), skipped, pairs)
+    length = chosen.shape[1]
+    assert 1 <= len(chosen) * length * (length - 1) // 2 <= pairs
+    assert len(np.unique(chosen)) == chosen.size <= recall.DOCUMENTS
+    assert set(chosen.ravel().tolist()).isdisjoint(skipped.tolist())
+    assert (np.diff(chosen, axis=1) <= 2).all()  # neighbours, but for what is skipped
+    if len(chosen) > 1:
+        assert chosen[0, 0] <= 1
+        assert chosen[-1, -1] == number - 1  # from end to end
+
+
+def test_a_large_sample_uses_what_it_may():
+    chosen = recall.runs(np.full(50_000, 500), np.array([], int), 500_000)
+    assert chosen.shape == (100, 100)
+
+
+def test_a_sample_of_long_texts_is_smaller():
+    sizes = np.full(1000, 50_000)
+    sizes[::2] = recall.LONGEST + 1
+    chosen = recall.runs(sizes, np.array([], int), 10**6)
+    assert (sizes[chosen] == 50_000).all()
+    assert recall.BYTES / 2 <= chosen.shape[1] * sizes[chosen].sum() <= recall.BYTES
+
+
+@pytest.mark.parametrize("sizes", [[], [5], [5, recall.LONGEST + 1]])
+def test_no_sample(sizes):
+    assert recall.runs(np.array(sizes, int), np.array([], int), 1000).size == 0
+    assert recall.runs(np.full(9, 5), np.array([], int), 0).size == 0
+
+
+def test_the_clusters_are_those_of_the_run(run, parsed, texts):
+    result = run[0]
+    clusters = sorted(result.clusters(), key=lambda cluster: (-len(cluster), cluster[0]))
+    similarity = dict(zip(result.removed["document"].tolist(), result.removed["similarity"].tolist()))
+    expected = [
+        [
+            f"{len(cluster)}",
+            f"{min(similarity[i] for i in cluster[1:].tolist()):.3f}",
+            f"doc{cluster[0]}",
+            texts[cluster[0]][: report.CLUSTER_LENGTH - 1],
+        ]
+        for cluster in clusters[: report.CLUSTERS]
+    ]
+    rows = [[*row[:3], row[3].removesuffix("…")] for row in parsed.rows["clusters"][1:]]
+    assert rows == expected
+    assert sum(map(int, parsed.column("sizes", 1))) == len(clusters)
+    assert sum(map(int, parsed.column("sizes", 2))) == sum(map(len, clusters))
+    assert parsed.rows["sizes"][1][0] == "2"
+    assert int(parsed.rows["sizes"][1][1]) == sum(len(cluster) == 2 for cluster in clusters)
+
+
+def test_the_pairs_nearest_to_the_threshold_are_shown(run, parsed):
+    result = run[0]
+    distinct = result.removed[~result.removed["identical"]]
+    nearest = distinct[np.lexsort((distinct["document"], distinct["similarity"]))][0]
+    above, below = (parsed.sections[name] for name in ("above", "below"))
+    header = re.fullmatch("similarity ([0-9.]{6})doc([0-9]+) kept(.*?)doc([0-9]+) removed.*", above)
+    assert header is not None
+    assert header[1] == f"{nearest['similarity']:.4f}"
+    assert (int(header[2]), int(header[4])) == (nearest["kept"], nearest["document"])
+    first = result.near[0]
+    assert below.startswith(f"similarity {first['similarity']:.4f}doc{first['i']}")
+    shown = [float(value) for value in re.findall(r"similarity ([0-9.]{6})", above)]
+    assert len(shown) == report.PAIRS
+    assert shown == sorted(shown)
+    assert min(shown) >= 0.7
+    shown = [float(value) for value in re.findall(r"similarity ([0-9.]{6})", below)]
+    assert shown == sorted(shown, reverse=True)
+    assert max(shown) < 0.7
+    names = re.findall(r"doc[0-9]+", above)
+    assert len(names) == len(set(names)) == 2 * report.PAIRS
+
+
+def test_the_words_that_differ_are_marked():
+    a = "The ferry to the islands resumes on Monday after the long storm of the week."
+    b = "The ferry to the islands resumes on Tuesday after the storm of the week."
+    _, source = made([a, b], threshold=0.5)
+    parsed = Page(source)
+    assert parsed.pairs["above"] == [a, b]
+    assert parsed.marks == ["Monday", "long", "Tuesday"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "marked"),
+    [
+        ("猫は今日の朝に座った。", "猫は今日の昼に座った。", ["朝", "昼"]),
+        ("one  two three", "one two three", ["  ", " "]),
+        ("same start and more", "same start", ["and more"]),
+        ("same", "same", []),
+    ],
+)
+def test_differences_of_all_kinds_are_marked(a, b, marked):
+    sides = report._marked(a, b)
+    assert [mark for side in sides for mark in re.findall("<mark>(.*?)</mark>", side)] == marked
+    assert [re.sub("<[^>]*>", "", side) for side in sides] == [a, b]
+
+
+def test_a_late_difference_is_found_in_a_long_text():
+    same = " ".join(corpus(200, seed=9))
+    a, b = report._marked(f"{same} early {same}", f"{same} later {same}")
+    assert (re.findall("<mark>(.*?)</mark>", a), re.findall("<mark>(.*?)</mark>", b)) == (["early"], ["later"])
+    assert a.startswith("… ")
+    assert f"{len(same) + 7 - report.PAIR_LENGTH + report.CONTEXT:,}"[:2] in a
+    assert max(len(a), len(b)) < 2 * report.PAIR_LENGTH
+
+
+def test_what_is_left_of_each_source(texts, run, parsed):
+    keep = run[0].keep
+    rows = {row[0]: row[1:] for row in parsed.rows["survival"][1:]}
+    assert len(rows) == 7
+    for k in range(7):
+        name = f"site {k}" if k else 'a <quoted> "source"'
+        here = keep[k::7]
+        lost = 100 * (~here).mean()
+        expected = [f"{len(here)}", f"{here.sum()}", f"{(~here).sum()}", f"{'▲ ' if lost > 30 else ''}{lost:.1f} %"]
+        assert rows[name] == expected
+    lost = [float(cell.strip("▲ %")) for cell in parsed.column("survival", 4)]
+    assert lost == sorted(lost, reverse=True)
+    alarming = sum(value > 30 for value in lost)
+    assert alarming
+    assert f"{alarming} of 7 sources" in parsed.sections["alarm"]
+
+
+def test_the_alarm_is_for_more_than_three_in_ten():
+    distinct = corpus(400, seed=5)
+    kept = [
+        text for text, stays in zip(distinct, lsh.deduplicate(distinct, 0.7, hasher=HASHER, bands=BANDS).keep) if stays
+    ]
+    calm = ["calm"] * 10 + ["other"]
+    _, source = made([*kept[:7], *kept[:3], kept[9]], sources=calm)
+    assert "alarm" not in Page(source).sections
+    assert "▲ 30.0 %" not in source
+    _, source = made([*kept[:6], *kept[:4], kept[9]], sources=calm)
+    assert Page(source).sections["alarm"] == "1 of 2 sources loses more than 30 %: calm (40.0 %)."
+    assert ["calm", "10", "6", "4", "▲ 40.0 %"] in Page(source).rows["survival"]
+
+
+def test_many_sources_are_put_together(texts):
+    sources = ["big"] * 20 + [f"one {i}" for i in range(220)]
+    result, source = made(texts, sources=sources)
+    rows = Page(source).rows["survival"]
+    assert len(rows) == 1 + report.SOURCES + 1
+    assert rows[-1][0] == f"{221 - report.SOURCES} smaller ones"
+    assert sum(int(row[1]) for row in rows[1:]) == 240
+    assert sum(int(row[3]) for row in rows[1:]) == len(result.removed)
+
+
+# ---- what can be handed in ----
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_hardly_a_document(number):
+    _, source = made(["a text about ferries"][:number], sources=["x"][:number])
+    parsed = Page(source)
+    assert f"0 of {'1 document' if number else '0 documents'} are duplicates" in "".join(parsed.text)
+    assert parsed.figures["Recall measured"][0] == "not measured"
+    assert "No two new documents belong together." in parsed.text
+
+
+def test_texts_without_shingles_and_missing_ones():
+    _, source = made([None, "", "x ferry text", "x ferry text"], missing="empty")
+    said = {row[0]: row[1] for row in Page(source).rows["run"]}
+    assert said["missing texts, kept"] == "1"
+    assert said["documents without shingles, kept"] == "2"
+    assert Page(source).figures["Text saved"] == ("12 bytes", "50.0 % of 24 bytes")
+
+
+def test_callables_bytes_and_given_sizes_say_the_same(texts, run):
+    result = run[0]
+    asked: list[int] = []
+
+    def text(position: int) -> bytes:
+        asked.append(position)
+        return texts[position].encode()
+
+    sizes = np.array([len(text) for text in texts])
+    plain = report.html(result, texts=texts)
+    assert report.html(result, texts=text, sizes=sizes, sample_pairs=0) == report.html(
+        result, texts=texts, sample_pairs=0
+    )
+    assert len(asked) <= report.CLUSTERS + 4 * report.PAIRS
+    assert report.html(result, texts=[text.encode() for text in texts]) == plain
+    assert report.html(result, texts=texts.__getitem__, sizes=sizes.tolist(), ids=range(240)) == plain
+
+
+def test_bytes_that_are_no_utf8_are_compared_as_they_are():
+    texts = [bytes([0x80 + 8 * i + k // 20 for k in range(100)]) + b" ferry" for i in range(2)]  # alike once replaced
+    _, source = made(texts)
+    assert "1 pair among 2 documents" in source
+    assert "No two of them are similar enough" in source
+
+
+def test_sizes_are_bytes_of_utf8():
+    _, source = made(["naïve ferries", "naïve ferries"])
+    assert Page(source).figures["Text saved"] == ("14 bytes", "50.0 % of 28 bytes")
+
+
+def test_old_documents_are_shown_from_their_side(texts):
+    old = [f"{text} old" for text in texts[:60]]
+    result, source = made(texts, against=old, against_ids=[f"old{i}" for i in range(60)])
+    assert (result.removed["side"] == "old").any()
+    parsed = Page(source)
+    assert "compared with 60 old documents, too" in "".join(parsed.text)
+    assert re.search(r"old[0-9]+ old, kept", parsed.sections["above"])
+    with pytest.raises(ValueError, match="against must be given"):
+        report.html(result, texts=texts)
+
+
+@pytest.mark.parametrize(
+    "more", [{"clusters": "components"}, {"verify": None}, {"verify": "sketch"}, {"threshold": 1.0}]
+)
+def test_every_kind_of_run_is_reported(texts, more):
+    result, source = made(texts, **more, bands=lsh.plan(more.get("threshold", 0.7), 0.95, 64))
+    parsed = Page(source)
+    counts = [int(count) for count in parsed.column("similarities", 1)]
+    assert sum(counts) == len(result.removed) > 0
+    assert ("Estimated similarity" in source) == ("verify" in more)
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"texts": "one text"}, TypeError, "texts must be a sequence of texts or callable, got str"),
+        ({"texts": ["a"]}, ValueError, r"texts must have one value a document \(3\), got 1"),
+        ({"ids": ["a"]}, ValueError, r"ids must have one value a document \(3\), got 1"),
+        ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value a document"),
+        ({"sizes": [1, 2]}, ValueError, r"sizes must have one value a document \(3\), got 2"),
+        ({"sources": "abc"}, TypeError, "sources must be a sequence with one value a document, got str"),
+        ({"sample_pairs": -1}, ValueError, "sample_pairs must be 0 or more, got -1"),
+        ({"sample_pairs": 10**9}, ValueError, "sample_pairs must be at most"),
+    ],
+)
+def test_bad_parameters_are_refused(more, error, words):
+    three = ["a ferry text", "a ferry text", "another"]
+    result = lsh.deduplicate(three, 0.7, hasher=HASHER, bands=BANDS)
+    with pytest.raises(error, match=words):
+        report.html(result, **{"texts": three, **more})
+
+
+def test_a_result_is_wanted():
+    with pytest.raises(TypeError, match=r"result must be what lsh\.deduplicate returns, got list"):
+        report.html([], texts=[])
+
+
+# ---- what it must not do ----
+
+
+def hostile() -> str:
+    """A page in which all that can be handed in is hostile."""
+    filler = " ".join(WORDS * 3)
+    texts = [f"{bad} {end} {filler}" for bad in HOSTILE for end in ("one", "two", "two", "three four five six seven")]
+    return made(
+        texts,
+        ids=[HOSTILE[i // 4] for i in range(20)],
+        sources=[HOSTILE[i % 5] for i in range(20)],
+        parameters=dict(zip(HOSTILE, HOSTILE[::-1])),
+    )[1]
+
+
+def test_hostile_texts_stay_text(run):
+    parsed = Page(hostile())
+    harmless = Page(run[1])
+    assert {tag for tag, _ in parsed.elements} <= {tag for tag, _ in harmless.elements}
+    assert [tag for tag, _ in parsed.elements].count("script") == 1
+    names = {name for _, attributes in parsed.elements for name in attributes}
+    assert names <= {name for _, attributes in harmless.elements for name in attributes}
+    assert not any(name.startswith("on") or name in ("src", "style", "srcset") for name in names)
+    told = {row[0] for row in parsed.rows["run"]}
+    for bad in HOSTILE[:4]:
+        assert bad in told
+        assert bad in parsed.column("survival", 0)
+        assert any(text.startswith(bad) for text in parsed.pairs["above"])
+
+
+def test_what_html_cannot_hold_is_replaced():
+    source = hostile()
+    source.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", source)
+    assert "nul ␀ bell ␇ return ␍ escape ␛[31m delete ␡ � � �" in source
+
+
+def test_no_address_and_no_way_out(run):
+    source = run[1]
+    assert not re.search(r"https?:|//[a-z]|\burl\(|@import|\bsrc=|fetch|XMLHttp|WebSocket|sendBeacon", source)
+    parsed = Page(source)
+    links = [attributes for tag, attributes in parsed.elements if tag == "link"]
+    assert links == [{"rel": "icon", "href": "data:,"}]
+    assert not any("href" in attributes for tag, attributes in parsed.elements if tag != "link")
+
+
+def test_the_policy_lets_the_page_alone_run(run):
+    (policy,) = [a["content"] for tag, a in Page(run[1]).elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        ((_, content),) = re.findall(rf"<({tag})>(.*?)</{tag}>", run[1], re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@pytest.mark.parametrize("unit", ['"', "a ' ", "<&> "])
+def test_huge_texts_and_names_make_no_huge_page(unit):
+    megabyte = unit * (1_000_000 // len(unit))
+    texts = [f"{megabyte}{i}{unit * (i * 200)}" for i in range(8)] + [f"{unit * 2000}{i} {i}" for i in range(60)]
+    names = [f"{megabyte}{i}" for i in range(len(texts))]
+    result = lsh.deduplicate(texts, 0.9, hasher=HASHER, bands=lsh.plan(0.9, 0.95, 64), verify=None)
+    source = report.html(
+        result,
+        texts=texts,
+        ids=names,
+        sources=names,
+        parameters={f"{megabyte}{i}": megabyte for i in range(200)},
+    )
+    assert len(source.encode()) < MOST_BYTES
+    assert len(Page(source).rows["run"]) <= report.MOST_VALUES + 10
+
+
+def test_the_same_run_gives_the_same_bytes(texts, run):
+    sources = [f"site {i % 7}" if i % 7 else 'a <quoted> "source"' for i in range(len(texts))]
+    parameters = {"input": "news.tsv", "keep": "first"}
+    again = made(texts, ids=[f"doc{i}" for i in range(len(texts))], sources=sources, parameters=parameters)
+    assert again[1] == run[1]
+
+
+def test_the_bytes_do_not_depend_on_the_seed_of_hashes():
+    script = (
+        "import hashlib, test_report as t; texts = t.corpus(80); "
+        "page = t.made(texts, sources=[str(i % 60) for i in range(80)])[1]; "
+        "print(hashlib.sha256(page.encode()).hexdigest())"
+    )
+    folder = Path(__file__).parent
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=folder,
+            env=environment(PYTHONHASHSEED=seed, PYTHONDONTWRITEBYTECODE="1"),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+
+
+# ---- in a browser ----
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A function that shows a page in Chromium and returns the page as it is after its scripts, and what was asked."""
+    name = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if name is None:
+        pytest.skip("no Chromium here: install the package chromium to look at the report in it")
+    profile = tmp_path_factory.mktemp("profile")
+
+    def show(source: str, width: int = 1200) -> tuple[Page, list[str], str]:
+        asked: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                self.send_response(200 if self.path == "/report.html" else 404)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(source.encode() if self.path == "/report.html" else b"")
+
+            def log_message(self, *words: object) -> None:
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                address = f"http://127.0.0.1:{server.server_port}/report.html"
+                options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+                options += [f"--user-data-dir={profile}", f"--window-size={width},900", "--dump-dom"]
+                shown = subprocess.run([name, *options, address], check=True, capture_output=True, timeout=120)
+            finally:
+                server.shutdown()
+                thread.join()
+        dumped = shown.stdout.decode("utf-8").strip()
+        return Page(re.sub("^<!DOCTYPE", "<!doctype", dumped)), asked, dumped
+
+    return show
+
+
+def with_script(source: str, script: str) -> str:
+    """A copy of the page without its policy and with one more script."""
+    copy = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", source)
+    assert copy != source
+    return copy.replace("</body>", f"<script>{script}</script></body>")
+
+
+def test_a_browser_shows_the_figures(browser, run, parsed):
+    shown, asked, _ = browser(run[1])
+    assert shown.figures == parsed.figures
+    assert shown.rows == parsed.rows
+    assert asked == ["/report.html"]
+
+
+def test_a_click_sorts(browser, run, parsed):
+    click = 'document.querySelectorAll("#{} th button")[{}].click();'
+    script = click.format("clusters", 1) + click.format("survival", 0) + 2 * click.format("sizes", 2)
+    shown, _, _ = browser(with_script(run[1], script))
+    similarities = [float(value) for value in shown.column("clusters", 1)]
+    assert similarities == sorted(similarities, reverse=True)
+    assert similarities != [float(value) for value in parsed.column("clusters", 1)]
+    assert sorted(shown.rows["clusters"]) == sorted(parsed.rows["clusters"])
+    names = shown.column("survival", 0)
+    assert names == ['a <quoted> "source"', *(f"site {k}" for k in range(1, 7))]
+    documents = [int(value) for value in shown.column("sizes", 2)]
+    assert documents == sorted(documents)
+    ways = [attributes["aria-sort"] for tag, attributes in shown.elements if attributes.get("aria-sort")]
+    assert sorted(ways) == ["ascending", "ascending", "descending"]
+
+
+def test_numbers_are_not_sorted_as_words(browser, texts):
+    sources = ["a"] * 9 + ["b"] * 100 + ["c"] * 20 + ["d"] * 111
+    _, source = made(texts, sources=sources)
+    shown, _, _ = browser(with_script(source, 'document.querySelectorAll("#survival th button")[1].click();'))
+    assert shown.column("survival", 1) == ["111", "100", "20", "9"]
+
+
+def test_hostile_texts_do_nothing_in_a_browser(browser):
+    source = hostile()
+    shown, asked, _ = browser(source)
+    assert asked == ["/report.html"]
+    assert "taken" not in [data for data in shown.text if "script" not in data]
+    titles = [row for row in shown.elements if row[0] == "title"]
+    assert len(titles) == len([row for row in Page(source).elements if row[0] == "title"])
+    assert shown.rows == Page(source).rows
+
+
+def test_another_script_does_not_run(browser, run):
+    more = '<script>document.body.id = "taken"</script><img src="/leak"></body>'
+    _, asked, dumped = browser(run[1].replace("</body>", more))
+    assert '<body id="taken">' not in dumped
+    assert asked == ["/report.html"]
+    _, asked, dumped = browser(re.sub("<meta http-equiv[^>]*>", "", run[1].replace("</body>", more)))
+    assert '<body id="taken">' in dumped  # without the policy it would
+    assert asked == ["/report.html", "/leak"]
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_nothing_is_wider_than_the_window(browser, run, width):
+    script = 'const e = document.documentElement; document.body.id = "w" + e.scrollWidth + "of" + e.clientWidth;'
+    _, _, dumped = browser(with_script(run[1], script), width)
+    page_width, window = map(int, re.search('<body id="w([0-9]+)of([0-9]+)">', dumped).groups())
+    assert page_width <= window
+    assert window <= max(width, 500)

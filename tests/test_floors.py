@@ -1,0 +1,330 @@
+"""The floors of the house: kernels (0), bindings (1), library (2), world (3); imports and includes point down only.
+
+The floor of a file follows from its folder and from the language it is written in.
+The sources are read as text, so a fault is found even where it does not show at run time. Each check is also
+shown sources that are wrong, to prove that it can fail. What `import lsh` loads is looked at in a new process.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import environment
+
+PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
+
+ROOMS = ("files", "index", "report", "command")  # the folders of floor 3, of which each may import those before it
+FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, which only floor 3 may import, and what `python -m lsh` runs
+
+STANDARD_HEADERS = {
+    *("assert.h", "ctype.h", "float.h", "inttypes.h", "iso646.h", "limits.h", "math.h", "stdalign.h", "stdarg.h"),
+    *("arm_neon.h", "cpuid.h", "immintrin.h"),  # the compiler's own, for the levels
+    *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
+}
+ONLY_EXTERN = "_kernels.pxd"
+LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics"}  # costly, and needed by few
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+ALLOCATION = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|free)\s*\(")
+C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+CYTHON_TEXT = re.compile(r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.DOTALL)
+CYTHON_FROM = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+c?import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
+CYTHON_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([^\n]+)", re.MULTILINE)
+EXTERN = re.compile(r"\bcdef[ \t]+extern\b")
+
+
+def sources(*endings: str) -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*") if path.suffix in endings)
+
+
+def place(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+# The checks: each takes the place of a file in the package and its text, and returns what is wrong with it.
+
+
+def faults_of_c(name: str, source: str) -> list[str]:
+    """Floor 0 includes the C standard library and itself, and allocates nothing."""
+    source = C_COMMENT.sub(" ", source)
+    faults = []
+    for target in INCLUDE.findall(source):
+        if target.startswith("<"):
+            known = target.strip("<>") in STANDARD_HEADERS
+        else:
+            known = (PACKAGE / name).parent.joinpath(target.strip('"')).resolve() in sources(".h")
+        if not known:
+            faults.append(f"{name} includes {target}")
+    return faults + [f"{name} calls {call}" for call in ALLOCATION.findall(source)]
+
+
+def faults_of_cython(name: str, source: str) -> list[str]:
+    """One file declares C, and numpy is used through buffers only."""
+    source = CYTHON_TEXT.sub(" ", source)
+    faults = [f"{name} has a cdef extern"] if name != ONLY_EXTERN and EXTERN.search(source) else []
+    numpy = re.search(r"\bcimport[ \t]+numpy\b|\bfrom[ \t]+numpy[\w.]*[ \t]+cimport\b", source)
+    return [*faults, f"{name} cimports numpy"] if numpy else faults
+
+
+def module_of(name: str) -> str:
+    """The module of a file of the package: `lsh.files` of files/__init__.py, `lsh.files.lines` of files/lines.py."""
+    return ".".join(["lsh", *Path(name).with_suffix("").parts]).removesuffix(".__init__")
+
+
+MODULES = {module_of(place(path)) for path in sources(".py", ".pyx")}
+
+
+def floor_of(module: str) -> tuple[float, int]:
+    """The floor of a module and the place of its room on floor 3, by its folder and what it is written in."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    if path.with_suffix(".pyx").exists() or module == "lsh._kernels":
+        return 1, 0
+    if module == FACE:
+        return 2.5, 0
+    if module == DOOR:
+        return 3, len(ROOMS)
+    folder = module.split(".")[1]
+    return (3, ROOMS.index(folder)) if (PACKAGE / folder).is_dir() else (2, 0)
+
+
+def faults_of_imports(name: str, source: str) -> list[str]:
+    """A module imports from its own floor and those below, and of floor 3 from its own room and those below."""
+    module = module_of(name)
+    return [f"{name} imports {other}" for other in sorted(imports(name, source)) if floor_of(other) > floor_of(module)]
+
+
+def imports(name: str, source: str) -> set[str]:
+    """The modules of the package that a file imports, wherever in it."""
+    package = module_of(name) if Path(name).stem == "__init__" else module_of(name).rpartition(".")[0]
+    return python_imports(source, package) if name.endswith((".py", ".pyi")) else cython_imports(source, package)
+
+
+def modules(module: str, names: list[str]) -> set[str]:
+    """The modules of the package that `from module import names` imports: those named, or else the package itself."""
+    if module.split(".")[0] != "lsh":
+        return set()
+    inside = {f"{module}.{name}" for name in names}
+    return {name if name in MODULES else module for name in inside}
+
+
+def absolute(dots: int, module: str, package: str) -> str:
+    """What an import that begins with some dots leads to."""
+    base = package.rsplit(".", dots - 1)[0] if dots else ""
+    return ".".join(filter(None, [base, module]))
+
+
+def python_imports(source: str, package: str = "lsh") -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found |= modules(alias.name, [""])
+        elif isinstance(node, ast.ImportFrom):
+            module = absolute(node.level, node.module or "", package)
+            found |= modules(module, [alias.name for alias in node.names])
+    return found
+
+
+def cython_imports(source: str, package: str = "lsh") -> set[str]:
+    source = CYTHON_TEXT.sub(" ", source)
+    found = set()
+    for module, names in CYTHON_FROM.findall(source):
+        inside = absolute(len(module) - len(module.lstrip(".")), module.lstrip("."), package)
+        found |= modules(inside, re.findall(r"(?:^|,)\s*(\w+)", names.strip("()")))
+    for names in CYTHON_IMPORT.findall(source):
+        for module in re.findall(r"(?:^|,)\s*([\w.]+)", names):
+            found |= modules(module, [""])
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """What is left of a graph of imports when whatever imports nothing of the rest is taken away again and again."""
+    left = {module: others - {module} for module, others in graph.items()}
+    while free := {module for module, others in left.items() if not others & left.keys()}:
+        left = {module: others for module, others in left.items() if module not in free}
+    return sorted(left)
+
+
+def is_generated(name: str, source: str) -> bool:
+    """Whether a C file is one that Cython wrote, or has a name that it would write to."""
+    return "Generated by Cython" in source[:200] or (PACKAGE / name).with_suffix(".pyx").exists()
+
+
+# The house as it stands.
+
+
+def test_every_folder_is_a_room():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders <= {"kernels", *ROOMS}
+    assert floor_of("lsh.dedup") < floor_of(FACE) < floor_of("lsh.files.lines") < floor_of("lsh.command.main")
+
+
+@pytest.mark.parametrize("path", sources(".c", ".h"), ids=place)
+def test_kernels(path):
+    assert faults_of_c(place(path), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", sources(".pyx", ".pxd"), ids=place)
+def test_bindings(path):
+    assert faults_of_cython(place(path), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", sources(".py", ".pyx", ".pxd", ".pyi"), ids=place)
+def test_imports_point_down(path):
+    assert faults_of_imports(place(path), path.read_text(encoding="utf-8")) == []
+
+
+def test_there_is_no_circle():
+    graph: dict[str, set[str]] = {}
+    for path in sources(".py", ".pyx", ".pxd"):
+        others = imports(place(path), path.read_text(encoding="utf-8"))
+        graph.setdefault(module_of(place(path)), set()).update(others)
+    assert circles(graph) == []
+
+
+def test_the_sources_are_read():
+    """The checks see what is there: known includes and imports are found."""
+    assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {"lsh._batch", "lsh._kernels"}
+    assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {"lsh.bands", "lsh.cache", "lsh.minhash"}
+    assert EXTERN.search((PACKAGE / ONLY_EXTERN).read_text(encoding="utf-8"))
+    assert len(sources(".c")) >= 5
+
+
+def test_no_generated_c():
+    written = [path for path in sources(".c", ".cpp") if is_generated(place(path), path.read_text(encoding="utf-8"))]
+    assert written == []
+
+
+# The checks can fail.
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("#include <Python.h>\n", "<Python.h>"),
+        ('#include "Python.h"\n', '"Python.h"'),
+        ('  #  include "Python.h" /* why not */\n', '"Python.h"'),
+        ("/* a comment */ int x;\n#include <unistd.h>\n", "<unistd.h>"),
+        ('#include "../../setup.h"\n', '"../../setup.h"'),
+        ("#include HEADER\n", "HEADER"),
+        ("void *lsh_room(void) { return malloc (8); }\n", "malloc"),
+    ],
+)
+def test_bad_kernels_are_found(source, fault):
+    (found,) = faults_of_c("kernels/made_up.c", source)
+    assert found.endswith(fault)
+
+
+def test_good_kernels_pass():
+    source = '#include <stdint.h>\n#include "kernels.h"\n#include "../_murmur3.h"\n/* #include <Python.h> malloc() */\n'
+    assert faults_of_c("kernels/made_up.c", source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'cdef extern from "zlib.h":\n    int crc32()\n',
+        "if True:\n    cdef  extern int x\n",
+        "cimport numpy as np\n",
+        "from numpy cimport ndarray\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["_minhash.pyx", "_minhash.pxd"])
+def test_bad_bindings_are_found(name, source):
+    assert len(faults_of_cython(name, source)) == 1
+
+
+def test_good_bindings_pass():
+    source = (
+        '"""Has no cdef extern."""\n# cdef extern, cimport numpy\nimport numpy as np\nfrom libc.stdlib cimport free\n'
+    )
+    assert faults_of_cython("_minhash.pyx", source) == []
+    assert faults_of_cython(ONLY_EXTERN, 'cdef extern from "_murmur3.h":\n    pass\n') == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "imported"),
+    [
+        ("_minhash.pyx", "from lsh.shingling import Shingles\n", "lsh.shingling"),
+        ("_minhash.pyx", "from lsh import (\n    _batch,\n    _checks,\n)\n", "lsh._checks"),
+        ("_minhash.pyx", "def f():\n    import numpy, lsh.minhash as m\n", "lsh.minhash"),
+        ("_minhash.pyx", "from . import bands\n", "lsh.bands"),
+        ("_minhash.pxd", "from .cache cimport Cache\n", "lsh.cache"),
+        ("_minhash.pyi", "from lsh.minhash import MinHasher\n", "lsh.minhash"),
+        ("files/_fields.pyx", "from lsh.files.lines import Lines\n", "lsh.files.lines"),
+        ("minhash.py", "def f():\n    from lsh.files.documents import Documents\n", "lsh.files.documents"),
+        ("minhash.py", "from lsh.files import Documents\n", "lsh.files"),
+        ("minhash.py", "from lsh import files as f\n", "lsh.files"),
+        ("minhash.py", "import lsh.files\n", "lsh.files"),
+        ("minhash.py", "from .command.main import main\n", "lsh.command.main"),
+        ("minhash.py", "from . import report\n", "lsh.report"),
+        ("minhash.py", "import lsh\n", "lsh"),
+        ("minhash.py", "from lsh import Cache\n", "lsh"),
+        ("files/lines.py", "from lsh.report import page\n", "lsh.report.page"),
+        ("report/page.py", "from ..command import console\n", "lsh.command.console"),
+        ("__init__.py", "from lsh.files import Documents\n", "lsh.files"),
+    ],
+)
+def test_bad_imports_are_found(name, source, imported):
+    assert faults_of_imports(name, source) == [f"{name} imports {imported}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("command/main.py", "import lsh\nfrom lsh import dedup, files\nfrom lsh._batch import Batch\n"),
+        ("minhash.py", "import numpy\nfrom lsh import _checks\nfrom .shingling import Shingles\n"),
+        ("_grouping.pyx", '"""\nimport lsh.files\n"""\nfrom lsh._sets cimport ShingleSets\n'),
+        ("files/lines.py", "from lsh.files import compression\nfrom . import records\nfrom lsh import _texts\n"),
+        ("__init__.py", "from lsh import cache\nfrom lsh.minhash import MinHasher\n"),
+        ("__main__.py", "from lsh.command.main import main\n"),
+    ],
+)
+def test_good_imports_pass(name, source):
+    assert faults_of_imports(name, source) == []
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["a", "b", "c", "d"]
+    name = "files/lines.py"
+    assert imports(name, "from lsh.files import Documents\n") == {"lsh.files"}  # which imports it in turn
+
+
+def test_generated_c_is_found():
+    assert is_generated("made_up.c", "/* Generated by Cython 3.1.0 */\n")
+    assert is_generated("_minhash.c", "int x;\n")
+    assert not is_generated("_murmur3.c", "int x;\n")
+
+
+# What an import costs.
+
+
+def loaded(folder: Path, first: str, then: str) -> set[str]:
+    """The modules that a new process loads for a statement, beyond those of an earlier one."""
+    script = f"import sys; {first}; before = set(sys.modules); {then}; print(*(set(sys.modules) - before))"
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=environment(), check=True, capture_output=True, text=True
+    )
+    return set(result.stdout.split())
+
+
+def test_import_loads_numpy_and_the_standard_library(tmp_path):
+    names = {name.partition(".")[0] for name in loaded(tmp_path, "import numpy", "import lsh")}
+    assert {name for name in names if "cython" not in name} <= {"lsh", "numpy", *sys.stdlib_module_names}
+
+
+def test_import_loads_nothing_that_few_need(tmp_path):
+    names = loaded(tmp_path, "import numpy", "import lsh")
+    assert names & LAZY == set()
+    assert names & {module for module in MODULES if floor_of(module) > floor_of(FACE)} == set()
+
+
+def test_costly_imports_are_seen(tmp_path):
+    assert "concurrent.futures" in loaded(tmp_path, "import numpy", "import concurrent.futures")
+    assert "lsh.command.main" in loaded(tmp_path, "import numpy", "import lsh.command.main")

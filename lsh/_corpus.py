@@ -22,7 +22,7 @@ from lsh._texts import Piece, pieces
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
 
-MOST = 2**31 - 1  # documents
+MAX_DOCUMENTS = 2**31 - 1  # documents
 SMALL_BLOCK, BLOCK = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
 PIECE = 1 << 12  # texts that are taken from an iterator at once
 SHARE = 1 << 10  # most texts of a thread's share
@@ -159,7 +159,7 @@ class Collection:
         return texts
 
 
-class Block:
+class DocumentArrays:
     """What is kept of some documents, in order of position."""
 
     def __init__(self, room: int, bands: int, k: int, dtype: Any, spill: Spill) -> None:
@@ -235,7 +235,7 @@ class Corpus:
 
     def _read(self) -> None:
         """Read every source."""
-        self.blocks: list[Block] = []
+        self.blocks: list[DocumentArrays] = []
         self.secret = os.urandom(16)  # nobody can choose texts whose content keys are equal
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
@@ -262,15 +262,17 @@ class Corpus:
             return offset + first + stop, found, raw.num_missing
 
         for stop, (keys, *columns), missing in _threads.map_in_order(look, cuts(), self.num_threads):
-            if stop > MOST:
-                raise ValueError(f"a corpus can have at most {MOST:,} documents")
+            if stop > MAX_DOCUMENTS:
+                raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
             taken = 0
             while taken < keys.shape[1]:
                 if not self.blocks or self.blocks[-1].count == self.blocks[-1].room:
                     spill.release()
                     seen = stop - keys.shape[1] + taken
                     room = max(SMALL_BLOCK, seen) if total is None else total - seen
-                    self.blocks.append(Block(min(room, BLOCK), bands.num_bands, hasher.num_seeds, dtype, spill))
+                    self.blocks.append(
+                        DocumentArrays(min(room, BLOCK), bands.num_bands, hasher.num_seeds, dtype, spill)
+                    )
                 taken += self.blocks[-1].append(keys[:, taken:], *(column[taken:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)

@@ -17,7 +17,7 @@ from lsh import _checks
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST = 1024  # threads: more than any machine has cores for
+MAX_THREADS = 1024  # threads: more than any machine has cores for
 CGROUP_LIMIT = "/sys/fs/cgroup/cpu.max"  # version 2: "quota period" in microseconds, or "max period"
 
 
@@ -38,7 +38,9 @@ def available_cores() -> int:
 
 def number_of(num_threads: Any) -> int:
     """Return how many threads a caller's `num_threads` asks for; ``None`` means every available core."""
-    return available_cores() if num_threads is None else _checks.whole_number("num_threads", num_threads, 1, MOST)
+    return (
+        available_cores() if num_threads is None else _checks.whole_number("num_threads", num_threads, 1, MAX_THREADS)
+    )
 
 
 def share(function: Callable[[Item], object], items: Iterable[Item], num_threads: int) -> None:

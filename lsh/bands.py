@@ -18,7 +18,7 @@ import numpy as np
 from lsh import _checks, _sketch_filter
 from lsh._grouping import band_keys
 
-MOST = 2**20  # bands, and components of a band: as many as a fingerprint can have
+MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
 
@@ -106,14 +106,14 @@ class Bands:
                 raise ValueError("give either num_bands and width, or widths")
             if isinstance(widths, _checks.TEXT_TYPES) or not hasattr(widths, "__iter__"):
                 raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
-            values = tuple(_checks.whole_number(f"widths[{i}]", value, 1, MOST) for i, value in enumerate(widths))
+            values = tuple(_checks.whole_number(f"widths[{i}]", value, 1, MAX_BANDS) for i, value in enumerate(widths))
             if not values:
                 raise ValueError("widths must name one band or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:
-            number = _checks.whole_number("num_bands", num_bands, 1, MOST)
-            values = (_checks.whole_number("width", width, 1, MOST),) * number
+            number = _checks.whole_number("num_bands", num_bands, 1, MAX_BANDS)
+            values = (_checks.whole_number("width", width, 1, MAX_BANDS),) * number
         object.__setattr__(self, "_promise", None)
         object.__setattr__(self, "_widths", values)
 
@@ -142,10 +142,10 @@ class Bands:
         widths: list[int] = []
         for group in text.split("+"):
             match = _GROUP.fullmatch(group)
-            if match is None or not 1 <= int(match[1]) <= MOST or not 1 <= int(match[2]) <= MOST:
+            if match is None or not 1 <= int(match[1]) <= MAX_BANDS or not 1 <= int(match[2]) <= MAX_BANDS:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
-            if len(widths) + int(match[1]) > MOST:
-                raise ValueError(f"bands must be at most {MOST:,}, got more in {text[:40]!r}")
+            if len(widths) + int(match[1]) > MAX_BANDS:
+                raise ValueError(f"bands must be at most {MAX_BANDS:,}, got more in {text[:40]!r}")
             widths += [int(match[2])] * int(match[1])
         return cls(widths=widths)
 

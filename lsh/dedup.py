@@ -18,7 +18,7 @@ from lsh._comparing import Pairs, Walk
 from lsh._corpus import Collection, Corpus, Progress
 from lsh._spill import Spill, memory_size
 from lsh.bands import Bands
-from lsh.minhash import MOST_SKETCH, MinHasher
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
@@ -405,7 +405,7 @@ def _settled(
     """Settle what makes the fingerprints, how they are banded, and how many low bytes the filter wants equal."""
     exact = _checks.choice("verify", verify, VERIFY) == "exact"
     if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else _checks.whole_number("num_seeds", num_seeds, 1, MOST_SKETCH)
+        count = DEFAULT_SEEDS if num_seeds is None else _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
         hasher = MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     elif not isinstance(hasher, MinHasher):
         raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")

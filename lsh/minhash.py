@@ -26,9 +26,9 @@ from lsh.shingling import Shingles, checked_shingles
 __all__ = ["MinHasher"]
 
 SCHEME_VERSIONS = {"murmur3": 1, "fss": 1}
-MOST_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
-CHUNK = 512  # texts a batch of a stream
-MOST_CHUNK = 8192  # texts a batch of a collection
+MAX_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
+STREAM_BATCH = 512  # texts a batch of a stream
+MAX_BATCH = 8192  # texts a batch of a collection
 
 # Of each kind of fingerprint: about how many bytes of text are worth handing to a thread, half a millisecond of work.
 _WORTH = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
@@ -39,7 +39,7 @@ _KINDS: dict[str, tuple[type, type]] = {
     "murmur3_64": (np.uint64, np.uint64),
     "fss": (np.uint32, np.uint32),
 }
-MOST_SKETCH = 4096  # components of scheme fss
+MAX_FSS_SEEDS = 4096  # components of scheme fss
 
 Text = str | bytes | bytearray | memoryview
 Array = np.ndarray[Any, Any]
@@ -393,7 +393,7 @@ class MinHasher:
         """Return the texts as they are taken, whether they may be missing, and how many threads to use."""
         allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
         workers = _threads.number_of(num_threads)
-        taken = _texts.pieces("texts", texts, CHUNK)
+        taken = _texts.pieces("texts", texts, STREAM_BATCH)
         return taken, allowed, workers
 
     def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
@@ -404,7 +404,7 @@ class MinHasher:
             batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        cuts = self.cuts(piece, MOST_CHUNK)
+        cuts = self.cuts(piece, MAX_BATCH)
         first = list(itertools.islice(cuts, 2))
         _threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
 
@@ -424,7 +424,7 @@ class MinHasher:
 
         return _threads.map_in_order(compute, cuts(), workers)
 
-    def cuts(self, piece: Piece, most: int = CHUNK, worth: int = 1) -> Iterator[tuple[int, int]]:
+    def cuts(self, piece: Piece, most: int = STREAM_BATCH, worth: int = 1) -> Iterator[tuple[int, int]]:
         """Cut a piece into shares of work, of `most` texts at most: where each starts and stops.
 
         A share is `worth` times what it takes to be worth handing to a thread.
@@ -625,7 +625,7 @@ def _one_seed(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
             f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
             "its one seed is random_state"
         )
-    count = _checks.whole_number("seeds", seeds, 1, MOST_SKETCH)
+    count = _checks.whole_number("seeds", seeds, 1, MAX_FSS_SEEDS)
     seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
     return np.array([seed], np.uint32), count
 
@@ -635,13 +635,13 @@ def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | Non
     if isinstance(seeds, _checks.TEXT_TYPES):
         raise TypeError(f"seeds must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
     if not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0:
-        count = _checks.whole_number("seeds", seeds, 1, MOST_SEEDS)
+        count = _checks.whole_number("seeds", seeds, 1, MAX_SEEDS)
         return np.random.RandomState(random_state).randint(0, 1_000_000, count, np.int64).astype(np.uint32), count
     values = [_checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
     if not values:
         raise ValueError("seeds must be a number of seeds or a sequence of one or more uint32, got an empty sequence")
-    if len(values) > MOST_SEEDS:
-        raise ValueError(f"seeds must be at most {MOST_SEEDS} numbers, got {len(values)}")
+    if len(values) > MAX_SEEDS:
+        raise ValueError(f"seeds must be at most {MAX_SEEDS} numbers, got {len(values)}")
     return np.array(values, np.uint32), None
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from lsh import _checks, _sketch_filter, _texts
 from lsh._batch import Batch
 from lsh._texts import Texts
-from lsh.bands import MOST, Bands, Promise, checked_bands, for_documents, promised
-from lsh.minhash import MOST_SKETCH, MinHasher
+from lsh.bands import MAX_BANDS, Bands, Promise, checked_bands, for_documents, promised
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.shingling import Shingles
 
 DEFAULT_RECALL = 0.99
@@ -26,12 +26,12 @@ NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close t
 SAME = 1e-9  # costs that differ by this fraction count as equal
 REACHED = 1e-12  # a promise that is missed by this fraction of what may be lost counts as kept
 LEAST_PROMISE = 1e-9  # a smaller recall is taken for this one
-MOST_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
+MAX_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
 
 SAMPLE_TEXTS = 4000  # of a corpus that stands for its random pairs
 SAMPLE_PAIRS = 20_000
 SAMPLE_SEEDS = 512  # an estimated similarity is off by 0.02 at most, mostly
-CHUNK = 2000  # pairs that are compared at once
+PAIRS_AT_ONCE = 2000  # pairs that are compared at once
 CELLS = 1000  # of [0, 1], in which similarities are put together
 
 Array = np.ndarray[Any, Any]
@@ -112,13 +112,13 @@ def plan(
     if documents is not None:
         documents = _checks.whole_number("documents", documents, 1, 2**63)
     if background is None:
-        bands = _planned(threshold, recall, count, True, MOST)
+        bands = _planned(threshold, recall, count, True, MAX_BANDS)
     else:
-        bands = _cheapest(threshold, recall, count, True, MOST, _below(threshold, *_similarities(background)))
+        bands = _cheapest(threshold, recall, count, True, MAX_BANDS, _below(threshold, *_similarities(background)))
     return bands if documents is None else for_documents(bands, documents)
 
 
-def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool, most: int = MOST) -> Bands:
+def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool, most: int = MAX_BANDS) -> Bands:
     """Return what `plan` does, or, where no filter follows, bands that may lose all that may be lost.
 
     `most` is the number of seeds beyond which none are advised.
@@ -128,7 +128,7 @@ def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool, most
 
 def planned_for(hasher: MinHasher, threshold: Any, recall: Any, *, filtered: bool) -> Bands:
     """Return the bands that are planned for the fingerprints of a hasher."""
-    most = MOST_SKETCH if hasher.scheme == "fss" else MOST
+    most = MAX_FSS_SEEDS if hasher.scheme == "fss" else MAX_BANDS
     return planned(threshold, recall, hasher.num_seeds, filtered=filtered, most=most)
 
 
@@ -144,7 +144,7 @@ def chosen_bands(bands: Any, recall: Any, threshold: float, hasher: MinHasher, *
 def _checked(threshold: Any, recall: Any, num_seeds: Any) -> tuple[float, float, int]:
     threshold = _checks.fraction("threshold", threshold, zero=False)
     promise = _checks.fraction("recall", recall, zero=False, one=False)
-    return threshold, promise, _checks.whole_number("num_seeds", num_seeds, 1, MOST)
+    return threshold, promise, _checks.whole_number("num_seeds", num_seeds, 1, MAX_BANDS)
 
 
 @lru_cache(maxsize=64)
@@ -179,9 +179,9 @@ def _candidates(threshold: float, missed: float, count: int) -> Array:
     cheapest: as wide as the promise, ``n log(1 - T^r) <= missed``, and the components allow.
     """
     goal = missed + REACHED
-    number = np.arange(1, min(count, MOST_TRIED) + 1)
-    if count > MOST_TRIED:
-        number = np.unique(np.concatenate([number, np.geomspace(MOST_TRIED, count, MOST_TRIED).astype(np.int64)]))
+    number = np.arange(1, min(count, MAX_TRIED) + 1)
+    if count > MAX_TRIED:
+        number = np.unique(np.concatenate([number, np.geomspace(MAX_TRIED, count, MAX_TRIED).astype(np.int64)]))
     width = np.floor(np.clip(np.log(-np.expm1(goal / number)) / log(threshold), 0, count - 1)).astype(np.int64)
     width += number * _log_missed(threshold, width + 1) <= goal  # where the division was rounded
     width -= number * _log_missed(threshold, width) > goal
@@ -305,7 +305,7 @@ def _of_random_pairs(texts: Any) -> Array:
         raise ValueError(f"background must have two or more texts with shingles, got {len(rows)}")
     first = draw.randint(0, len(rows), SAMPLE_PAIRS)
     second = (first + draw.randint(1, len(rows), SAMPLE_PAIRS)) % len(rows)
-    chunks = [slice(start, start + CHUNK) for start in range(0, SAMPLE_PAIRS, CHUNK)]
+    chunks = [slice(start, start + PAIRS_AT_ONCE) for start in range(0, SAMPLE_PAIRS, PAIRS_AT_ONCE)]
     return np.concatenate([(rows[first[at]] == rows[second[at]]).mean(axis=1) for at in chunks])
 
 

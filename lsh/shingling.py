@@ -23,7 +23,7 @@ from lsh._sets import ShingleSets
 from lsh._texts import Piece, Texts
 
 UNITS = ("byte", "char", "word")
-MOST_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
+MAX_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
 NORMAL_FORMS = ("NFC", "NFKC")
 
 _WHITE_SPACE = re.compile(r"\s+")
@@ -83,7 +83,7 @@ class Shingles:
     normalize: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", _checks.whole_number("n", self.n, 1, MOST_UNITS))
+        object.__setattr__(self, "n", _checks.whole_number("n", self.n, 1, MAX_UNITS))
         object.__setattr__(self, "unit", str(_checks.choice("unit", self.unit, UNITS)))
         for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):

@@ -14,7 +14,7 @@ from lsh import _checks
 from lsh.bands import Bands, checked_bands
 
 LEAST_WIDTH, LEAST_HEIGHT = 40, 4  # below, the labels would run into each other
-MOST = 1000  # characters or lines: far beyond any terminal
+MAX_SIZE = 1000  # characters or lines: far beyond any terminal
 GUTTER = 5  # characters before the plot: a label and the axis
 
 _BRAILLE = 0x2800  # the pattern without dots
@@ -86,8 +86,8 @@ def curve(
          : similarity 0.8: found 0.992
     """
     checked_bands(bands, sys.maxsize)
-    width = _checks.whole_number("width", width, LEAST_WIDTH, MOST)
-    height = _checks.whole_number("height", height, LEAST_HEIGHT, MOST)
+    width = _checks.whole_number("width", width, LEAST_WIDTH, MAX_SIZE)
+    height = _checks.whole_number("height", height, LEAST_HEIGHT, MAX_SIZE)
     marked = _threshold(bands) if threshold is None else _checks.fraction("threshold", threshold, zero=True)
     style = _ASCII if ascii_only else _UNICODE
     columns = width - GUTTER

@@ -22,7 +22,7 @@ from lsh._batch import Batch
 from lsh._columns import Column, Columns, fixed_width
 from lsh._minhash import UNIT_CODES, shingles
 from lsh._texts import pieces, whole
-from lsh.minhash import CHUNK
+from lsh.minhash import STREAM_BATCH
 
 HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(3))
 WHOLE = 2**62 - 1  # a shingle as long as any text
@@ -176,14 +176,14 @@ def test_iterators_come_in_chunks():
 
     def generate():
         nonlocal taken
-        for taken in range(1, 10 * CHUNK + 1):
+        for taken in range(1, 10 * STREAM_BATCH + 1):
             yield f"text {taken}"
 
     chunks = HASHER.chunks(generate(), num_threads=1)
     assert taken == 0
     position, rows = next(chunks)
-    assert (position, len(rows), taken) == (0, CHUNK, CHUNK)
-    assert [position for position, _ in chunks] == [i * CHUNK for i in range(1, 10)]
+    assert (position, len(rows), taken) == (0, STREAM_BATCH, STREAM_BATCH)
+    assert [position for position, _ in chunks] == [i * STREAM_BATCH for i in range(1, 10)]
     assert np.array_equal(HASHER.fingerprints(generate()), HASHER.fingerprints(list(generate())))
 
 
@@ -378,13 +378,13 @@ def test_all_missing():
 
 
 def test_a_long_column_is_cut_into_chunks():
-    collection = [b"text %d" % i for i in range(3 * CHUNK + 5)]
+    collection = [b"text %d" % i for i in range(3 * STREAM_BATCH + 5)]
     source = Producer(node("u", collection))
     expected = HASHER.fingerprints(collection)
     for num_threads in (1, 2):
         assert np.array_equal(HASHER.fingerprints(source, num_threads=num_threads), expected)
         chunks = list(HASHER.chunks(source, num_threads=num_threads))
-        assert [position for position, _ in chunks] == [0, CHUNK, 2 * CHUNK, 3 * CHUNK]
+        assert [position for position, _ in chunks] == [0, STREAM_BATCH, 2 * STREAM_BATCH, 3 * STREAM_BATCH]
         assert np.array_equal(np.concatenate([rows for _, rows in chunks]), expected)
     del chunks
     gc.collect()

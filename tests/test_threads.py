@@ -16,7 +16,7 @@ import pytest
 import lsh
 from lsh import MinHasher, _threads
 from lsh._batch import Batch, extent
-from lsh.minhash import MOST_CHUNK
+from lsh.minhash import MAX_BATCH
 
 WORKERS = (1, 2, 3, 8)
 
@@ -106,7 +106,7 @@ def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
     hasher = MinHasher(16, scheme=scheme)
     texts = [
         (b"%d " % i * (size // 2 + 1))[:size]
-        for i in range(40 if max(sizes) > 1000 else 2 * MOST_CHUNK)
+        for i in range(40 if max(sizes) > 1000 else 2 * MAX_BATCH)
         for size in sizes
     ]
     expected = hasher.fingerprints(texts, num_threads=1)
@@ -165,7 +165,7 @@ def test_many_short_texts_behind_long_ones_stay_together():
     texts = ("long " * 4000,) * 10 + ("short",) * 100_000
     starts = [0]
     while starts[-1] < len(texts):
-        starts.append(extent(texts, starts[-1], min(starts[-1] + MOST_CHUNK, len(texts)), 1 << 18))
+        starts.append(extent(texts, starts[-1], min(starts[-1] + MAX_BATCH, len(texts)), 1 << 18))
     assert len(starts) < 20
 
 

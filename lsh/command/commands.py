@@ -21,17 +21,17 @@ import numpy as np
 
 import lsh
 from lsh import _checks, files, text_plot
-from lsh._corpus import MOST
+from lsh._corpus import MAX_DOCUMENTS
 from lsh._words import counted
 from lsh.command import console, options
 from lsh.planning import DEFAULT_RECALL, SAMPLE_TEXTS
-from lsh.shingling import MOST_UNITS
+from lsh.shingling import MAX_UNITS
 
 MOST_SHINGLED = 10_000  # texts of which `lsh stats` counts the shingles
 MOST_BYTES = 1_000_000  # of such a text: a shingle takes a hundred bytes as an object
 PLOTS = (".svg", ".png")
 QUARTILES = ("min", "q25", "median", "q75", "max")
-SAME = lsh.Shingles(MOST_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
+SAME = lsh.Shingles(MAX_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
 
 PAIRS = f"""\
 examples:
@@ -125,7 +125,7 @@ def pairs(chosen: argparse.Namespace) -> int:
     if chosen.verbose:
         console.say(f"{parameters['hasher']!r}\n{bands}")
     with ExitStack() as opened:
-        sides = [options.Texts([opened.enter_context(options.source(chosen, path))]) for _, path in read]
+        sides = [options.TextStream([opened.enter_context(options.source(chosen, path))]) for _, path in read]
         found = lsh.find_pairs(*sides, **parameters, progress=console.progress(chosen.quiet, chosen.output))
         output = opened.enter_context(files.Target(chosen.output))
         first, second = sides[0].ids, sides[-1].ids
@@ -254,7 +254,7 @@ def plan(chosen: argparse.Namespace) -> int:
     recall = _checks.fraction("--recall", recall, zero=False, one=False)
     documents, background = chosen.documents, None
     if documents is not None:
-        documents = _checks.whole_number("--documents", documents, 1, MOST)
+        documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
     bands = lsh.plan(threshold, recall, seeds)  # bad parameters show before any work
     read = [] if chosen.corpus is None else [("--corpus", chosen.corpus)]
     options.check_files(read, [("--plot", chosen.plot)])
@@ -310,7 +310,7 @@ def _draw(bands: lsh.Bands, threshold: float, path: str) -> None:
 def _sample(chosen: argparse.Namespace) -> tuple[int, list[Any]]:
     """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
     with options.source(chosen, chosen.corpus) as source:
-        texts = options.Texts([source], with_ids=False)
+        texts = options.TextStream([source], with_ids=False)
         count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
         return count, [text for _, text in texts.at(wanted.tolist())]
@@ -364,7 +364,7 @@ def stats(chosen: argparse.Namespace) -> int:
     threads = options.num_threads(chosen)
     options.check_files([("FILE", chosen.input)], [])
     with options.source(chosen, chosen.input) as source:
-        texts = options.Texts([source], with_ids=False, with_sizes=True)
+        texts = options.TextStream([source], with_ids=False, with_sizes=True)
         progress = console.progress(chosen.quiet, files.STANDARD)
         same = lsh.deduplicate(
             texts, 1.0, shingles=SAME, num_seeds=1, missing="empty", num_threads=threads, progress=progress
@@ -391,7 +391,7 @@ def stats(chosen: argparse.Namespace) -> int:
     return console.EXIT_OK
 
 
-def _shingle_counts(texts: options.Texts, shingles: lsh.Shingles, sizes: Any) -> Any:
+def _shingle_counts(texts: options.TextStream, shingles: lsh.Shingles, sizes: Any) -> Any:
     """Return how many distinct shingles texts have: all texts but huge ones, or some of many at even distances."""
     positions = np.flatnonzero((sizes >= 0) & (sizes <= MOST_BYTES))
     if len(positions) > MOST_SHINGLED:

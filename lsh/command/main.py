@@ -189,8 +189,8 @@ def dedup(chosen: argparse.Namespace) -> int:
         others = [opened.enter_context(options.source(chosen, path)) for path in old]
         shown = chosen.report is not None
         with_ids = shown or chosen.removed is not None or chosen.clusters is not None
-        texts = options.Texts([source], with_ids, with_sizes=shown, with_names=shown)
-        against = options.Texts(others, with_ids)
+        texts = options.TextStream([source], with_ids, with_sizes=shown, with_names=shown)
+        against = options.TextStream(others, with_ids)
         result = lsh.deduplicate(
             texts,
             **parameters,
@@ -266,7 +266,9 @@ def _write(
             table.commit()
 
 
-def _report(chosen: argparse.Namespace, result: lsh.Deduplication, texts: options.Texts, against: options.Texts) -> str:
+def _report(
+    chosen: argparse.Namespace, result: lsh.Deduplication, texts: options.TextStream, against: options.TextStream
+) -> str:
     """Return the page of the run; of the texts those that it shows are read once more."""
     from lsh import report
 

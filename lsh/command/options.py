@@ -205,7 +205,7 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
 def num_threads(options: argparse.Namespace) -> int | None:
     """Return the number of threads that is asked for."""
     number: int | None = options.num_threads
-    return None if number is None else _checks.whole_number("--num-threads", number, 1, _threads.MOST)
+    return None if number is None else _checks.whole_number("--num-threads", number, 1, _threads.MAX_THREADS)
 
 
 def form(options: argparse.Namespace) -> files.Format | None:
@@ -342,7 +342,7 @@ class Names(Sequence[bytes]):
         return self.distinct[self._numbers[position]]
 
 
-class Texts:
+class TextStream:
     """The texts of some sources, anew each time they are called for; what is noted is noted the first time.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import IO
 from lsh.files import compression
 from lsh.files._fields import count_lines
 
-CHUNK = 1 << 20  # bytes that are read at once
+READ_SIZE = 1 << 20  # bytes that are read at once
 
 
 class Stream:
@@ -92,7 +92,7 @@ def chunks(file: IO[bytes]) -> Iterator[bytes]:
         held: list[bytes] = []
         size = 0
         try:
-            while size < CHUNK and (piece := file.read1(CHUNK - size)):  # type: ignore[attr-defined]
+            while size < READ_SIZE and (piece := file.read1(READ_SIZE - size)):  # type: ignore[attr-defined]
                 held.append(piece)
                 size += len(piece)
         except compression.DamagedError:

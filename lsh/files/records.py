@@ -19,7 +19,7 @@ FOLDER = "folder"  # a document a file
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
-BLOCK, MOST = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
+BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
 NAMED, NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
 
 
@@ -91,7 +91,7 @@ def gathered(records: Iterable[Record]) -> Iterator[Block]:
     for record in records:
         held.append(record)
         size += len(record.text or b"")
-        if size >= BLOCK or len(held) == MOST:
+        if size >= BLOCK_BYTES or len(held) == BLOCK_DOCUMENTS:
             yield _block(held)
             held, size = [], 0
     if held:

@@ -338,7 +338,7 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
             return list(source.records()), source.skipped
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "CHUNK", size)
+        patch.setattr(blocks, "READ_SIZE", size)
         in_blocks = documents()
         for reader in ("json_fields", "line_cells", "csv_cells"):
             patch.setattr(lines, reader, lambda *arguments: None)
@@ -362,7 +362,7 @@ def test_plain_files_are_read_in_blocks(tmp_path, form, monkeypatch):
             yield unit, record
 
     monkeypatch.setattr(lines._Reading, "_documents", documents)
-    monkeypatch.setattr(blocks, "CHUNK", 1000)
+    monkeypatch.setattr(blocks, "READ_SIZE", 1000)
     with files.Documents(str(path), header=True if form == "tsv" else None) as source:
         assert [record.text for record in source.records()] == [text.encode() for _, text, _ in rows]
     assert len(alone) == (1 if form == "jsonl" else 0)
@@ -371,7 +371,7 @@ def test_plain_files_are_read_in_blocks(tmp_path, form, monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32", "cp037"])
 def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, encoding, size):
-    monkeypatch.setattr(blocks, "CHUNK", max(size, 4))
+    monkeypatch.setattr(blocks, "READ_SIZE", max(size, 4))
     words = ["one", "Ċ and ਊ" if encoding.startswith("utf") else "Ê", "", "a longer line than that", "end"]
     path = tmp_path / "in.txt"
     path.write_bytes("\n".join(words).encode(encoding))
@@ -380,7 +380,7 @@ def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, enco
 
 
 def test_a_record_longer_than_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "CHUNK", 64)
+    monkeypatch.setattr(blocks, "READ_SIZE", 64)
     for most in (1 << 24, 256):  # found in whole blocks, or left to the reader of records
         monkeypatch.setattr(lines, "MOST_RECORD", most)
         text = "a line\n" * 500

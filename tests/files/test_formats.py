@@ -20,7 +20,7 @@ import pytest
 from running import environment  # noqa: F401 - the folder of the tests is on the path
 
 from lsh import files
-from lsh.files import compression, tables
+from lsh.files import compression, storage, tables
 
 BOM = b"\xef\xbb\xbf"
 COMPRESSIONS = ["", "gz", "bz2", "xz", "zst"]
@@ -663,7 +663,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
         file = open(path, mode, *more, **named)  # noqa: SIM115 - whoever asks for it closes it
         return Full(file, room) if "x" in mode else file
 
-    monkeypatch.setattr(files, "open", opened, raising=False)
+    monkeypatch.setattr(storage, "open", opened, raising=False)
 
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])

@@ -7,10 +7,13 @@ mattilyra/LSH is named by what holds here instead.
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import gc
+import importlib
 import itertools
 import math
+import multiprocessing
 import pickle
 import random
 import subprocess
@@ -26,7 +29,8 @@ import numpy
 import pytest
 import reference
 import running
-from hypothesis import given, settings
+import strategies
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -540,6 +544,14 @@ def test_import_forms():
     assert minhash.MinHasher is MinHasher
 
 
+def test_the_first_form_is_a_module_of_its_own():
+    from lsh import lsh as first
+
+    assert first is importlib.import_module("lsh.lsh")
+    assert first is not lsh
+    assert len(first.Cache(bands=4, hasher=MinHasher(16))) == 0
+
+
 def test_bins_are_shaped_as_upstreams():
     """A sequence, one element a band, of mappings from a key to a set of ids."""
     cache = filled()
@@ -836,7 +848,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.get_all_duplicates() == set(pairs)
 
 
-CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+CacheMachine.TestCase.settings = strategies.examples(60, stateful_step_count=30)
 test_cache_against_a_model = CacheMachine.TestCase
 
 
@@ -1000,6 +1012,73 @@ def test_after_a_bad_addition_nothing_has_changed(name):
     assert contents(cache) == before
     cache.add_doc(FERRY, 1)  # and it goes on working
     assert cache.get_duplicates_of(FERRY) == {1, 3}
+
+
+class Wayward:
+    """An id that cannot be compared."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.armed = False
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        if self.armed:
+            raise ZeroDivisionError("no comparing")
+        return self is other
+
+
+def test_an_id_that_cannot_be_compared_changes_nothing():
+    cache = Cache(MinHasher(16), num_bands=4)
+    ids = [Wayward(i) for i in range(5)]
+    cache.add_docs([f"a text about number {i}" for i in range(5)], ids)
+    ids[3].armed = True
+    with pytest.raises(ZeroDivisionError):
+        cache.add_docs(["another", "text"], [Wayward(9), Wayward(10)])
+    ids[3].armed = False
+    assert list(cache) == ids
+    assert all(cache.get_duplicates_of(doc_id=doc_id) >= {doc_id} for doc_id in ids)
+
+
+@pytest.mark.parametrize("step", ["keys", "insert", "remove"])
+@pytest.mark.parametrize("call", [0, 1, 2])
+def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
+    """Whatever step of a change fails, no document is lost but by a removal, and none comes back."""
+    cache = Cache(MinHasher(16), num_bands=4)
+    texts = {i: f"text number {i} is about {i * i} things" for i in range(40)}
+    cache.add_docs(texts.values(), texts)
+    stored = cache._stored
+    calls = iter(range(100))
+
+    class Failing:
+        def __init__(self, inner: object) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str):
+            if name == step and next(calls) == call:
+                raise KeyboardInterrupt
+            return getattr(self.inner, name)
+
+    stored.bands, stored.tables = Failing(stored.bands), Failing(stored.tables)
+    gone = set()
+    for doc_id in (3, 5, 8):
+        try:
+            cache.remove_id(doc_id)
+            gone.add(doc_id)
+        except KeyboardInterrupt:
+            gone.add(doc_id) if doc_id not in cache else None
+        with contextlib.suppress(KeyboardInterrupt):
+            cache.add_doc(texts[doc_id + 20], doc_id + 20)
+    stored.bands = cache.bands
+    cache.add_doc("a last one", "last")
+    expected = (set(texts) - gone) | {"last"}
+    assert set(cache) == expected == set(cache._stored.numbers)
+    for doc_id in expected - {"last"}:
+        assert doc_id in cache.get_duplicates_of(texts[doc_id]) <= expected
+    for band in cache.bins:
+        assert set().union(*(set(band[key]) for key in band)) == expected
 
 
 # Other bad input.
@@ -1300,6 +1379,38 @@ def test_threads_look_through_pairs_while_another_adds(tmp_path):
         env=running.environment(),
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def _ask(cache: Cache, answer: object) -> None:
+    answer.put(cache.is_duplicate("a text that is stored"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_while_a_lock_is_held_does_not_hang():
+    cache = Cache(MinHasher(16), num_bands=4)
+    cache.add_doc("a text that is stored", 1)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cache._lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    child = context.Process(target=_ask, args=(cache, answer))
+    child.start()
+    try:
+        assert answer.get(timeout=30) is True
+    finally:
+        child.kill()
+        child.join()
+        done.set()
+        thread.join()
 
 
 # Many copies.

@@ -20,7 +20,7 @@ import numpy
 import pytest
 import reference
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
@@ -165,7 +165,7 @@ def priorities(draw, total: int):
     )
 
 
-@settings(max_examples=350)
+@strategies.examples(350)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -190,7 +190,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     assert result.parameters["bands"].num_components <= result.parameters["hasher"].num_seeds
 
 
-@settings(max_examples=350)
+@strategies.examples(350)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -257,7 +257,7 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     assert result.keep.sum() + len(set(result.removed["document"].tolist())) == len(texts)
 
 
-@settings(max_examples=250)
+@strategies.examples(250)
 @given(
     texts=corpora(),
     threshold=st.one_of(thresholds, st.floats(0.001, 1)),
@@ -1108,3 +1108,10 @@ def test_reuters_pairs(data_folder):
     missed = [similarity for pair, similarity in pairs.items() if pair not in found]
     assert all(similarity < 1 for similarity in missed)
     assert len(missed) <= 0.01 * len(pairs)
+
+
+def test_numbers_beyond_float_are_refused_in_words():
+    with pytest.raises(TypeError, match="threshold must be a number"):
+        deduplicate(["a"], 10**400)
+    with pytest.raises(TypeError, match="keep must be"):
+        deduplicate(["a", "b"], keep=[10**400, 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy
 import pytest
 import reference
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from lsh import _threads
 from lsh._components import Components
-from lsh._grouping import Linker, band_keys
+from lsh._grouping import BinTables, Linker, band_keys
 
 M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which deals keys out by the top bits of their product with it
@@ -116,6 +118,15 @@ def test_bad_arguments_of_links():
         linker.link(numpy.zeros(3, numpy.uint64), frozen)
 
 
+def test_a_linker_checks_what_it_indexes_with():
+    for order in ([5], [-1], [0, 0]):
+        with pytest.raises(ValueError, match="order must name documents"):
+            Linker(2, order, 0)
+    for entered in (-1, 3, 2**62):
+        with pytest.raises(ValueError, match="entered"):
+            Linker(2, [0, 1], entered)
+
+
 # Band keys of rows that lie apart.
 
 
@@ -142,6 +153,13 @@ def test_rows_that_the_kernel_cannot_walk_are_refused():
     for wrong in (rows[:, ::2], rows[:, ::-1]):
         with pytest.raises(ValueError, match=r"side by side|apart"):
             band_keys(wrong, bounds, out)
+
+
+def test_bad_bounds_of_keys():
+    keys = numpy.zeros((1, 2), numpy.uint64)
+    for bounds in ([0, 2**63 + 5], [1, 0], [0]):
+        with pytest.raises(ValueError, match=r"bounds|out"):
+            band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)
 
 
 # Components.
@@ -223,3 +241,22 @@ def test_bad_arguments_of_components():
         with pytest.raises(IndexError, match=r"pair 0 is \(-?\d, \d\) of 3 documents"):
             components.add_pairs(*pair_arrays([pair]))
     assert components.labels().tolist() == [0, 1, 2]
+
+
+# The tables of a cache.
+
+
+def test_bins_stay_in_memory_when_the_caller_is_wrong():
+    tables = BinTables(1)
+    tables.reserve(8, 8)
+    one, two = numpy.array([[1]], numpy.uint64), numpy.array([[2]], numpy.uint64)
+    zero, three = numpy.array([0], numpy.uint32), numpy.array([3], numpy.uint32)
+    tables.insert(one, zero)
+    tables.insert(one, zero)
+    tables.insert(two, zero)
+    assert tables.members(0, 1).tolist() == [0]
+    assert tables.members(0, 2).tolist() == []
+    tables.insert(two, three)
+    tables.remove(one, three)
+    with contextlib.suppress(ValueError):  # it may say that the bin is broken
+        assert len(tables.members(0, 2)) <= 8

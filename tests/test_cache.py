@@ -886,13 +886,14 @@ def test_packing_changes_nothing(monkeypatch):
     assert contents(fresh) == contents(cache)
 
 
-def test_a_stream_of_removals_needs_no_more_room():
-    """30,000 documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
+@pytest.mark.parametrize("documents", [12_000, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_a_stream_of_removals_needs_no_more_room(documents):
+    """Many documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
     cache = Cache(MinHasher(10, 3, hashbytes=4))
     rows = cache.hasher.fingerprints([f"{i:05}" for i in range(1000)])
     tracemalloc.start()
     try:
-        for first in range(0, 30_000, 1000):
+        for first in range(0, documents, 1000):
             ids = range(first, first + 1000)
             cache.add_fingerprints(rows, ids)
             for doc_id in ids:
@@ -1415,36 +1416,35 @@ def test_a_fork_while_a_lock_is_held_does_not_hang():
 
 # Many copies.
 
-COPIES_IN_A_BIN = 20_000
 
-
-def test_twenty_thousand_copies():
+@pytest.mark.parametrize("copies", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_many_copies_in_a_bin(copies):
     """One bin a band holds them all: adding, asking and removing cost the same as elsewhere.
 
-    The limits are some ten times what it takes; any step that walks the bin for each document takes minutes.
+    The limits are some ten times what it takes; any step that walks the bin for each of 20,000 documents takes minutes.
     """
     cache = Cache(MinHasher(100, 5, hashbytes=4), num_bands=20)
-    rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), COPIES_IN_A_BIN, axis=0)
+    rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), copies, axis=0)
     tracemalloc.start()
     try:
         started = time.process_time()
-        cache.add_fingerprints(rows, range(COPIES_IN_A_BIN))
+        cache.add_fingerprints(rows, range(copies))
         assert cache.is_duplicate(FERRY_LESS)
-        assert cache.get_duplicates_of(FERRY_LESS) == set(range(COPIES_IN_A_BIN))
+        assert cache.get_duplicates_of(FERRY_LESS) == set(range(copies))
         assert [len(band) for band in cache.bins] == [1] * 20
-        first = list(itertools.islice(cache.iter_duplicates(), COPIES_IN_A_BIN))
-        assert first == [(0, i) for i in range(1, COPIES_IN_A_BIN)] + [(1, 2)]
+        first = list(itertools.islice(cache.iter_duplicates(), copies))
+        assert first == [(0, i) for i in range(1, copies)] + [(1, 2)]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+    for doc_id in range(0, copies, 2):
         cache.remove_id(doc_id)
-    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+    for doc_id in range(0, copies, 2):
         cache.add_fingerprint(rows[0], doc_id)
-    assert cache.get_duplicates_of(FERRY) == set(range(COPIES_IN_A_BIN))
+    assert cache.get_duplicates_of(FERRY) == set(range(copies))
     cache.remove_doc(FERRY)
     assert time.process_time() - started < 15
-    assert peak < 100_000_000  # the set of their 199,990,000 pairs would take gigabytes
+    assert peak < 100_000_000  # the set of the pairs of 20,000 would take gigabytes
     assert len(cache) == 0
     assert not cache.is_duplicate(FERRY)
     assert [len(band) for band in cache.bins] == [0] * 20

@@ -540,6 +540,7 @@ def test_missing_texts():
             list(find_pairs(["a"], ["b", "c", "d", None], shingles=shingles))
 
 
+@strategies.examples(40)
 @given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
 def test_threshold_is_one_division(shared, only, unit):
     """A pair of x shared shingles of y is in at x / y, and out at the next float."""
@@ -548,7 +549,9 @@ def test_threshold_is_one_division(shared, only, unit):
     if unit == "char":
         whole, part = whole.replace(" ", ""), part.replace(" ", "")
     share = shared / (shared + only)
-    options = {"bands": Bands(1200, 1), "num_seeds": 1200, "shingles": Shingles(1, unit)}  # 1/31 is not missed
+    # Enough bands of one component to miss the pair with probability 1e-15.
+    bands = Bands(1 if only == 0 else math.ceil(math.log(1e-15) / math.log1p(-share)), 1)
+    options = {"bands": bands, "num_seeds": bands.num_components, "shingles": Shingles(1, unit)}
     assert removed_of(deduplicate([whole, part], share, **options)) == {1: (0, share, only == 0)}
     assert list(find_pairs([whole, part], threshold=share, **options)) == [(0, 1, share)]
     if only:

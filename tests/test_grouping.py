@@ -60,8 +60,16 @@ def keys_of_kind(kind, count, random):
     return keys if kind != "few" else random.choice(keys[:1] + numpy.arange(5, dtype=numpy.uint64), count)
 
 
-@pytest.mark.parametrize("kind", ["equal", "distinct", "one partition", "one slot", "few", "giant", "near"])
-@pytest.mark.parametrize("count", [2047, 2049, 4097, 50_000])  # a partition has 2048 on average
+KINDS = ["equal", "distinct", "one partition", "one slot", "few", "giant", "near"]
+COUNTS = [2047, 2049, 4097, 50_000]  # a partition has 2048 on average
+MANY = [
+    pytest.param(kind, count, marks=pytest.mark.slow if (kind, count) == ("one partition", 50_000) else ())
+    for count in COUNTS
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize(("kind", "count"), MANY)
 def test_many_documents_against_twin(kind, count):
     random = numpy.random.default_rng(count)
     keys = keys_of_kind(kind, count, random)

@@ -70,8 +70,8 @@ def curve(
     Examples
     --------
     >>> import lsh
-    >>> from lsh import terminal
-    >>> print(terminal.curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
+    >>> from lsh import text_plot
+    >>> print(text_plot.curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
     found
     1.0 +                                 ************
         |                              ***  :

@@ -848,7 +848,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.get_all_duplicates() == set(pairs)
 
 
-CacheMachine.TestCase.settings = strategies.examples(60, stateful_step_count=30)
+CacheMachine.TestCase.settings = strategies.examples(25, stateful_step_count=30)
 test_cache_against_a_model = CacheMachine.TestCase
 
 

@@ -165,7 +165,7 @@ def priorities(draw, total: int):
     )
 
 
-@strategies.examples(350)
+@strategies.examples(120)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -190,7 +190,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     assert result.parameters["bands"].num_components <= result.parameters["hasher"].num_seeds
 
 
-@strategies.examples(350)
+@strategies.examples(120)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -257,7 +257,7 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     assert result.keep.sum() + len(set(result.removed["document"].tolist())) == len(texts)
 
 
-@strategies.examples(250)
+@strategies.examples(85)
 @given(
     texts=corpora(),
     threshold=st.one_of(thresholds, st.floats(0.001, 1)),

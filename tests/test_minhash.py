@@ -36,7 +36,7 @@ def as_ints(rows: numpy.ndarray) -> list:
 # Fingerprints.
 
 
-@strategies.examples(400)
+@strategies.examples(135)
 @given(
     text=strategies.texts,
     n=strategies.shingle_sizes,

@@ -51,7 +51,7 @@ batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
 )
 
 
-@strategies.examples(300)
+@strategies.examples(100)
 @given(
     texts=batches,
     n=strategies.shingle_sizes,

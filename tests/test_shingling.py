@@ -32,7 +32,7 @@ def as_bytes(shingles) -> list[bytes]:
 # Sets of shingles.
 
 
-@strategies.examples(400)
+@strategies.examples(135)
 @given(text=strategies.texts, n=strategies.shingle_sizes, unit=strategies.units, options=strategies.normalisations)
 def test_of_against_twin(text, n, unit, options):
     found = as_bytes(Shingles(n, unit, **options).of(text))
@@ -187,7 +187,7 @@ def test_numpy_integers_are_integers():
 # Exact Jaccard similarity.
 
 
-@strategies.examples(400)
+@strategies.examples(135)
 @given(pair=strategies.alike(), n=strategies.shingle_sizes, unit=strategies.units, options=strategies.normalisations)
 @example(("", ""), 3, "char", {})
 @example(("abc", "abc"), 5, "byte", {})

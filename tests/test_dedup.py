@@ -632,6 +632,7 @@ def crowd() -> tuple[list[str], list[int]]:
     return texts, seeds
 
 
+@pytest.mark.slow
 def test_cap_of_a_thousand():
     """In a bucket the latest 1,000 kept are compared with, and what is passed over is counted."""
     texts, seeds = crowd()
@@ -871,6 +872,7 @@ def test_bars(corpus, monkeypatch):
         deduplicate(corpus, progress=True)
 
 
+@pytest.mark.slow
 def test_progress_of_long_texts():
     """A report comes after so much work, too, not only after so many documents."""
     draw = random.Random(3)
@@ -1077,6 +1079,7 @@ def exact_removals(total: int, pairs: dict[tuple[int, int], float]) -> set[int]:
     return removed
 
 
+@pytest.mark.slow
 def test_reuters(data_folder):
     """At least 99.5 % of the exact answer's removals, and none without a kept story at .8."""
     rows = read_rows(data_folder / "reuters21578.tsv.gz")

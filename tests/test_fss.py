@@ -723,13 +723,15 @@ def test_variance(pair):
     assert ratio <= (0.70 if pair in SHORT else 1.05)
 
 
+SWEEP = [
+    *((k, (1, 1, 1)) for k in (1, 2, 3, 16, 64, 100)),
+    *((k, pair) for k in (1, 2, 3, 16, 64, 100, 200, 256, 512, 1000, 4096) for pair in [(4, 1, 1), (14, 16, 16)]),
+    *((k, pair) for k in (1, 3, 64, 200, 256, 1000) for pair in [(90, 10, 10), (300, 200, 200)]),
+]
+
+
 @pytest.mark.parametrize(
-    ("k", "pair"),
-    [
-        *((k, (1, 1, 1)) for k in (1, 2, 3, 16, 64, 100)),
-        *((k, pair) for k in (1, 2, 3, 16, 64, 100, 200, 256, 512, 1000, 4096) for pair in [(4, 1, 1), (14, 16, 16)]),
-        *((k, pair) for k in (1, 3, 64, 200, 256, 1000) for pair in [(90, 10, 10), (300, 200, 200)]),
-    ],
+    ("k", "pair"), [pytest.param(*case, marks=() if case[0] in (1, 3, 64) else pytest.mark.slow) for case in SWEEP]
 )
 def test_unbiased_with_small_variance_at_every_number_of_components(k, pair):
     bits = agreement(k, *pair, enough(max(k, 768), pair))

@@ -31,6 +31,15 @@ SAMPLE = ["a", "", "h\xe9llo w\xf6rld, a text beyond twelve bytes", "\u6f22\u5b5
 BYTES = [text.encode() for text in SAMPLE]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_collection():
+    """Leave what was made before to itself: many tests here collect garbage, and should walk their own objects only."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def held(batch: Batch) -> list[bytes]:
     """The texts of a batch as it holds them."""
     return [b"".join(found) for found in shingles(batch, UNIT_CODES["byte"], WHOLE)]

@@ -76,7 +76,7 @@ def test_the_bindings_check_what_they_index_with():
         with pytest.raises(ValueError, match="must be 2 numbers from"):
             Similarity(sketches, rows, sets, texts, 0)
     for wrong, beside in ((sketches, None), (sketches.astype(numpy.uint32), sets), (sketches[:, :3], sets)):
-        with pytest.raises(ValueError, match="sketches must be C-contiguous, low bytes beside sets"):
+        with pytest.raises(ValueError, match="matrix must be C-contiguous"):
             Similarity(wrong, [0, 1], beside, [0, 1], 0)
     similarity = Similarity(sketches, [0, 1], sets, [0, 1], 0)
     depth = numpy.zeros((1, 2), numpy.int32)

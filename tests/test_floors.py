@@ -76,13 +76,13 @@ def module_of(name: str) -> str:
     return ".".join(["lsh", *Path(name).with_suffix("").parts]).removesuffix(".__init__")
 
 
-MODULES = {module_of(place(path)) for path in sources(".py", ".pyx")}
+MODULES = {module_of(place(path)) for path in sources(".py", ".pyx", ".pxd")}
 
 
 def floor_of(module: str) -> tuple[float, int]:
     """The floor of a module and the place of its room on floor 3, by its folder and what it is written in."""
     path = PACKAGE.joinpath(*module.split(".")[1:])
-    if path.with_suffix(".pyx").exists() or module == "lsh._kernels":
+    if path.with_suffix(".pyx").exists() or path.with_suffix(".pxd").exists():
         return 1, 0
     if module == FACE:
         return 2.5, 0

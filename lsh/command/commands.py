@@ -270,7 +270,7 @@ def plan(chosen: argparse.Namespace) -> int:
         console.write_data(json.dumps(_described(bands)) + "\n")
     else:
         encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
-        drawn = text_plot.curve(bands, ascii_only=not encoding.startswith("utf"))
+        drawn = text_plot.s_curve(bands, ascii_only=not encoding.startswith("utf"))
         hint = "; those of a corpus are mostly less alike: see --corpus" if documents and background is None else ""
         console.write_data(f"{bands}{hint}\n\n{drawn}\n")
     if chosen.plot is not None:

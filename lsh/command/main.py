@@ -273,16 +273,17 @@ def _report(
     from lsh import report
 
     sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
-    new, old = report.positions(result, sizes=sizes)
+    choice = report.choose(result, sizes=sizes)
     several = chosen.source_field is not None or len(texts.names.distinct) > 1
     return report.html(
         result,
-        texts=dict(texts.at(new)).__getitem__,
+        texts=dict(texts.at(choice.positions)).__getitem__,
+        choice=choice,
         parameters=_named_options(chosen),
         ids=texts.ids,
         sizes=sizes,
         sources=texts.names if several else None,
-        against=dict(against.at(old)).__getitem__,
+        against=dict(against.at(choice.against_positions)).__getitem__,
         against_ids=against.ids,
     )
 

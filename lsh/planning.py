@@ -19,7 +19,7 @@ from lsh._batch import Batch
 from lsh._texts import Texts
 from lsh.bands import MAX_BANDS, Bands, Promise, checked_bands, for_documents, promised
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.shingling import Shingles
+from lsh.shingling import Shingles, checked_shingles
 
 DEFAULT_RECALL = 0.99
 NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close together where the curve is steep
@@ -50,6 +50,7 @@ def plan(
     recall: float = DEFAULT_RECALL,
     num_seeds: int = 128,
     *,
+    shingles: Shingles | None = None,
     background: Any = None,
     documents: int | None = None,
 ) -> Bands:
@@ -63,6 +64,8 @@ def plan(
         Least probability that a pair of just that similarity is found and verified, more than 0 and less than 1.
     num_seeds : int, optional
         Components of a fingerprint: the bands take at most that many.
+    shingles : Shingles, optional
+        How the texts of `background` are cut. Default: ``Shingles(8)``.
     background : array_like or collection of texts, optional
         Similarities of random pairs, 0 to 1; or the corpus, or a part of it, of which 20,000 random pairs are taken.
         Default: similarities spread evenly from 0 to the threshold.
@@ -114,7 +117,9 @@ def plan(
     if background is None:
         bands = _planned(threshold, recall, count, True, MAX_BANDS)
     else:
-        bands = _cheapest(threshold, recall, count, True, MAX_BANDS, _below(threshold, *_similarities(background)))
+        bands = _cheapest(
+            threshold, recall, count, True, MAX_BANDS, _below(threshold, *_similarities(background, shingles))
+        )
     return bands if documents is None else for_documents(bands, documents)
 
 
@@ -260,12 +265,12 @@ def _below(threshold: float, similarities: Array, name: str) -> _Pairs:
     return _Pairs(means, number[used] / len(similarities), name)
 
 
-def _similarities(background: Any) -> tuple[Array, str]:
+def _similarities(background: Any, shingles: Shingles | None) -> tuple[Array, str]:
     """Return the similarities that were given, checked, or those of random pairs of the texts, and what they are."""
     if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
     if _are_texts(background):
-        return _of_random_pairs(background), f"like {SAMPLE_PAIRS:,} random ones of the texts"
+        return _of_random_pairs(background, shingles), f"like {SAMPLE_PAIRS:,} random ones of the texts"
     try:
         sample = np.asarray(background, np.float64)
     except (TypeError, ValueError):
@@ -295,10 +300,10 @@ def _are_texts(background: Any) -> bool:
     return not isinstance(background, (bool, int, float, complex))
 
 
-def _of_random_pairs(texts: Any) -> Array:
+def _of_random_pairs(texts: Any, shingles: Shingles | None) -> Array:
     """Estimate the similarities of random pairs of a corpus, the same ones for the same corpus."""
     draw = np.random.RandomState(0)
-    hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=Shingles())
+    hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=checked_shingles(shingles))
     rows = hasher.fingerprints(_sampled(texts, draw))
     rows = rows[~hasher.is_empty(rows)]
     if len(rows) < 2:

@@ -33,7 +33,7 @@ from lsh.bands import Bands
 from lsh.cache import Cache
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
-from lsh.planning import plan
+from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
 __version__ = "0.1.0"
@@ -43,6 +43,7 @@ __all__ = [
     "Cache",
     "Deduplication",
     "MinHasher",
+    "Plan",
     "Shingles",
     "__version__",
     "cache",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
+from lsh.planning import Plan, checked_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +29,12 @@ MOST_BINS = 10_000
 Array = np.ndarray[Any, Any]
 
 
-def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = None) -> Axes:
+def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw the probability that a pair is found over its similarity, a line for each set of bands.
 
     Parameters
     ----------
-    *bands : Bands
+    *bands : Bands or Plan
         One or more; the legend names them by bands x width.
     threshold : float, optional
         A similarity to mark by a vertical line.
@@ -55,12 +56,11 @@ def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = Non
     """
     if not bands:
         raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
-    for one in bands:
-        checked_bands(one, sys.maxsize)
+    curves = [checked_bands(one, sys.maxsize) for one in bands]
     marked = _threshold(threshold)
     ax = _axes(ax)
     similarity = np.arange(POINTS) / (POINTS - 1)
-    for one in bands:
+    for one in curves:
         ax.plot(similarity, one.probability(similarity), label=one.to_string())
     _mark(ax, marked)
     ax.set(xlabel="Jaccard similarity", ylabel="probability to be found", xlim=(0, 1), ylim=(0, 1.02))

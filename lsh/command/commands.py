@@ -21,10 +21,11 @@ import numpy as np
 
 import lsh
 from lsh import _checks, files, text_plot
+from lsh._background import SAMPLE_TEXTS
 from lsh._corpus import MAX_DOCUMENTS
 from lsh._words import counted
 from lsh.command import console, options
-from lsh.planning import DEFAULT_RECALL, SAMPLE_TEXTS
+from lsh.planning import DEFAULT_RECALL
 from lsh.shingling import MAX_UNITS
 
 MOST_SHINGLED = 10_000  # texts of which `lsh stats` counts the shingles
@@ -255,7 +256,9 @@ def plan(chosen: argparse.Namespace) -> int:
     documents, background = chosen.documents, None
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
-    bands = lsh.plan(threshold, recall, seeds)  # bad parameters show before any work
+        if chosen.corpus is None:
+            raise ValueError("--documents requires --corpus")
+    planned = lsh.plan(threshold, recall, seeds)  # bad parameters show before any work
     read = [] if chosen.corpus is None else [("--corpus", chosen.corpus)]
     options.check_files(read, [("--plot", chosen.plot)])
     _check_plot(chosen.plot)
@@ -264,17 +267,15 @@ def plan(chosen: argparse.Namespace) -> int:
         if not count:
             raise ValueError(f"--corpus must have documents, {chosen.corpus} has none")
         documents = documents or count
-    if background is not None or documents is not None:
-        bands = lsh.plan(threshold, recall, seeds, background=background, documents=documents)
+        planned = lsh.plan(threshold, recall, seeds, background=background, documents=documents)
     if chosen.json:
-        console.write_data(json.dumps(_described(bands)) + "\n")
+        console.write_data(json.dumps(_described(planned)) + "\n")
     else:
         encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
-        drawn = text_plot.curve(bands, ascii_only=not encoding.startswith("utf"))
-        hint = "; those of a corpus are mostly less alike: see --corpus" if documents and background is None else ""
-        console.write_data(f"{bands}{hint}\n\n{drawn}\n")
+        drawn = text_plot.curve(planned, ascii_only=not encoding.startswith("utf"))
+        console.write_data(f"{planned}\n\n{drawn}\n")
     if chosen.plot is not None:
-        _draw(bands, threshold, chosen.plot)
+        _draw(planned, threshold, chosen.plot)
     return console.EXIT_OK
 
 
@@ -288,7 +289,7 @@ def _check_plot(path: str | None) -> None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
 
 
-def _draw(bands: lsh.Bands, threshold: float, path: str) -> None:
+def _draw(bands: lsh.Plan, threshold: float, path: str) -> None:
     """Draw the curve of the bands to a file; the same one gives the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -316,25 +317,24 @@ def _sample(chosen: argparse.Namespace) -> tuple[int, list[Any]]:
         return count, [text for _, text in texts.at(wanted.tolist())]
 
 
-def _described(bands: lsh.Bands) -> dict[str, Any]:
-    """Return what the table of planned bands says, for machines."""
-    promise: Any = bands.promise  # planned bands have one
+def _described(planned: lsh.Plan) -> dict[str, Any]:
+    """Return what the table of a plan says, for machines."""
     similarities = [s / 10 for s in range(3, 11)]
     return {
-        "threshold": promise.threshold,
-        "recall": promise.recall,
-        "num_seeds": promise.num_seeds,
-        **bands.to_dict(),
-        "num_components": bands.num_components,
-        "found": {f"{s:.1f}": bands.probability(s) for s in similarities},
-        "half_found_at": bands.similarity_at(0.5),
-        "most_found_at": bands.similarity_at(0.95),
-        "key_bytes": 8 * bands.num_bands,
-        "found_at_threshold": bands.probability(promise.threshold),
-        "verified_at_threshold": bands.recall_at(promise.threshold),
-        "background": promise.background,
-        "false_candidates": promise.share,
-        "documents": promise.documents,
+        "threshold": planned.threshold,
+        "recall": planned.recall,
+        "num_seeds": planned.num_seeds,
+        **planned.bands.to_dict(),
+        "num_components": planned.bands.num_components,
+        "found": {f"{s:.1f}": planned.probability(s) for s in similarities},
+        "half_found_at": planned.similarity_at(0.5),
+        "most_found_at": planned.similarity_at(0.95),
+        "key_bytes": 8 * planned.bands.num_bands,
+        "found_at_threshold": planned.probability(planned.threshold),
+        "verified_at_threshold": planned.recall_at(planned.threshold),
+        "background": planned.background,
+        "false_candidates": planned.false_candidates,
+        "documents": planned.documents,
     }
 
 

@@ -297,10 +297,11 @@ def _named_options(chosen: argparse.Namespace) -> dict[str, str]:
     return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
 
 
-def _tell(chosen: argparse.Namespace, counts: dict[str, Any], threshold: float, bands: lsh.Bands) -> None:
+def _tell(chosen: argparse.Namespace, counts: dict[str, Any], threshold: float, bands: lsh.Bands | lsh.Plan) -> None:
     """Say what came of the run: to machines, and to people."""
     if chosen.json:
-        run = {"threshold": threshold, "bands": bands.to_string(), "peak_memory": console.peak_memory()}
+        shape = (bands.bands if isinstance(bands, lsh.Plan) else bands).to_string()
+        run = {"threshold": threshold, "bands": shape, "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if chosen.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())

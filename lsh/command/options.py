@@ -156,8 +156,8 @@ def hasher(options: argparse.Namespace) -> lsh.MinHasher:
     return lsh.MinHasher(num_seeds(options), scheme="fss", shingles=shingles(options))
 
 
-def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
-    """Return what `deduplicate` and `find_pairs` take of the options, and the bands that they will use.
+def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands | lsh.Plan]:
+    """Return what `deduplicate` and `find_pairs` take of the options, and the bands or the plan that they will use.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def finding(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
     return parameters, _used(parameters)
 
 
-def by_preset(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
+def by_preset(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands | lsh.Plan]:
     """Return what `deduplicate` takes of a preset, and of the options that it leaves open, as `finding` does."""
     for name in (*DEFAULTS, "recall", "bands"):
         if getattr(options, name) is not None:
@@ -188,9 +188,10 @@ def by_preset(options: argparse.Namespace) -> tuple[dict[str, Any], lsh.Bands]:
     return parameters, _used(parameters)
 
 
-def _used(parameters: dict[str, Any]) -> lsh.Bands:
+def _used(parameters: dict[str, Any]) -> lsh.Bands | lsh.Plan:
     given = (parameters[name] for name in ("bands", "recall", "threshold", "hasher"))
-    return chosen_bands(*given, filtered=parameters["verify"] == "exact")
+    bands, plan = chosen_bands(*given, filtered=parameters["verify"] == "exact")
+    return bands if plan is None else plan
 
 
 def running(options: argparse.Namespace) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 
 import lsh
 from lsh import _checks, recall
+from lsh._sketch_filter import LOSS
 from lsh._words import counted, size
 from lsh.recall import Measured, interval
 from lsh.report.page import Cell, Frame, Html, bar, document, element, joined, label_at, path, round_levels, table
@@ -277,8 +278,11 @@ class _Run(NamedTuple):
     @property
     def promised(self) -> float:
         """The probability that a pair just at the threshold is found and, where that is done, passes the filter."""
-        at = self.bands.recall_at if self.verify == "exact" else self.bands.probability
-        return float(at(self.threshold))
+        found = self.bands.probability(self.threshold)
+        if self.verify != "exact":
+            return found
+        plan: lsh.Plan | None = self.result.parameters["plan"]
+        return plan.recall_at(self.threshold) if plan is not None and plan.loss else found * (1.0 - LOSS)
 
 
 def _by_position(values: Any) -> Any:

@@ -1,7 +1,8 @@
 """Near-duplicate documents: MinHash fingerprints over raw bytes, and locality sensitive hashing.
 
 The core is compiled; this package needs numpy alone. Start with `deduplicate` for a whole corpus, `MinHasher` for
-fingerprints, `Cache` for documents that come one at a time.
+fingerprints, `Cache` for documents that come one at a time. The modules `plot`, `presets`, `recall`, `report` and
+`text_plot` are loaded when they are first used.
 """
 
 try:
@@ -26,6 +27,8 @@ except ImportError as _error:
         print(f"lsh: error: {_error}", file=sys.stderr)
         raise SystemExit(2) from None
     raise
+
+from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
 from lsh._minhash import simd_level
@@ -54,3 +57,24 @@ __all__ = [
     "plan",
     "simd_level",
 ]
+
+_LOADED_WHEN_USED = ("plot", "presets", "recall", "report", "text_plot")
+
+if TYPE_CHECKING:
+    from lsh import plot as plot
+    from lsh import presets as presets
+    from lsh import recall as recall
+    from lsh import report as report
+    from lsh import text_plot as text_plot
+else:
+
+    def __getattr__(name):
+        """Load a module of the package when it is first used."""
+        if name in _LOADED_WHEN_USED:
+            from importlib import import_module
+
+            return import_module(f"lsh.{name}")
+        raise AttributeError(f"module 'lsh' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_LOADED_WHEN_USED})

@@ -1,7 +1,7 @@
-"""The curve of bands in characters: how surely a pair of each similarity is found, for a terminal.
+"""The S-curve of bands as text, for a terminal: the probability that a pair is found, by its similarity.
 
-It draws what `lsh.Bands.probability` says and nothing else; `lsh.plot` draws the same with matplotlib. The dots are
-those of Unicode's Braille patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
+It draws `lsh.Bands.probability`; `lsh.plot` draws the same with matplotlib. The dots are those of Unicode's Braille
+patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import NamedTuple
 from lsh import _checks
 from lsh.bands import Bands, checked_bands
 
-LEAST_WIDTH, LEAST_HEIGHT = 40, 4  # below, the labels would run into each other
+__all__ = ["s_curve"]
+
+MIN_WIDTH, MIN_HEIGHT = 40, 4  # below, the labels would run into each other
 MAX_SIZE = 1000  # characters or lines: far beyond any terminal
 GUTTER = 5  # characters before the plot: a label and the axis
 
@@ -38,7 +40,7 @@ _UNICODE = _Style(2, 4, "┊", "│", "┤", "└", "─", "┴")
 _ASCII = _Style(1, 1, ":", "|", "+", "+", "-", "+")
 
 
-def curve(
+def s_curve(
     bands: Bands, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
 ) -> str:
     """Draw the probability that a pair is found over its similarity.
@@ -70,8 +72,8 @@ def curve(
     Examples
     --------
     >>> import lsh
-    >>> from lsh import terminal
-    >>> print(terminal.curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
+    >>> from lsh import text_plot
+    >>> print(text_plot.s_curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
     found
     1.0 +                                 ************
         |                              ***  :
@@ -86,8 +88,8 @@ def curve(
          : similarity 0.8: found 0.992
     """
     checked_bands(bands, sys.maxsize)
-    width = _checks.whole_number("width", width, LEAST_WIDTH, MAX_SIZE)
-    height = _checks.whole_number("height", height, LEAST_HEIGHT, MAX_SIZE)
+    width = _checks.whole_number("width", width, MIN_WIDTH, MAX_SIZE)
+    height = _checks.whole_number("height", height, MIN_HEIGHT, MAX_SIZE)
     marked = _threshold(bands) if threshold is None else _checks.fraction("threshold", threshold, zero=True)
     style = _ASCII if ascii_only else _UNICODE
     columns = width - GUTTER

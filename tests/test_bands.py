@@ -140,6 +140,14 @@ def test_from_string_refuses(text):
     assert repr(text) in str(caught.value)
 
 
+def test_bands_have_a_bound():
+    for arguments in [(1, 2**63), (2**40, 1)]:
+        with pytest.raises(ValueError, match="must be at most 1048576"):
+            Bands(*arguments)
+    with pytest.raises(ValueError, match="must be at most 1048576"):
+        Bands(widths=(2**62, 2**62))
+
+
 # The S-curve.
 
 
@@ -383,3 +391,9 @@ def test_probability_needs_a_similarity(bad):
 def test_similarity_at_needs_a_probability(bad, error):
     with pytest.raises(error, match=r"probability must be .*0 to 1.*, got"):
         Bands(20, 5).similarity_at(bad)
+
+
+@pytest.mark.parametrize("rows", [numpy.zeros(4, numpy.uint32), [], numpy.zeros((3, 1), numpy.uint32)])
+def test_band_keys_take_a_matrix_of_enough_components(rows):
+    with pytest.raises(ValueError, match=r"fingerprints must have shape \(n, k\)"):
+        Bands(1, 2).keys(rows)

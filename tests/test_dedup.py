@@ -20,7 +20,7 @@ import numpy
 import pytest
 import reference
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
@@ -165,7 +165,7 @@ def priorities(draw, total: int):
     )
 
 
-@settings(max_examples=350)
+@strategies.examples(120)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -190,7 +190,7 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     assert result.parameters["bands"].num_components <= result.parameters["hasher"].num_seeds
 
 
-@settings(max_examples=350)
+@strategies.examples(120)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -257,7 +257,7 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     assert result.keep.sum() + len(set(result.removed["document"].tolist())) == len(texts)
 
 
-@settings(max_examples=250)
+@strategies.examples(85)
 @given(
     texts=corpora(),
     threshold=st.one_of(thresholds, st.floats(0.001, 1)),
@@ -540,6 +540,7 @@ def test_missing_texts():
             list(find_pairs(["a"], ["b", "c", "d", None], shingles=shingles))
 
 
+@strategies.examples(40)
 @given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
 def test_threshold_is_one_division(shared, only, unit):
     """A pair of x shared shingles of y is in at x / y, and out at the next float."""
@@ -548,7 +549,9 @@ def test_threshold_is_one_division(shared, only, unit):
     if unit == "char":
         whole, part = whole.replace(" ", ""), part.replace(" ", "")
     share = shared / (shared + only)
-    options = {"bands": Bands(1200, 1), "num_seeds": 1200, "shingles": Shingles(1, unit)}  # 1/31 is not missed
+    # Enough bands of one component to miss the pair with probability 1e-15.
+    bands = Bands(1 if only == 0 else math.ceil(math.log(1e-15) / math.log1p(-share)), 1)
+    options = {"bands": bands, "num_seeds": bands.num_components, "shingles": Shingles(1, unit)}
     assert removed_of(deduplicate([whole, part], share, **options)) == {1: (0, share, only == 0)}
     assert list(find_pairs([whole, part], threshold=share, **options)) == [(0, 1, share)]
     if only:
@@ -629,6 +632,7 @@ def crowd() -> tuple[list[str], list[int]]:
     return texts, seeds
 
 
+@pytest.mark.slow
 def test_cap_of_a_thousand():
     """In a bucket the latest 1,000 kept are compared with, and what is passed over is counted."""
     texts, seeds = crowd()
@@ -868,6 +872,7 @@ def test_bars(corpus, monkeypatch):
         deduplicate(corpus, progress=True)
 
 
+@pytest.mark.slow
 def test_progress_of_long_texts():
     """A report comes after so much work, too, not only after so many documents."""
     draw = random.Random(3)
@@ -1074,6 +1079,7 @@ def exact_removals(total: int, pairs: dict[tuple[int, int], float]) -> set[int]:
     return removed
 
 
+@pytest.mark.slow
 def test_reuters(data_folder):
     """At least 99.5 % of the exact answer's removals, and none without a kept story at .8."""
     rows = read_rows(data_folder / "reuters21578.tsv.gz")
@@ -1108,3 +1114,10 @@ def test_reuters_pairs(data_folder):
     missed = [similarity for pair, similarity in pairs.items() if pair not in found]
     assert all(similarity < 1 for similarity in missed)
     assert len(missed) <= 0.01 * len(pairs)
+
+
+def test_numbers_beyond_float_are_refused_in_words():
+    with pytest.raises(TypeError, match="threshold must be a number"):
+        deduplicate(["a"], 10**400)
+    with pytest.raises(TypeError, match="keep must be"):
+        deduplicate(["a", "b"], keep=[10**400, 1])

@@ -31,6 +31,15 @@ SAMPLE = ["a", "", "h\xe9llo w\xf6rld, a text beyond twelve bytes", "\u6f22\u5b5
 BYTES = [text.encode() for text in SAMPLE]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_collection():
+    """Leave what was made before to itself: many tests here collect garbage, and should walk their own objects only."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def held(batch: Batch) -> list[bytes]:
     """The texts of a batch as it holds them."""
     return [b"".join(found) for found in shingles(batch, UNIT_CODES["byte"], WHOLE)]
@@ -107,6 +116,47 @@ def test_sizes_are_those_of_the_objects():
         long = type("Long", (Liar, type(text)), {"isascii": lambda self: True, "__bytes__": lambda self: b"no"})
         made = long(text) if isinstance(text, (str, bytes)) else long(bytes(text))
         assert held(Batch([made])) == [as_bytes(text)]
+
+
+class LongBytes(bytes):
+    def __len__(self) -> int:
+        return 2**62
+
+
+class LongText(str):
+    def __len__(self) -> int:
+        return 2**62
+
+    def isascii(self) -> bool:
+        return True
+
+    def encode(self, *_: object) -> bytes:
+        return LongBytes(b"x")
+
+
+class LongArray(bytearray):
+    def __bytes__(self) -> bytes:
+        return LongBytes(b"x")
+
+
+@pytest.mark.parametrize("text", [LongBytes(b"abc"), LongText("abc"), LongText("äöü"), LongArray(b"abc")])
+def test_a_text_is_as_long_as_it_is_whatever_its_class_says(text):
+    plain = bytes(memoryview(text)) if not isinstance(text, str) else str.encode(text)
+    assert Batch([text]).sizes().tolist() == [memoryview(plain).nbytes]
+    np.testing.assert_array_equal(lsh.MinHasher(4).fingerprint(text), lsh.MinHasher(4).fingerprint(plain))
+
+
+def test_a_batch_checks_what_it_is_given():
+    data, batch = np.zeros(4, np.uint8), Batch(["a", "b"])
+    for offsets in ([], [-1, 2], [0, 5], [0, 3, 2, 4]):
+        with pytest.raises(ValueError, match="offsets must"):
+            Batch.of_bytes(data, np.array(offsets, np.int64))
+    for room in (1, 3):
+        with pytest.raises(ValueError, match="the texts take"):
+            batch.write(np.zeros(room, np.uint8))
+    for positions in ([2], [-1], [0, 5]):
+        with pytest.raises(IndexError, match="positions must be from 0 to 1"):
+            batch.take(positions)
 
 
 def test_what_may_change_is_copied():

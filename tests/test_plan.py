@@ -18,7 +18,8 @@ from fractions import Fraction
 import numpy
 import pytest
 import reference
-from hypothesis import given, settings
+import strategies
+from hypothesis import given
 from hypothesis import strategies as st
 from test_estimator import WORDS, binomial_tail, make_hasher, pairs_of_texts
 
@@ -65,7 +66,7 @@ def test_the_default():
     assert lsh.plan() == lsh.plan(0.8, 0.99, 128) == Bands.from_string("6x6+13x7")
 
 
-@settings(max_examples=60)
+@strategies.examples(60)
 @given(threshold=some_thresholds, recall=some_recalls, num_seeds=st.integers(1, 14), filtered=st.booleans())
 def test_search_against_twin(threshold, recall, num_seeds, filtered):
     expected = reference.cheapest_shapes(threshold, recall, num_seeds, filtered)
@@ -80,7 +81,7 @@ def test_search_against_twin(threshold, recall, num_seeds, filtered):
     assert (found[1] + found[2], reference.shape_misses(0.5, found)) == (number, reference.shape_misses(0.5, shape))
 
 
-@settings(max_examples=60)
+@strategies.examples(60)
 @given(
     threshold=some_thresholds,
     recall=some_recalls,

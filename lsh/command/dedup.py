@@ -288,16 +288,17 @@ def _report(request: Request, result: lsh.Deduplication, texts: TextStream, agai
     from lsh import report
 
     sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
-    new, old = report.positions(result, sizes=sizes)
+    choice = report.choose(result, sizes=sizes)
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     return report.html(
         result,
-        texts=dict(texts.at(new)).__getitem__,
+        texts=dict(texts.at(choice.positions)).__getitem__,
+        choice=choice,
         parameters=request.given,
         ids=texts.ids,
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(old)).__getitem__,
+        against=dict(against.at(choice.against_positions)).__getitem__,
         against_ids=against.ids,
     )
 

@@ -126,7 +126,7 @@ def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
 def _table(planned: lsh.Bands, request: Request) -> str:
     """Return the table and the curve, in characters that standard output has."""
     encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
-    drawn = text_plot.curve(planned, ascii_only=not encoding.startswith("utf"))
+    drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
     hint = ""
     if request.documents is not None and request.corpus is None:
         hint = "; those of a corpus are mostly less alike: see --corpus"

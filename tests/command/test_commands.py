@@ -233,9 +233,9 @@ def test_plan_prints_the_table_and_the_curve(tmp_path, options, bands):
     table, _, curve = done(tmp_path, "plan", *options).decode().partition("\n\n")
     more = "; those of a corpus are mostly less alike: see --corpus" if "--documents" in options else ""
     assert table == f"{bands}{more}"
-    assert curve == text_plot.curve(bands) + "\n"
+    assert curve == text_plot.s_curve(bands) + "\n"
     plain = done(tmp_path, "plan", *options, encoding="ascii").decode("ascii")
-    assert plain == f"{bands}{more}\n\n{text_plot.curve(bands, ascii_only=True)}\n"
+    assert plain == f"{bands}{more}\n\n{text_plot.s_curve(bands, ascii_only=True)}\n"
 
 
 def test_plan_for_machines(tmp_path):

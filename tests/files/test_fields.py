@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import reference
-from hypothesis import HealthCheck, given, settings
+import strategies
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from lsh import files
@@ -50,6 +51,7 @@ def json_lines(draw: st.DrawFn) -> tuple[list[dict[str, Any]], bytes]:
 
 
 @given(json_lines(), st.booleans())
+@strategies.examples(40)
 def test_plain_json_is_found(written, cut):
     records, block = written
     if cut:
@@ -64,7 +66,7 @@ def test_plain_json_is_found(written, cut):
 
 
 @given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3))
-@settings(max_examples=500)
+@strategies.examples(170)
 def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd):
     block = written[1]
     place %= len(block) + 1
@@ -173,7 +175,7 @@ NAMES = ["a", "b", "a.b", "a.b.c", "b.a", "a.a.a", ".", ".a", "a.", "a..b", "b.c
 
 
 @given(nested_lines(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.integers(0, 1))
-@settings(max_examples=1000)
+@strategies.examples(340)
 def test_fields_within_others(block, names, texts):
     rows = reference.json_fields(block, names)
     assert rows is not None
@@ -315,7 +317,7 @@ ODD_LINES = {
 
 
 @given(data=st.data(), form=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@strategies.examples(70, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
     text = st.text('ab"\\,\n\r\t é\U0001f600', max_size=30)
     name = st.text("abc", max_size=3)

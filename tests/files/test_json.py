@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+import strategies
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("msgspec", reason="without msgspec there is but one reader")
@@ -52,7 +53,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from(["", " ", "\t", "\n", "\r", "\x0b", "\xa0", "\ufeff"]), st.integers(0, 99))
-@settings(max_examples=1000)
+@strategies.examples(340)
 def test_json_means_the_same_by_both_readers(value, around, cut):
     line = f"{around}{value}{around}".encode("utf-8", "surrogatepass")
     assert by_lsh(line) == by_python(line)

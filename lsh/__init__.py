@@ -36,7 +36,7 @@ from lsh.bands import Bands
 from lsh.cache import Cache
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
-from lsh.planning import plan
+from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
 __version__ = "0.1.0"
@@ -46,6 +46,7 @@ __all__ = [
     "Cache",
     "Deduplication",
     "MinHasher",
+    "Plan",
     "Shingles",
     "__version__",
     "cache",

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
+from lsh.planning import Plan, checked_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +25,12 @@ POINTS = 201  # of a curve: one each .005
 MAX_BINS = 10_000
 
 
-def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = None) -> Axes:
+def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw the probability that a pair is found over its similarity, a line for each set of bands.
 
     Parameters
     ----------
-    *bands : Bands
+    *bands : Bands or Plan
         One or more; the legend names them by bands x width.
     threshold : float, optional
         A similarity to mark by a vertical line.
@@ -51,12 +52,11 @@ def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = Non
     """
     if not bands:
         raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
-    for one in bands:
-        checked_bands(one, sys.maxsize)
+    curves = [checked_bands(one, sys.maxsize) for one in bands]
     marked = _threshold(threshold)
     ax = _axes(ax)
     similarity = np.arange(POINTS) / (POINTS - 1)
-    for one in bands:
+    for one in curves:
         ax.plot(similarity, one.probability(similarity), label=one.to_string())
     _mark(ax, marked)
     ax.set(xlabel="Jaccard similarity", ylabel="probability to be found", xlim=(0, 1), ylim=(0, 1.02))

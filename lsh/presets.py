@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
 from lsh.minhash import MinHasher
+from lsh.planning import checked_bands
 from lsh.shingling import Shingles
 
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
+from lsh.planning import Plan, checked_bands
 
 __all__ = ["s_curve"]
 
@@ -41,21 +42,20 @@ _ASCII = _Style(1, 1, ":", "|", "+", "+", "-", "+")
 
 
 def s_curve(
-    bands: Bands, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
+    bands: Bands | Plan, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
 ) -> str:
     """Draw the probability that a pair is found over its similarity.
 
     Parameters
     ----------
-    bands : Bands
+    bands : Bands or Plan
         The bands.
     width : int, optional
         Characters of a line at most, 40 or more.
     height : int, optional
         Lines that the curve takes, 4 or more; four more hold the labels.
     threshold : float, optional
-        The similarity that is marked. Default: the one the bands were planned for, else that at which half of the pairs
-        are found.
+        The similarity that is marked. Default: that of a plan, else the one at which half of the pairs are found.
     ascii_only : bool, optional
         Draw with characters of ASCII, for a terminal that has no others.
 
@@ -87,10 +87,14 @@ def s_curve(
         0.0      0.2      0.4     0.6      0.8     1.0
          : similarity 0.8: found 0.992
     """
-    checked_bands(bands, sys.maxsize)
+    marked = bands.threshold if isinstance(bands, Plan) else None
+    bands = checked_bands(bands, sys.maxsize)
     width = _checks.whole_number("width", width, MIN_WIDTH, MAX_SIZE)
     height = _checks.whole_number("height", height, MIN_HEIGHT, MAX_SIZE)
-    marked = _threshold(bands) if threshold is None else _checks.fraction("threshold", threshold, zero=True)
+    if threshold is not None:
+        marked = _checks.fraction("threshold", threshold, zero=True)
+    elif marked is None:
+        marked = bands.similarity_at(0.5)
     style = _ASCII if ascii_only else _UNICODE
     columns = width - GUTTER
     cells = _cells(bands, columns, height, style)
@@ -105,11 +109,6 @@ def s_curve(
     found = f"{style.mark} similarity {marked:.3g}: found {bands.probability(marked):.3f}"
     lines.append(" " * GUTTER + found)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _threshold(bands: Bands) -> float:
-    """Return the similarity that bands were planned for, or at which they find half of the pairs."""
-    return bands.similarity_at(0.5) if bands.promise is None else bands.promise.threshold
 
 
 def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[str]]:

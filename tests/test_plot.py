@@ -176,7 +176,7 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
     ("draw", "arguments", "options", "error", "message"),
     [
         (plot.s_curve, (), {}, ValueError, "one Bands or more, got none"),
-        (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands, got tuple"),
+        (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands or a Plan, got tuple"),
         (plot.s_curve, (lsh.Bands(2, 5),), {"threshold": 2}, ValueError, "threshold must be 0 to 1, got 2"),
         (
             plot.similarity_histogram,

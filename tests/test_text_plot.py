@@ -137,7 +137,7 @@ def test_no_line_ends_in_spaces():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        (("20x5",), {}, TypeError, r"bands must be a Bands, got str; use lsh\.Bands"),
+        (("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
         ((lsh.Bands(20, 5), 39), {}, ValueError, "width must be 40 or more, got 39"),
         ((lsh.Bands(20, 5), 1001), {}, ValueError, "width must be at most 1000, got 1001"),
         ((lsh.Bands(20, 5), 60, 3), {}, ValueError, "height must be 4 or more, got 3"),

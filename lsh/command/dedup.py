@@ -22,6 +22,7 @@ from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
+from lsh.planning import checked_bands
 
 OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a default
     "output",
@@ -269,8 +270,7 @@ def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Ded
     return lsh.deduplicate(
         texts,
         matching.threshold,
-        recall=matching.recall,
-        bands=matching.given_bands,
+        bands=matching.bands,
         hasher=matching.hasher,
         against=against if request.references else None,
         keep=request.keep,
@@ -334,7 +334,7 @@ def _write(
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print what came of the run: as JSON to standard output, in words to standard error."""
     if request.outputs.json:
-        bands = request.matching.bands.to_string()
+        bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if request.running.verbose:

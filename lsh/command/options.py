@@ -62,21 +62,15 @@ class Matching:
 
     Attributes
     ----------
-    recall : float or None
-        What `bands` were planned for; ``None`` where they were given.
+    bands : Bands or Plan
+        The bands that were given, else the plan for the recall.
     """
 
     threshold: float
     hasher: lsh.MinHasher
-    bands: lsh.Bands
-    recall: float | None
+    bands: lsh.Bands | lsh.Plan
     verify: Literal["exact", "sketch"] | None
     clusters: Literal["representative", "components"]
-
-    @property
-    def given_bands(self) -> lsh.Bands | None:
-        """The bands, where they were given and not planned."""
-        return self.bands if self.recall is None else None
 
 
 @dataclass(frozen=True)
@@ -264,8 +258,8 @@ def _with_bands(
     clusters: Literal["representative", "components"],
 ) -> Matching:
     """Check the bands that are given, or plan them: no other function of the commands does."""
-    bands = chosen_bands(bands, recall, threshold, hasher, filtered=verify == "exact")
-    return Matching(threshold, hasher, bands, recall, verify, clusters)
+    chosen, plan = chosen_bands(bands, recall, threshold, hasher, filtered=verify == "exact")
+    return Matching(threshold, hasher, chosen if plan is None else plan, verify, clusters)
 
 
 def running(namespace: argparse.Namespace) -> Running:

@@ -69,8 +69,7 @@ def _write_pairs(
         found = lsh.find_pairs(
             *sides,
             threshold=matching.threshold,
-            recall=matching.recall,
-            bands=matching.given_bands,
+            bands=matching.bands,
             hasher=matching.hasher,
             verify=matching.verify,
             missing=reading.missing,

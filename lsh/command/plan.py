@@ -15,10 +15,10 @@ import numpy as np
 
 import lsh
 from lsh import _checks, files, text_plot
+from lsh._background import SAMPLE_TEXTS
 from lsh._corpus import MAX_DOCUMENTS
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
-from lsh.planning import SAMPLE_TEXTS
 
 PLOTS = (".svg", ".png")
 
@@ -57,7 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_recall(parser)
     options.add_num_seeds(parser)
     parser.add_argument(
-        "--documents", type=int, metavar="N", help="size of the corpus (default: that of --corpus, if it is given)"
+        "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
         "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
@@ -74,6 +74,9 @@ def run(namespace: argparse.Namespace) -> None:
     documents = namespace.documents
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
+    for name in ("documents", "ngram", "unit"):
+        if namespace.corpus is None and getattr(namespace, name) is not None:
+            raise ValueError(f"--{name} requires --corpus")
     request = Request(
         options.threshold(namespace),
         options.recall(namespace),
@@ -87,7 +90,7 @@ def run(namespace: argparse.Namespace) -> None:
     inputs.check_files(read, [("--plot", namespace.plot)])
     _check_plot(namespace.plot)
     planned = _planned(request)
-    console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned, request))
+    console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
     if namespace.plot is not None:
         _draw(planned, request.threshold, namespace.plot)
 
@@ -102,11 +105,11 @@ def _check_plot(path: str | None) -> None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
 
 
-def _planned(request: Request) -> lsh.Bands:
-    """Return the bands."""
+def _planned(request: Request) -> lsh.Plan:
+    """Return the plan."""
     goal = (request.threshold, request.recall, request.num_seeds)
     if request.corpus is None:
-        return lsh.plan(*goal, documents=request.documents)
+        return lsh.plan(*goal)
     lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
     count, texts = _sample(request.corpus, request.reading)
     if not count:
@@ -123,39 +126,35 @@ def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
         return count, [text for _, text in texts.at(wanted.tolist())]
 
 
-def _table(planned: lsh.Bands, request: Request) -> str:
+def _table(planned: lsh.Plan) -> str:
     """Return the table and the curve, in characters that standard output has."""
     encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
     drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
-    hint = ""
-    if request.documents is not None and request.corpus is None:
-        hint = "; those of a corpus are mostly less alike: see --corpus"
-    return f"{planned}{hint}\n\n{drawn}\n"
+    return f"{planned}\n\n{drawn}\n"
 
 
-def _as_dict(planned: lsh.Bands) -> dict[str, Any]:
+def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
     """Return what the table says, for machines."""
-    promise: Any = planned.promise  # planned bands have one
     similarities = [s / 10 for s in range(3, 11)]
     return {
-        "threshold": promise.threshold,
-        "recall": promise.recall,
-        "num_seeds": promise.num_seeds,
-        **planned.to_dict(),
-        "num_components": planned.num_components,
+        "threshold": planned.threshold,
+        "recall": planned.recall,
+        "num_seeds": planned.num_seeds,
+        **planned.bands.to_dict(),
+        "num_components": planned.bands.num_components,
         "found": {f"{s:.1f}": planned.probability(s) for s in similarities},
         "half_found_at": planned.similarity_at(0.5),
         "most_found_at": planned.similarity_at(0.95),
-        "key_bytes": 8 * planned.num_bands,
-        "found_at_threshold": planned.probability(promise.threshold),
-        "verified_at_threshold": planned.recall_at(promise.threshold),
-        "background": promise.background,
-        "false_candidates": promise.share,
-        "documents": promise.documents,
+        "key_bytes": 8 * planned.bands.num_bands,
+        "found_at_threshold": planned.probability(planned.threshold),
+        "verified_at_threshold": planned.recall_at(planned.threshold),
+        "background": planned.background,
+        "false_candidates": planned.false_candidates,
+        "documents": planned.documents,
     }
 
 
-def _draw(planned: lsh.Bands, threshold: float, path: str) -> None:
+def _draw(planned: lsh.Plan, threshold: float, path: str) -> None:
     """Draw the curve of the bands to a file; the same one gives the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure

@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh._sketch_filter import LOSS
 from lsh.bands import Bands
 from lsh.dedup import Deduplication
 from lsh.minhash import MinHasher
+from lsh.planning import Plan
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, decoded
 
@@ -56,8 +58,11 @@ class DeduplicationRun(NamedTuple):
     @property
     def promised_recall(self) -> float:
         """The probability that a pair just at the threshold is found and, if candidates are filtered, passes."""
-        found = self.bands.recall_at if self.verify == "exact" else self.bands.probability
-        return float(found(self.threshold))
+        plan: Plan | None = self.result.parameters["plan"]
+        if plan is not None and self.verify == "exact":
+            return plan.recall_at(self.threshold)
+        passed = 1.0 - LOSS if self.verify == "exact" else 1.0
+        return self.bands.probability(self.threshold) * passed
 
     @property
     def removed_bytes(self) -> int:

@@ -336,7 +336,7 @@ def test_counts_for_machines(news):
     assert expected.items() <= found.items()
     assert found["bytes"] == len(DOCUMENTS) - 5
     assert found["threshold"] == 0.7
-    assert package.Bands.from_string(found["bands"]) == package.plan(0.7)
+    assert package.Bands.from_string(found["bands"]) == package.plan(0.7).bands
     assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
     stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
     assert 0 < stages <= found["seconds"]["total"]

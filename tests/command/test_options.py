@@ -6,9 +6,10 @@ import argparse
 import dataclasses
 
 import pytest
+from running import done
 
 import lsh
-from lsh import files, presets
+from lsh import files, planning, presets
 from lsh.command import inputs, options
 from lsh.command.console import Parser
 from lsh.command.options import Matching, Reading, Running
@@ -28,8 +29,7 @@ def test_defaults():
     namespace = parsed()
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
-    assert matching == Matching(0.8, hasher, matching.bands, 0.99, "exact", "representative")
-    assert matching.bands.recall_at(0.8) >= 0.99
+    assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
     assert options.reading(namespace) == Reading(None, None, None, None, None, "utf-8", "error", "error", "*")
     assert options.running(namespace) == Running(None, None, False, False)
 
@@ -42,28 +42,35 @@ def test_values_that_are_given():
     )
     hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word"))
     bands = lsh.Bands(8, 4)
-    assert options.matching(namespace) == Matching(0.5, hasher, bands, None, None, "representative")
+    assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
     assert options.reading(namespace) == Reading(csv, "a.b", "key", None, False, "latin-1", "skip", "empty", "*.md")
     assert options.running(namespace) == Running(3, 2_000_000, False, True)
 
 
 def test_bands_are_given_or_planned():
-    assert options.matching(parsed("--bands 20x6")).given_bands == lsh.Bands(20, 6)
-    planned = options.matching(parsed("--recall 0.9 --threshold 0.7"))
-    assert (planned.recall, planned.given_bands) == (0.9, None)
-    assert planned.bands == lsh.plan(0.7, 0.9)
-    unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none"))
-    assert unfiltered.bands.probability(0.7) >= 0.9  # banding alone has to keep the recall, and may lose all of it
-    assert unfiltered.bands.probability(0.7) < planned.bands.probability(0.7)
+    assert options.matching(parsed("--bands 20x6")).bands == lsh.Bands(20, 6)
+    planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).bands
+    assert planned == lsh.plan(0.7, 0.9)
+    unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).bands
+    assert unfiltered.recall_at(0.7) == unfiltered.probability(0.7) >= 0.9  # banding alone may lose all of it
+    assert unfiltered.probability(0.7) < planned.probability(0.7)
+
+
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs"], ["plan"]], ids=lambda words: words[0])
+def test_bands_are_planned_once(tmp_path, command):
+    (tmp_path / "in.txt").write_bytes(b"one text\nanother text\n")
+    planning._planned.cache_clear()
+    done(tmp_path, *command, *(["in.txt"] if command != ["plan"] else []), "--threshold", "0.7", "--num-seeds", "64")
+    counts = planning._planned.cache_info()
+    assert (counts.misses, counts.hits) == (1, 0)
 
 
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset(name):
     matching = options.matching(parsed(preset=name))
     expected = presets.preset(name)
-    values = (expected.threshold, expected.hasher, expected.bands, None, expected.verify, expected.clusters)
-    assert matching == Matching(*values)
+    assert matching == Matching(**expected.options())
     with pytest.raises(ValueError, match="--num-seeds cannot be combined with --preset"):
         options.matching(parsed("--num-seeds 128", preset=name))
 

@@ -33,7 +33,8 @@ from lsh.report import choice, drawing, page, pairs
 MAX_BYTES = 2_000_000
 SHINGLES = lsh.Shingles(4)
 HASHER = lsh.MinHasher(64, scheme="fss", shingles=SHINGLES)
-BANDS = lsh.plan(0.7, 0.95, 64)
+PLAN = lsh.plan(0.7, 0.95, 64)
+BANDS = PLAN.bands
 WORDS = [
     "ferry",
     "island",
@@ -148,7 +149,7 @@ def made(texts: list, **more: object) -> tuple[lsh.Deduplication, str]:
     """Deduplicate texts and report it."""
     given = {name: more.pop(name) for name in ("against", "clusters", "verify", "missing") if name in more}
     threshold = more.pop("threshold", 0.7)
-    bands = more.pop("bands", BANDS)
+    bands = more.pop("bands", PLAN if threshold == PLAN.threshold else BANDS)
     result = lsh.deduplicate(texts, threshold, hasher=HASHER, bands=bands, **given)
     also = {name: given[name] for name in ("against",) if name in given}
     return result, report.html(result, **{"texts": texts, **also, **more})
@@ -190,14 +191,25 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
     assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"
     assert parsed.figures["Pairs found"][0] == f"{counts['candidates']:,}"
     assert parsed.figures["Pairs compared"][0] == f"{counts['compared']:,}"
-    assert parsed.figures["Recall promised"][0] == f"{BANDS.recall_at(0.7):.3f}"
+    assert parsed.figures["Recall promised"][0] == f"{PLAN.recall_at(0.7):.3f}"
+
+
+@pytest.mark.parametrize("verify", ["exact", "sketch", None])
+def test_the_promised_recall_of_bands(texts, verify):
+    """That of a plan, or of plain bands, with its filter; without verification that of banding."""
+    losing = {True: PLAN.recall_at(0.7), False: BANDS.probability(0.7) * 0.999}
+    for bands in (PLAN, BANDS):
+        _, source = made(texts[:40], bands=bands, verify=verify)
+        expected = losing[bands is PLAN] if verify == "exact" else BANDS.probability(0.7)
+        said = {row[0]: row[1] for row in Page(source).rows["run"]}
+        assert said["promised recall"].startswith(f"{expected:.6f}")
 
 
 def test_what_was_run_is_said(parsed):
     said = {row[0]: row[1] for row in parsed.rows["run"]}
     assert said["version"] == f"lsh-dedup {lsh.__version__}"
     assert said["threshold"] == "0.7"
-    assert said["promised recall"].startswith(f"{BANDS.recall_at(0.7):.6f}")
+    assert said["promised recall"].startswith(f"{PLAN.recall_at(0.7):.6f}")
     assert said["shingles"] == repr(SHINGLES)
     assert said["fingerprints"] == repr(HASHER)
     assert said["bands"] == str(BANDS).splitlines()[0]

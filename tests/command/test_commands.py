@@ -263,6 +263,19 @@ def test_plan_for_a_corpus(tmp_path):
     assert printed.startswith(f"{expected}\n\n")
 
 
+def test_plan_for_shingles_of_a_corpus(tmp_path):
+    """The shingles say how similar the random pairs are, and so how many candidates are false."""
+    texts = [text for _, text in sample()]
+    shares = set()
+    for n, unit in [(8, "char"), (2, "byte"), (1, "word")]:
+        printed = done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit)
+        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=200)
+        assert printed.decode().startswith(f"{expected}\n\n")
+        found = json.loads(done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit, "--json"))
+        shares.add(found["false_candidates"])
+    assert len(shares) == 3
+
+
 def test_plan_for_a_large_corpus(tmp_path):
     """Of many texts some are taken, the same each time, and from everywhere."""
     alike = A + b" in the year of the comet, as the almanac said"
@@ -287,6 +300,9 @@ def test_plan_for_a_large_corpus(tmp_path):
         (["--num-seeds", "0"], "--num-seeds"),
         (["--documents", "0"], "--documents"),
         (["--documents", "1000000"], "--documents requires --corpus"),
+        (["--ngram", "5"], "--ngram requires --corpus"),
+        (["--unit", "word"], "--unit requires --corpus"),
+        (["--corpus", "one.txt", "--ngram", "0"], "--ngram must be 1 or more"),
         (["--corpus", "absent.txt"], "absent.txt"),
         (["--corpus", "one.txt"], "two or more texts"),
         (["--corpus", "-"], "--format"),
@@ -424,6 +440,7 @@ def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
     return pairs
 
 
+@pytest.mark.slow
 def test_reuters(tmp_path, data_folder):
     """What is found is true to the last bit, and of what there is 99 % are found, as promised for the threshold."""
     corpus = data_folder / "reuters21578.tsv.gz"
@@ -451,6 +468,7 @@ def test_articles(tmp_path, data_folder):
     assert [row[0] for row in rows((tmp_path / "out.tsv").read_bytes())] == [i for i in ids if i not in expected]
 
 
+@pytest.mark.slow
 def test_ads(tmp_path, data_folder):
     """Against all pairs by brute force: many copies of few advertisements, and hardly a pair near the threshold."""
     corpus = data_folder / "ads_rome_it.tsv.gz"

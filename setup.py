@@ -1,24 +1,45 @@
 """The extensions; everything else about the distribution is in pyproject.toml."""
 
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = sorted(path.as_posix() for path in Path("lsh/kernels").glob("*.c"))
+# The C files of each extension, within lsh/. Each is in one extension only, which the others reach through its .pxd.
+SOURCES = {
+    "_columns": [],
+    "_batch": ["kernels/utf8.c"],
+    "files._fields": ["kernels/fields.c"],
+    "_minhash": [
+        "_murmur3.c",
+        "kernels/shingle.c",
+        "kernels/fss.c",
+        "kernels/dispatch.c",
+        "kernels/baseline.c",
+        "kernels/avx2.c",
+        "kernels/avx512.c",
+        "kernels/neon.c",
+    ],
+    "_sets": [],
+    "_grouping": ["kernels/grouping.c"],
+    "_comparing": [],
+}
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 
 # The compiler's own flags come first; LSH_BUILD_FLAGS lets a checked build (sanitizers, -Werror) add its own.
-FLAGS = [] if os.name == "nt" else ["-std=c11", "-O3", "-g0"]
+FLAGS = [] if os.name == "nt" else ["-std=c11", "-O3", "-g0", "-fvisibility=hidden"]
 FLAGS += os.environ.get("LSH_BUILD_FLAGS", "").split()
 LINK_FLAGS = [flag for flag in FLAGS if flag.startswith("-fsanitize")]
+if sys.platform == "linux" and "-g" not in FLAGS:
+    LINK_FLAGS.append("-Wl,--strip-all")  # the symbols that only a debugger reads: a tenth of the size
 
 
-def extension(name, sources=()):
+def extension(name, sources):
     return Extension(
         f"lsh.{name}",
-        [f"lsh/{name.replace('.', '/')}.pyx", *sources],
+        [f"lsh/{name.replace('.', '/')}.pyx", *(f"lsh/{source}" for source in sources)],
         include_dirs=["lsh"],
         depends=HEADERS,
         extra_compile_args=FLAGS,
@@ -28,16 +49,7 @@ def extension(name, sources=()):
 
 setup(
     ext_modules=cythonize(
-        [
-            extension("_columns"),
-            extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
-            extension("files._fields", ["lsh/kernels/fields.c"]),
-            extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
-            extension("_sets", ["lsh/kernels/shingle.c"]),
-            extension("_components"),
-            extension("_grouping", ["lsh/kernels/grouping.c"]),
-            extension("_comparing"),
-        ],
+        [extension(name, sources) for name, sources in SOURCES.items()],
         build_dir="build/cython",  # so that no generated C lies beside the hand-written
     )
 )

@@ -129,7 +129,7 @@ def count_table(result: Result) -> str:
 
 
 def grouping_table(result: Result) -> str:
-    """Seconds from fingerprints to keys, links and components, by case."""
+    """Seconds from fingerprints to keys and links, by case."""
     rows = []
     for case, found in result["cases"].items():
         for step, times in found["steps"].items():

@@ -40,8 +40,8 @@ static void make_text(uint8_t *text)
 int main(int count, char **arguments)
 {
     static uint8_t text[TEXT], table[0x110000 / 8];
-    static uint64_t minima[LSH_FSS_MOST + LSH_LANES];
-    static uint32_t seeds[LSH_FSS_MOST + LSH_LANES], permutation[LSH_FSS_MOST];
+    static uint64_t minima[LSH_MAX_FSS + LSH_LANES];
+    static uint32_t seeds[LSH_MAX_FSS + LSH_LANES], permutation[LSH_MAX_FSS];
     if (count != 8)
         return 2;
     const struct lsh_kernels *kernels = lsh_kernels_find(arguments[1]);
@@ -52,7 +52,7 @@ int main(int count, char **arguments)
     const size_t room = (sizeof(lsh_scratch) + 63) / 64 * 64;
     lsh_scratch *scratch = aligned_alloc(64, room);
     uint64_t check = 0;
-    if (kernels == NULL || scratch == NULL || k > LSH_FSS_MOST || size > TEXT)
+    if (kernels == NULL || scratch == NULL || k > LSH_MAX_FSS || size > TEXT)
         return 3;
     memset(scratch, 0, room);
     scratch->state = malloc(2 * sizeof(uint64_t) * (k + LSH_LANES));

@@ -1,9 +1,9 @@
-"""How long a million fingerprints take to their band keys, links and connected components, by CPU time in one thread.
+"""How long a million fingerprints take to their band keys and links, by CPU time in one thread.
 
 No text is hashed and nothing is verified: the fingerprints are drawn at random, and 3 in 10 documents are
 near-duplicates of an earlier one. Besides: documents in a random order, and documents that are all equal, whose buckets
 hold everybody. Each step writes into memory that is there, so that the time is that of the work and not of the system
-that hands out pages. On a small case all three steps are first held against tests/reference.py.
+that hands out pages. On a small case both steps are first held against tests/reference.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import harness
 import numpy as np
 
 import lsh
-from lsh._components import Components
 from lsh._grouping import Linker, band_keys
 
 DOCUMENTS, BANDS, WIDTH = 1_000_000, 20, 6
@@ -39,13 +38,12 @@ def fingerprints(count: int) -> np.ndarray[Any, Any]:
 
 
 class Steps:
-    """The three steps over some fingerprints, with the memory that they write to."""
+    """Both steps over some fingerprints, with the memory that they write to."""
 
     def __init__(self, rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
         self.rows, self.bounds = rows, lsh.Bands(BANDS, WIDTH).bounds
         self.keys = np.zeros((BANDS, len(rows)), np.uint64)
         self.links = np.zeros((BANDS, len(rows)), np.int32)
-        self.labels = np.zeros(len(rows), np.int32)
         self.linker = Linker(len(rows), order, len(order))
 
     def make_keys(self) -> None:
@@ -55,28 +53,16 @@ class Steps:
         for keys, links in zip(self.keys, self.links, strict=True):
             self.linker.link(keys, links)
 
-    def connect(self) -> None:
-        components = Components(len(self.rows))
-        for row in self.links:
-            components.add_links(row)
-        self.labels = components.labels()
-
-    def all(self) -> None:
-        self.make_keys()
-        self.link()
-        self.connect()
-
 
 def check(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
-    """Hold the three steps against the plain definitions."""
+    """Hold both steps against the plain definitions."""
     reference, steps = harness.reference(), Steps(rows, order)
-    steps.all()
+    steps.make_keys()
+    steps.link()
     keys = [reference.band_keys(row, [WIDTH] * BANDS) for row in rows.tolist()]
     harness.must(steps.keys.T.tolist() == keys, "band keys differ")
     links = [reference.link(band, order.tolist(), len(order)) for band in zip(*keys, strict=True)]
     harness.must(steps.links.tolist() == links, "links differ")
-    pairs = [(i, other) for band in links for i, other in enumerate(band) if other >= 0]
-    harness.must(steps.labels.tolist() == reference.components(len(rows), pairs), "components differ")
 
 
 def best(work: Callable[[], None]) -> dict[str, float]:
@@ -93,15 +79,10 @@ def best(work: Callable[[], None]) -> dict[str, float]:
 def measure(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Seconds of each step, and nanoseconds by document and band."""
     steps = Steps(rows, order)
-    work = {"keys": steps.make_keys, "links": steps.link, "components": steps.connect, "all": steps.all}
-    found = {name: best(step) for name, step in work.items()}
+    found = {"keys": best(steps.make_keys), "links": best(steps.link)}
     for times in found.values():
         times["ns_per_document_and_band"] = times["seconds"] * 1e9 / len(rows) / BANDS
-    return {
-        "steps": found,
-        "linked_share": float((steps.links >= 0).mean()),
-        "components": int((steps.labels == np.arange(len(rows))).sum()),
-    }
+    return {"steps": found, "linked_share": float((steps.links >= 0).mean())}
 
 
 def main() -> None:
@@ -116,7 +97,7 @@ def main() -> None:
     rows[:] = rows[0]
     cases["all equal"] = measure(rows, in_turn)
     data = {"documents": DOCUMENTS, "bytes": rows.nbytes, "bands": BANDS, "width": WIDTH, "near": NEAR, "kept": KEPT}
-    about = "fingerprints to band keys, links and components; single thread, CPU time, best of the runs"
+    about = "fingerprints to band keys and links; single thread, CPU time, best of the runs"
     harness.write("grouping", {"about": about, "data": data, "cases": cases})
 
 

@@ -173,8 +173,10 @@ cdef class Batch:
         cdef Batch batch, joined = Batch(())
         cdef Py_ssize_t at = 0
         joined.source = tuple(batches)
-        for batch in joined.source:
-            joined.count += batch.count
+        for one in joined.source:
+            if not isinstance(one, Batch):
+                raise TypeError(f"batches must be of type Batch, got {type(one).__name__}")
+            joined.count += (<Batch> one).count
         joined._reserve()
         for batch in joined.source:
             memcpy(joined.texts + at, batch.texts, batch.count * sizeof(uint8_t *))
@@ -368,5 +370,8 @@ cdef class Batch:
             if lsh_is_ascii(texts[i], lengths[i]):
                 self.texts[i], self.lengths[i] = texts[i], lengths[i]
             else:
-                self._own(i, transform(texts[i][:lengths[i]]))
+                changed = transform(texts[i][:lengths[i]])
+                if not isinstance(changed, bytes):
+                    raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
+                self._own(i, changed)
         return 0

@@ -62,7 +62,7 @@ cdef struct Layout:
     Py_ssize_t width
 
 
-cdef struct Texts:
+cdef struct TextArray:
     # Where the texts of one array are; text i has place first + i in its buffers.
     Kind kind
     Py_ssize_t count
@@ -84,8 +84,8 @@ cdef class Column:
     cdef const uint8_t *rows    # validity of the table's rows
     cdef Py_ssize_t first_row
     cdef char index
-    cdef Texts indices
-    cdef Texts texts
+    cdef TextArray indices
+    cdef TextArray texts
 
     cdef Fault find(self, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil
     cdef int _take(self, ArrowArray *array, Layout *layout, str name) except -1

@@ -15,9 +15,9 @@ from libc.string cimport memcpy, memset, strlen
 
 cdef enum:
     VIEW_SIZE = 16
-    INLINE_MOST = 12      # bytes of the longest text that is inside its view
+    MAX_INLINE = 12      # bytes of the longest text that is inside its view
 
-cdef int64_t _MOST_SIZE = 2**63 - 1
+cdef int64_t _MAX_SIZE = 2**63 - 1
 cdef const uint8_t *_NO_BYTES = <const uint8_t *> b""  # where an empty text is whose buffer is not there
 
 _KINDS = {
@@ -90,12 +90,12 @@ cdef int _check(bint holds, str name, str what) except -1:
     return 0
 
 
-cdef int _read_array(const ArrowArray *array, Texts *texts, Kind kind, Py_ssize_t width, str name) except -1:
+cdef int _read_array(const ArrowArray *array, TextArray *texts, Kind kind, Py_ssize_t width, str name) except -1:
     """Describe an array of texts (or of indices, which are of one width), its structure checked."""
     cdef Py_ssize_t needed = 0 if kind == NOTHING else 2 if kind == FIXED else 3
-    memset(texts, 0, sizeof(Texts))
+    memset(texts, 0, sizeof(TextArray))
     _check(array.length >= 0 and array.offset >= 0
-           and array.length <= _MOST_SIZE // max(width, VIEW_SIZE) - array.offset,
+           and array.length <= _MAX_SIZE // max(width, VIEW_SIZE) - array.offset,
            name, f"length {array.length} and offset {array.offset}")
     _check(array.n_buffers == needed or (kind == VIEWS and array.n_buffers > needed)
            or (kind == NOTHING and array.n_buffers == 1),  # polars gives such an array a bitmap
@@ -146,7 +146,7 @@ cdef Py_ssize_t _index(const uint8_t *indices, char index, Py_ssize_t place) noe
     return eight if eight >= 0 else -1
 
 
-cdef Fault _find_by_offsets(const Texts *texts, Py_ssize_t place, const uint8_t **text,
+cdef Fault _find_by_offsets(const TextArray *texts, Py_ssize_t place, const uint8_t **text,
                             Py_ssize_t *length) noexcept nogil:
     cdef int64_t wide[2]
     cdef int32_t narrow[2]
@@ -162,14 +162,15 @@ cdef Fault _find_by_offsets(const Texts *texts, Py_ssize_t place, const uint8_t 
     return NO_FAULT
 
 
-cdef Fault _find_by_view(const Texts *texts, Py_ssize_t place, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
+cdef Fault _find_by_view(const TextArray *texts, Py_ssize_t place, const uint8_t **text,
+                         Py_ssize_t *length) noexcept nogil:
     """A view is its length, then the text; or, if that is long, its first bytes, buffer number and offset there."""
     cdef const uint8_t *view = texts.places + VIEW_SIZE * place
     cdef uint32_t words[4]
     cdef int64_t size
     memcpy(words, view, VIEW_SIZE)
     length[0] = words[0]
-    if words[0] <= INLINE_MOST:
+    if words[0] <= MAX_INLINE:
         text[0] = view + 4
         return NO_FAULT
     if words[2] >= <uint64_t> texts.num_buffers:
@@ -181,7 +182,7 @@ cdef Fault _find_by_view(const Texts *texts, Py_ssize_t place, const uint8_t **t
     return NO_FAULT
 
 
-cdef Fault _find(const Texts *texts, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
+cdef Fault _find(const TextArray *texts, Py_ssize_t i, const uint8_t **text, Py_ssize_t *length) noexcept nogil:
     cdef Py_ssize_t place = texts.first + i
     if texts.kind == NOTHING or not _is_valid(texts.validity, place):
         return MISSING
@@ -222,7 +223,7 @@ cdef class Column:
         self.array = array[0]
         array.release = NULL
         if layout.table:
-            _check(texts.length >= 0 and texts.offset >= 0 and texts.length <= _MOST_SIZE - texts.offset
+            _check(texts.length >= 0 and texts.offset >= 0 and texts.length <= _MAX_SIZE - texts.offset
                    and texts.n_buffers == 1 and texts.n_children == 1 and texts.children != NULL
                    and texts.children[0].length >= texts.offset + texts.length, name, "a column shorter than its table")
             if texts.null_count != 0 and texts.buffers != NULL:

@@ -15,7 +15,7 @@ _Float64 = np.ndarray[Any, np.dtype[np.float64]]
 class Similarity:
     def __new__(
         cls,
-        sketches: np.ndarray[Any, Any],
+        matrix: np.ndarray[Any, Any],
         rows: _Int32,
         sets: ShingleSets | None,
         texts: _Int32 | None,

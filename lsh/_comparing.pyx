@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from lsh._batch cimport Batch
-from lsh._components cimport Components, find, unite
+from lsh._components cimport find, flatten, unite
 from lsh._kernels cimport lsh_kernels, lsh_prefetch, lsh_siphash13
 from lsh._minhash cimport chosen_kernels
 from lsh._sets cimport ShingleSets
@@ -42,11 +42,11 @@ cdef class Similarity:
 
     Parameters
     ----------
-    sketches : numpy.ndarray
-        Shape ``(m, k)``, C-contiguous: the low bytes of the components (uint8), by which the filter goes, or the
-        fingerprints themselves (uint32 or uint64), whose equal components are the estimate.
+    matrix : numpy.ndarray
+        Shape ``(m, k)``, C-contiguous, k 1 or more: the sketches, low bytes of the components (uint8), by which the
+        filter goes, or the fingerprints themselves (uint32 or uint64), whose equal components are the estimate.
     rows : numpy.ndarray
-        int32, shape ``(n,)``: the row of each document in `sketches`.
+        int32, shape ``(n,)``: the row of each document in `matrix`.
     sets : ShingleSets or None
         The exact sets; None: the estimate.
     texts : numpy.ndarray or None
@@ -60,8 +60,8 @@ cdef class Similarity:
     cdef int64_t checked                   # the work after which signals were looked for
     cdef const lsh_kernels *kernels
     cdef ShingleSets sets
-    cdef object held                       # the sketches, kept alive
-    cdef const uint8_t *sketches           # where they are
+    cdef object matrix                     # of sketches or fingerprints, kept alive
+    cdef const uint8_t *first_row          # where it is
     cdef size_t width                      # bytes of a component
     cdef size_t k
     cdef const int32_t[::1] rows
@@ -69,19 +69,21 @@ cdef class Similarity:
     cdef size_t least_equal
     cdef readonly Py_ssize_t count
 
-    def __cinit__(self, sketches not None, rows not None, ShingleSets sets, texts, size_t least_equal):
-        if not sketches.flags.c_contiguous or (sketches.itemsize == 1) != (sets is not None):
-            raise ValueError("sketches must be C-contiguous, low bytes beside sets and whole fingerprints without")
+    def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
+        if (not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[1] < 1
+                or not matrix.flags.c_contiguous
+                or matrix.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
+            raise ValueError("matrix must be C-contiguous: sketches (uint8) beside sets, whole fingerprints without")
         self.kernels, self.sets, self.least_equal = chosen_kernels(), sets, least_equal
-        self.held, self.sketches = sketches, <const uint8_t *> <size_t> sketches.ctypes.data
-        self.k, self.width = sketches.shape[1], sketches.itemsize
+        self.matrix, self.first_row = matrix, <const uint8_t *> <size_t> matrix.ctypes.data
+        self.k, self.width = matrix.shape[1], matrix.itemsize
         self.count = len(rows)
-        self.rows = _checked_places("rows", rows, self.count, len(sketches))
+        self.rows = _checked_places("rows", rows, self.count, len(matrix))
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
 
     cdef inline const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
-        return self.sketches + <size_t> self.rows[document] * self.k * self.width
+        return self.first_row + <size_t> self.rows[document] * self.k * self.width
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
         """The similarity of two documents; LEFT_OUT where the filter, or a look at the sets, finds it below `least`."""
@@ -98,7 +100,7 @@ cdef class Similarity:
         return self.exact(i, j, least)
 
     cdef inline void expect(self, Py_ssize_t document) noexcept nogil:
-        """Have the sketch of a document fetched, which is compared soon."""
+        """Have the row of a document fetched, which is compared soon."""
         cdef const uint8_t *row = self._row(document)
         lsh_prefetch(row)
         lsh_prefetch(row + self.k * self.width - 1)
@@ -170,7 +172,7 @@ cdef class Walk:
     cdef Py_ssize_t settled
     cdef double threshold
     cdef Py_ssize_t cap
-    cdef Components components
+    cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
     cdef int32_t[NEAR] near_document
     cdef int32_t[NEAR] near_other
     cdef double[NEAR] near_value
@@ -188,7 +190,7 @@ cdef class Walk:
                     raise ValueError("links must lead to earlier documents")
         self.similarity, self.links, self.settled = similarity, links, settled
         self.threshold, self.cap = threshold, cap
-        self.components = Components(count) if components else None
+        self.parents = np.arange(count, dtype=np.int32) if components else None
         if depth.shape[0] != links.shape[0] or depth.shape[1] != count:
             raise ValueError("depth must be as large as links")
         self.depth = depth
@@ -212,7 +214,7 @@ cdef class Walk:
             raise ValueError("start and stop must lie within the documents")
         with nogil:
             while document < stop and self.similarity.work - before <= RUN:
-                if self.components is not None:
+                if self.parents is not None:
                     self._connect(document)
                 else:
                     self._decide(document)
@@ -221,15 +223,14 @@ cdef class Walk:
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
-        cdef int32_t document, root
-        if self.components is not None:
-            self.witness = self.components.labels()
+        cdef int32_t document, root, count = <int32_t> self.links.shape[1]
+        if self.parents is not None and count:
             with nogil:
-                for document in range(self.links.shape[1]):
-                    root = self.witness[document]
-                    if root == document or document < self.settled:
-                        self.witness[document] = -1
-                    else:
+                flatten(&self.parents[0], count)
+                for document in range(self.settled, count):
+                    root = self.parents[document]
+                    if root != document:
+                        self.witness[document] = root
                         self.value[document] = self.similarity.exact(document, root, 0.0)
         return np.array(self.witness), np.array(self.value)
 
@@ -297,16 +298,17 @@ cdef class Walk:
     cdef int _connect(self, int32_t document) except -1 nogil:
         cdef Py_ssize_t i, found = self._gather(document)
         cdef int32_t other
+        cdef int32_t *parents = &self.parents[0]
         cdef double value
         for i in range(found):
             if i + AHEAD < found:
                 self.similarity.expect(self.found[i + AHEAD])
             other = self.found[i]
-            if find(self.components.parents, document) == find(self.components.parents, other):
+            if find(parents, document) == find(parents, other):
                 continue
             value = self.similarity.value(document, other, self._least())
             if value >= self.threshold:
-                unite(self.components.parents, document, other)
+                unite(parents, document, other)
             elif value >= 0.0:
                 self._remember(document, other, value)
         self._join(document)
@@ -398,15 +400,18 @@ cdef class Pairs:
             document -= 1
         return document, partners[:0], np.empty(0)
 
-    cdef Py_ssize_t _count(self, Py_ssize_t document) noexcept nogil:
+    cdef Py_ssize_t _count(self, Py_ssize_t document) except -1 nogil:
         """Count the members of the document's chains, with repeats."""
-        cdef Py_ssize_t band, found = 0
+        cdef Py_ssize_t band, found = 0, most = self.links.shape[0] * self.links.shape[1]
         cdef int32_t other
         for band in range(self.links.shape[0]):
             other = self.links[band, document]
             while other >= 0:
                 found += 1
                 other = self.links[band, other]
+                if found > most:
+                    with gil:
+                        raise ValueError("links must not lead back to where they come from")
         return found
 
     cdef Py_ssize_t _verify(self, Py_ssize_t document, int32_t[::1] partners, double[::1] values) except -1:

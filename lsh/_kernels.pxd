@@ -15,6 +15,10 @@ cdef extern from "kernels/siphash.h" nogil:
     uint64_t lsh_siphash13(const uint8_t *data, size_t length, const uint64_t *key)
 
 
+cdef extern from "kernels/utf8.h" nogil:
+    int lsh_is_ascii(const uint8_t *text, size_t length)
+
+
 cdef extern from "Python.h" nogil:
     PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
     bint PyBytes_CheckExact(PyObject *value)
@@ -69,8 +73,6 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 
-    int lsh_is_ascii(const uint8_t *text, size_t length)
-
     cdef enum lsh_normalisation:
         LSH_LOWER
         LSH_STRIP
@@ -81,7 +83,7 @@ cdef extern from "kernels/kernels.h" nogil:
     enum:
         LSH_LANES
         LSH_TILE
-        LSH_FSS_MOST
+        LSH_MAX_FSS
 
     ctypedef struct lsh_document:
         const uint8_t *text
@@ -130,7 +132,7 @@ cdef extern from "kernels/kernels.h" nogil:
         void (*min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
                                uint64_t *minima) noexcept nogil
         void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
-                    lsh_scratch *scratch, uint32_t *sketch) noexcept nogil
+                    lsh_scratch *scratch, uint32_t *fingerprint) noexcept nogil
         size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t
 
-from lsh._kernels cimport lsh_document, lsh_kernels
+from lsh._kernels cimport lsh_document, lsh_kernels, lsh_shingler, lsh_span
 
 
 cdef const lsh_kernels *chosen_kernels() noexcept nogil
@@ -16,4 +16,6 @@ cdef struct Words:
 
 cdef int need_word_table() except -1
 cdef int reserve_words(Words *words, size_t size) except -1 nogil
+cdef void begin_shingles(lsh_shingler *walk, const lsh_document *document) noexcept nogil
+cdef size_t next_shingles(lsh_shingler *walk, lsh_span *spans, size_t capacity) noexcept nogil
 cdef int prepare_document(lsh_document *document, int flags, bint join, Words *words) except -1 nogil

@@ -2,7 +2,8 @@
 """Shingles, hashes and minima over batches of raw bytes.
 
 This floor answers for memory: sizes are checked, scratch is allocated and freed, the GIL is released while the kernels
-run. It decides nothing about meaning; `lsh.shingling` and `lsh.minhash` do.
+run. It decides nothing about meaning; `lsh.shingling` and `lsh.minhash` do. The kernels are linked into this module;
+others reach them through its .pxd.
 """
 
 from cython cimport final
@@ -18,12 +19,12 @@ from lsh._kernels cimport (
     LSH_BYTE,
     LSH_CHAR,
     LSH_COLLAPSE,
-    LSH_LOWER,
-    LSH_STRIP,
-    LSH_WORD,
-    LSH_FSS_MOST,
     LSH_LANES,
+    LSH_LOWER,
+    LSH_MAX_FSS,
+    LSH_STRIP,
     LSH_TILE,
+    LSH_WORD,
     PyUnicode_CheckExact,
     PyUnicode_DATA,
     PyUnicode_GET_LENGTH,
@@ -58,7 +59,7 @@ cdef enum:
     FSS = 2
     ALIGNMENT = 64
     SHORT = 256  # bytes of a text for which the GIL is not released: to release it costs as much as the work
-    MOST_KEPT = 4194304  # bytes of a text, or of its words' hashes, that scratch holds on to
+    MAX_KEPT = 4194304  # bytes of a text, or of its words' hashes, that scratch holds on to
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
 
 UNIT_CODES = {"byte": LSH_BYTE, "char": LSH_CHAR, "word": LSH_WORD}
@@ -187,11 +188,14 @@ cdef int prepare_document(lsh_document *document, int flags, bint join, Words *w
     return 0
 
 
-cdef int _begin(lsh_shingler *walk, lsh_document *document, int flags, Words *words) except -1 nogil:
-    """Begin the walk over the shingles of a document, which is prepared for it."""
-    prepare_document(document, flags, True, words)
+cdef void begin_shingles(lsh_shingler *walk, const lsh_document *document) noexcept nogil:
+    """Begin the walk over the shingles of a document that is prepared."""
     lsh_shingler_begin(walk, document.text, document.length, document.unit, document.n)
-    return 0
+
+
+cdef size_t next_shingles(lsh_shingler *walk, lsh_span *spans, size_t capacity) noexcept nogil:
+    """Write the places of the next shingles, at most `capacity`, to `spans`; returns how many, 0 at the end."""
+    return lsh_shingler_next(walk, spans, capacity)
 
 
 def shingles(Batch batch not None, int unit, size_t n, int flags=0):
@@ -201,14 +205,17 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     cdef lsh_document document
     cdef Words words = Words(NULL, 0)
     cdef Py_ssize_t i
+    if n < 1 or unit not in UNIT_CODES.values():
+        raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
     result = []
     need_word_table()
     try:
         for i in range(batch.count):
             found = []
             document = lsh_document(batch.texts[i], batch.lengths[i], <lsh_unit> unit, n)
-            _begin(&walk, &document, flags, &words)
-            while lsh_shingler_next(&walk, &span, 1):
+            prepare_document(&document, flags, True, &words)
+            begin_shingles(&walk, &document)
+            while next_shingles(&walk, &span, 1):
                 found.append(document.text[span.start:span.start + span.length])
             result.append(found)
     finally:
@@ -224,7 +231,7 @@ cdef class Scratch:
 
     cdef void *memory
     cdef lsh_scratch *kernel
-    cdef size_t state_size, word_size, row_size
+    cdef size_t state_size, word_size
     cdef uint64_t *row
     cdef Words words
 
@@ -279,10 +286,10 @@ cdef Scratch _take_scratch():
 
 cdef int _give_back(Scratch scratch) except -1:
     """Keep scratch for the next work, without what a very long text made of it."""
-    if scratch.words.capacity > MOST_KEPT:
+    if scratch.words.capacity > MAX_KEPT:
         free(scratch.words.bytes)
         scratch.words = Words(NULL, 0)
-    if scratch.word_size * sizeof(uint32_t) > MOST_KEPT:
+    if scratch.word_size * sizeof(uint32_t) > MAX_KEPT:
         for i in range(2):
             free(scratch.kernel.word_hashes[i])
             scratch.kernel.word_hashes[i] = NULL
@@ -324,7 +331,7 @@ cdef class Fingerprinter:
         cdef uint32_t *permutation
         if n < 1 or k < 1 or unit not in UNIT_CODES.values() or scheme not in SCHEME_CODES.values():
             raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
-        if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > LSH_FSS_MOST):
+        if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > LSH_MAX_FSS):
             raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
         if unit == LSH_WORD:
             need_word_table()
@@ -337,7 +344,7 @@ cdef class Fingerprinter:
         if self.words == NULL:
             raise MemoryError()
         if scheme == FSS:
-            permutation = <uint32_t *> malloc(LSH_FSS_MOST * sizeof(uint32_t))
+            permutation = <uint32_t *> malloc(LSH_MAX_FSS * sizeof(uint32_t))
             if permutation == NULL:
                 raise MemoryError()
             lsh_fss_ranks(k, permutation, self.words)
@@ -362,7 +369,7 @@ cdef class Fingerprinter:
         """
         cdef int32_t[:, ::1] narrow
         cdef uint64_t[:, ::1] wide
-        cdef uint32_t[:, ::1] sketches
+        cdef uint32_t[:, ::1] fingerprints
         cdef void *rows = NULL
         if self.scheme == MURMUR3_32:
             narrow = out
@@ -373,9 +380,9 @@ cdef class Fingerprinter:
             _check_shape(wide.shape[0], wide.shape[1], batch.count, self.k)
             rows = <void *> &wide[0, 0] if batch.count else NULL
         else:
-            sketches = out
-            _check_shape(sketches.shape[0], sketches.shape[1], batch.count, self.k)
-            rows = <void *> &sketches[0, 0] if batch.count else NULL
+            fingerprints = out
+            _check_shape(fingerprints.shape[0], fingerprints.shape[1], batch.count, self.k)
+            rows = <void *> &fingerprints[0, 0] if batch.count else NULL
         self._fill(batch, rows)
 
     def one(self, text, transform=None):

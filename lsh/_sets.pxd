@@ -22,8 +22,8 @@ cdef struct Workspace:
     Py_ssize_t whole                 # the text all of whose set is here, -1 for none
 
 
-cdef struct Block:
-    # A set in the cache; tokens and spans follow, and the text where it lies in no batch.
+cdef struct CachedSet:
+    # A set in the cache; its tokens and spans follow, and the text where it lies in no batch.
     size_t size                      # bytes, of all of it
     Py_ssize_t text
     lsh_set set
@@ -32,7 +32,7 @@ cdef struct Block:
 cdef struct Text:
     # What is known of a text.
     int64_t size                     # distinct shingles, -1 while unknown
-    Block *block                     # its set in the cache, NULL for none
+    CachedSet *cached                # NULL for none
     uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
 
 
@@ -41,7 +41,7 @@ cdef class ShingleSets:
     cdef lsh_unit unit
     cdef size_t n
     cdef int flags                   # of enum lsh_normalisation
-    cdef size_t most_shingles
+    cdef size_t max_shingles
     cdef lsh_set_secret secret
     cdef Text *texts
     cdef Py_ssize_t chosen           # -1 for none
@@ -49,11 +49,11 @@ cdef class ShingleSets:
     cdef Workspace other_work
     cdef uint8_t *ring               # the cache
     cdef size_t ring_size
-    cdef size_t oldest               # where the oldest block is
+    cdef size_t oldest               # where the oldest set is
     cdef size_t newest_end           # where the newest one ends
     cdef size_t ring_end             # where the oldest ones end, if the newest begin at 0 again
     cdef bint wrapped                # whether they do
-    cdef size_t blocks
+    cdef size_t num_cached           # sets there
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j) except -1.0 nogil
@@ -67,7 +67,7 @@ cdef class ShingleSets:
     cdef int _make(self, Workspace *work, Py_ssize_t i) except -1 nogil
     cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil
     cdef size_t _make_room(self, size_t size) noexcept nogil
-    cdef int _load(self, Workspace *work, const Block *block) except -1 nogil
+    cdef int _load(self, Workspace *work, const CachedSet *cached) except -1 nogil
     cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil
     cdef size_t _most_shared(self, Py_ssize_t j, size_t needed) except? 0 nogil
     cdef size_t _count_by_parts(self, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil

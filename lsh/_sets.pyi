@@ -15,14 +15,8 @@ class ShingleSets:
         n: int,
         flags: int = 0,
         *,
-        most_cached: int = ...,
-        most_shingles: int = ...,
+        max_cached: int = ...,
+        max_shingles: int = ...,
         secret: bytes | None = None,
     ) -> ShingleSets: ...
-    def similarities(
-        self,
-        firsts: np.ndarray[Any, np.dtype[np.int64]],
-        seconds: np.ndarray[Any, np.dtype[np.int64]],
-        least: float = 0.0,
-    ) -> np.ndarray[Any, np.dtype[np.float64]]: ...
     def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

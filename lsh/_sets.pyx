@@ -21,12 +21,17 @@ from lsh._kernels cimport (
     lsh_set,
     lsh_set_secret,
     lsh_shingler,
-    lsh_shingler_begin,
-    lsh_shingler_next,
     lsh_span,
     lsh_unit,
 )
-from lsh._minhash cimport chosen_kernels, need_word_table, prepare_document, reserve_words
+from lsh._minhash cimport (
+    begin_shingles,
+    chosen_kernels,
+    need_word_table,
+    next_shingles,
+    prepare_document,
+    reserve_words,
+)
 
 import os
 
@@ -35,10 +40,10 @@ import numpy as np
 cdef enum:
     TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
     BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
-    MOST_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
+    MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
     SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
-    MOST_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
-    MOST_CACHED = 33554432  # bytes of the cache of sets
+    MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
+    MAX_CACHED = 33554432  # bytes of the cache of sets
 
 cdef const lsh_kernels *_kernels = chosen_kernels()
 
@@ -77,21 +82,21 @@ cdef int _free_workspace(Workspace *work) except -1:
 cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t part_bits) except -1 nogil:
     """Make room for a set and a table that is free; what is there is lost but the tokens and spans."""
     cdef size_t buckets = 2
-    while MOST_IN_BUCKET * buckets < shingles:
+    while MAX_IN_BUCKET * buckets < shingles:
         buckets *= 2
     if buckets > work.buckets:
         free(work.memory)
         work.memory = NULL
         work.buckets = 0
         work.memory = _resize(NULL, buckets * (BUCKET + 1) + BUCKET)
-        work.set.tokens = <uint64_t *> _resize(work.set.tokens, buckets * MOST_IN_BUCKET * sizeof(uint64_t))
+        work.set.tokens = <uint64_t *> _resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
         work.buckets = buckets
     if spans and buckets > work.span_buckets:
-        work.spans = <lsh_span *> _resize(work.spans, buckets * MOST_IN_BUCKET * sizeof(lsh_span))
+        work.spans = <lsh_span *> _resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(lsh_span))
         work.entries = <uint32_t *> _resize(work.entries, buckets * LSH_SET_LANES * sizeof(uint32_t))
         work.span_buckets = buckets
     work.set.spans = work.spans if spans else NULL
-    work.set.capacity = buckets * MOST_IN_BUCKET
+    work.set.capacity = buckets * MAX_IN_BUCKET
     work.table.lanes = <uint64_t *> ((<size_t> work.memory + BUCKET - 1) // BUCKET * BUCKET)
     work.table.filled = <uint8_t *> work.table.lanes + buckets * BUCKET
     work.table.entries = work.entries if spans else NULL
@@ -156,9 +161,9 @@ cdef class ShingleSets:
         Units per shingle, 1 or more.
     flags : int, optional
         How ASCII texts are normalised: a sum of values of `NORMALISATIONS`.
-    most_cached : int, optional
+    max_cached : int, optional
         Bytes of the cache.
-    most_shingles : int, optional
+    max_shingles : int, optional
         Distinct shingles of a text that are in memory at once, a power of two from 1,024 on; half of that for those
         that are no words of up to eight bytes. A text of more is compared part by part of the hash space, with a pass
         over it for each part.
@@ -171,17 +176,17 @@ cdef class ShingleSets:
     at once, besides the cache, which takes 8 or 24.
     """
 
-    def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t most_cached=MOST_CACHED,
-                  size_t most_shingles=MOST_SHINGLES, bytes secret=None):
+    def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
+                  size_t max_shingles=MAX_SHINGLES, bytes secret=None):
         cdef Py_ssize_t i
         cdef size_t needed = 0
         if n < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
-        if not 4 * TILE <= most_shingles <= MOST_SHINGLES:
-            raise ValueError(f"most_shingles must be {4 * TILE} to {MOST_SHINGLES}, got {most_shingles}")
+        if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
+            raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")
         if unit == LSH_WORD:
             need_word_table()
-        self.batch, self.unit, self.n, self.flags, self.most_shingles = batch, <lsh_unit> unit, n, flags, most_shingles
+        self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
@@ -190,10 +195,10 @@ cdef class ShingleSets:
             raise MemoryError()
         for i in range(batch.count):
             self.texts[i] = Text(-1, NULL, 0)
-            if needed < most_cached:  # the most that the text can take there
-                needed += sizeof(Block) + (sizeof(uint64_t) + sizeof(lsh_span) + 1) * batch.lengths[i]
+            if needed < max_cached:  # the most that the text can take there
+                needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(lsh_span) + 1) * batch.lengths[i]
         if batch.count > 2:  # two have a workspace each
-            self.ring_size = min(needed, most_cached)
+            self.ring_size = min(needed, max_cached)
 
     def __dealloc__(self):
         free(self.texts)
@@ -245,10 +250,9 @@ cdef class ShingleSets:
         cdef lsh_shingler walk
         cdef lsh_span spans[TILE]
         cdef size_t count
-        cdef lsh_document *document = &work.document
-        lsh_shingler_begin(&walk, document.text, document.length, document.unit, document.n)
+        begin_shingles(&walk, &work.document)
         while True:
-            count = lsh_shingler_next(&walk, spans, TILE)
+            count = next_shingles(&walk, spans, TILE)
             if count == 0:
                 return True
             while work.set.capacity - work.set.count < count:
@@ -258,7 +262,7 @@ cdef class ShingleSets:
 
     cdef size_t _most(self, bint spans) noexcept nogil:
         """The shingles that a set may have in memory."""
-        return self.most_shingles // 2 if spans else self.most_shingles
+        return self.max_shingles // 2 if spans else self.max_shingles
 
     cdef bint _enlarge(self, Workspace *work) except -1 nogil:
         """Double the room of a set and make its table anew; returns whether that is allowed."""
@@ -295,7 +299,7 @@ cdef class ShingleSets:
                 self._keep(work, i)
         return 0
 
-    # The cache: a ring of blocks, of which the oldest give way.
+    # The cache: a ring of sets, of which the oldest give way.
 
     cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil:
         """Copy the whole set of text i into the cache, if it has room for it."""
@@ -303,34 +307,34 @@ cdef class ShingleSets:
         cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
         cdef size_t tokens = shingles.count * sizeof(uint64_t)
         cdef size_t spans = shingles.count * sizeof(lsh_span) if shingles.spans != NULL else 0
-        cdef size_t size = sizeof(Block) + tokens + spans + (work.document.length if own_text else 0)
-        cdef Block *block
+        cdef size_t size = sizeof(CachedSet) + tokens + spans + (work.document.length if own_text else 0)
+        cdef CachedSet *cached
         cdef uint8_t *at
         size = (size + 7) // 8 * 8
-        if size > self.ring_size or self.texts[i].block != NULL:
+        if size > self.ring_size or self.texts[i].cached != NULL:
             return 0
         if self.ring == NULL:
             self.ring = <uint8_t *> _resize(NULL, self.ring_size)
-        block = <Block *> (self.ring + self._make_room(size))
-        block.size, block.text, block.set = size, i, shingles[0]
-        at = <uint8_t *> block + sizeof(Block)
-        block.set.tokens = <uint64_t *> at
+        cached = <CachedSet *> (self.ring + self._make_room(size))
+        cached.size, cached.text, cached.set = size, i, shingles[0]
+        at = <uint8_t *> cached + sizeof(CachedSet)
+        cached.set.tokens = <uint64_t *> at
         memcpy(at, shingles.tokens, tokens)
         if spans:
-            block.set.spans = <lsh_span *> (at + tokens)
-            memcpy(block.set.spans, shingles.spans, spans)
+            cached.set.spans = <lsh_span *> (at + tokens)
+            memcpy(cached.set.spans, shingles.spans, spans)
         if own_text:
-            block.set.text = at + tokens + spans
+            cached.set.text = at + tokens + spans
             memcpy(at + tokens + spans, work.document.text, work.document.length)
-        self.texts[i].block = block
+        self.texts[i].cached = cached
         return 0
 
     cdef size_t _make_room(self, size_t size) noexcept nogil:
-        """Return a place for `size` bytes, at most all of them, from which older blocks have given way."""
-        cdef Block *oldest
+        """Return a place for `size` bytes, at most all of them, from which older sets have given way."""
+        cdef CachedSet *oldest
         cdef size_t place
         while True:
-            if self.blocks == 0:
+            if self.num_cached == 0:
                 self.newest_end = self.oldest = 0
                 self.wrapped = False
             if not self.wrapped:
@@ -339,15 +343,15 @@ cdef class ShingleSets:
                 self.ring_end, self.newest_end, self.wrapped = self.newest_end, 0, True
             if self.newest_end + size <= self.oldest:
                 break
-            oldest = <Block *> (self.ring + self.oldest)
-            self.texts[oldest.text].block = NULL
+            oldest = <CachedSet *> (self.ring + self.oldest)
+            self.texts[oldest.text].cached = NULL
             self.oldest += oldest.size
-            self.blocks -= 1
+            self.num_cached -= 1
             if self.oldest == self.ring_end:
                 self.oldest, self.wrapped = 0, False
         place = self.newest_end
         self.newest_end += size
-        self.blocks += 1
+        self.num_cached += 1
         return place
 
     # Comparing.
@@ -355,41 +359,41 @@ cdef class ShingleSets:
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
-        cdef Block *block = self.texts[i].block
+        cdef CachedSet *cached = self.texts[i].cached
         self.chosen = -1
         if work.whole != i and self.texts[i].part_bits == 0:
-            if block == NULL:
+            if cached == NULL:
                 self._make(work, i)
             else:
-                self._load(work, block)
+                self._load(work, cached)
         self.chosen = i
         return 0
 
-    cdef int _load(self, Workspace *work, const Block *block) except -1 nogil:
+    cdef int _load(self, Workspace *work, const CachedSet *cached) except -1 nogil:
         """Copy a set out of the cache, where it may have to give way, and make its table."""
-        cdef bint spans = block.set.spans != NULL
-        cdef size_t count = block.set.count
-        cdef const uint8_t *own_text = <const uint8_t *> block + sizeof(Block) + count * (
+        cdef bint spans = cached.set.spans != NULL
+        cdef size_t count = cached.set.count
+        cdef const uint8_t *own_text = <const uint8_t *> cached + sizeof(CachedSet) + count * (
             sizeof(uint64_t) + (sizeof(lsh_span) if spans else 0))
         work.prepared = work.whole = -1
         _reserve_set(work, max(count, <size_t> LSH_SET_ROOM), spans, 0)
-        work.set.text, work.set.count, work.set.zero = block.set.text, count, block.set.zero
-        work.set.width = block.set.width
-        memcpy(work.set.tokens, block.set.tokens, count * sizeof(uint64_t))
+        work.set.text, work.set.count, work.set.zero = cached.set.text, count, cached.set.zero
+        work.set.width = cached.set.width
+        memcpy(work.set.tokens, cached.set.tokens, count * sizeof(uint64_t))
         if spans:
-            memcpy(work.set.spans, block.set.spans, count * sizeof(lsh_span))
-            if block.set.text == own_text:
-                reserve_words(&work.words, block.size)
-                memcpy(work.words.bytes, own_text, block.size - (own_text - <const uint8_t *> block))
+            memcpy(work.set.spans, cached.set.spans, count * sizeof(lsh_span))
+            if cached.set.text == own_text:
+                reserve_words(&work.words, cached.size)
+                memcpy(work.words.bytes, own_text, cached.size - (own_text - <const uint8_t *> cached))
                 work.set.text = work.words.bytes
         _kernels.set_enter(&work.set, &work.table)
-        work.whole = block.text
+        work.whole = cached.text
         return 0
 
     cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil:
         """The set of a text that is not compared in parts."""
-        if self.texts[j].block != NULL:
-            return &self.texts[j].block.set
+        if self.texts[j].cached != NULL:
+            return &self.texts[j].cached.set
         if self.chosen_work.whole == j:
             return &self.chosen_work.set
         if self.other_work.whole != j:
@@ -427,7 +431,7 @@ cdef class ShingleSets:
         """
         cdef Workspace *work = &self.other_work
         cdef const lsh_set *chosen = &self.chosen_work.set
-        if (needed == 0 or self.texts[j].block != NULL or self.chosen_work.whole == j or work.whole == j
+        if (needed == 0 or self.texts[j].cached != NULL or self.chosen_work.whole == j or work.whole == j
                 or chosen.spans != NULL):
             return needed
         self._open(work, j)
@@ -459,22 +463,6 @@ cdef class ShingleSets:
             if shared + left < needed:
                 break
         return shared
-
-    def similarities(self, const int64_t[::1] firsts not None, const int64_t[::1] seconds not None, double least=0.0):
-        """Return the similarity of text firsts[p] to seconds[p] for each p, float64; 0.0 where less than `least`."""
-        cdef Py_ssize_t p, count = firsts.shape[0]
-        if seconds.shape[0] != count:
-            raise ValueError("firsts and seconds must be of the same length")
-        for p in range(count):
-            if not (0 <= firsts[p] < self.batch.count and 0 <= seconds[p] < self.batch.count):
-                raise ValueError("firsts and seconds must lie within the batch")
-        out = np.empty(count)
-        cdef double[::1] view = out
-        with nogil:
-            for p in range(count):
-                self.choose(firsts[p])
-                view[p] = self.similarity_from(seconds[p], least)
-        return out
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):
         """Return the similarities of texts 0 .. rows - 1 to texts first_column .. count - 1, float64."""

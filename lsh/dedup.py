@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from lsh._corpus import Collection, Corpus, Progress
 from lsh._spill import Spill, memory_size
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.planning import DEFAULT_RECALL, chosen_bands
+from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
 CAP = 1000  # members of a bucket that a document is compared with, the latest ones
@@ -83,7 +83,11 @@ class Deduplication:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was made with: ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new dict."""
+        """What it was made with, as a new dict.
+
+        ``threshold``, ``hasher``, ``bands``, ``plan`` (``None`` where plain bands were given), ``verify`` and
+        ``clusters``.
+        """
         return dict(self._parameters)
 
     def clusters(self) -> list[Array]:
@@ -136,7 +140,7 @@ def deduplicate(
     threshold: float = 0.8,
     *,
     recall: float | None = None,
-    bands: Bands | None = None,
+    bands: Bands | Plan | None = None,
     shingles: Shingles | None = None,
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
@@ -162,15 +166,15 @@ def deduplicate(
     recall : float, optional
         Least probability that a pair just at the threshold is found, more than 0 and less than 1; more similar ones are
         found more often. Default 0.99, where `bands` is not given.
-    bands : Bands, optional
-        In place of `recall`. Default: the bands of ``plan(threshold, recall, num_seeds)``, the cheapest that find so
-        many.
+    bands : Bands or Plan, optional
+        In place of `recall`. A plan must be for the same threshold and number of seeds. Default:
+        ``plan(threshold, recall, num_seeds)``, the cheapest bands that find so many.
     shingles : Shingles, optional
         Default: the hasher's, else ``Shingles(8)``.
     hasher : MinHasher, optional
         Default: ``MinHasher(num_seeds, random_state=random_state, scheme="fss", shingles=shingles)``.
     num_seeds : int, optional
-        Default 128, where `hasher` is not given.
+        Default: that of a plan given as `bands`, else 128. An error where `hasher` is given.
     random_state : int or None, optional
         Draws the seeds where `hasher` is not given.
     against : iterable of str or bytes, numpy array, Arrow column, or callable, optional
@@ -220,8 +224,8 @@ def deduplicate(
     removed one to it may be below `threshold`; a document is compared with at most the 1,000 before it in a bucket.
 
     Candidates whose fingerprints differ too much, by eight bits of each component, are not compared exactly. That loses
-    a fifth at most of what `recall` may lose, or one in a thousand of the pairs at the threshold where `bands` is
-    given.
+    a fifth at most of what `recall` may lose; with a plan given as `bands`, what the plan says. With plain bands, or a
+    plan without a filter, it loses at most one in a thousand of the pairs at the threshold.
 
     Examples
     --------
@@ -236,7 +240,8 @@ def deduplicate(
     seconds: dict[str, float] = {}
     started = time.perf_counter()
     threshold = _checks.fraction("threshold", threshold, zero=False)
-    hasher, bands, least_equal = _settled(hasher, bands, shingles, num_seeds, random_state, recall, threshold, verify)
+    hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
+    matching = _matching(hasher, threshold, verify, recall, bands)
     _checks.choice("clusters", clusters, CLUSTERS)
     report = _progress(progress)
     workers = _threads.number_of(num_threads)
@@ -248,7 +253,7 @@ def deduplicate(
     if against is not None:
         sources.append(Collection("against", against, allowed))
 
-    corpus = Corpus(sources, hasher, bands, verify != "exact", spill, workers, report)
+    corpus = Corpus(sources, hasher, matching.bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
@@ -259,11 +264,10 @@ def deduplicate(
     distinct = groups.documents
     seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
 
-    similarity = corpus.similarity(groups, least_equal)
-    least = 0.0 if verify is None else threshold
+    similarity = corpus.similarity(groups, matching.least_equal)
     depth = spill.array(groups.links.shape, np.int32)
-    settled = int((distinct >= new).sum())
-    walk = Walk(similarity, groups.links, depth, settled, least, CAP, clusters == "components")
+    num_old = int((distinct >= new).sum())
+    walk = Walk(similarity, groups.links, depth, num_old, matching.least, CAP, clusters == "components")
     done, step = 0, STEP
     while done < len(distinct):
         done = walk.run(done, min(done + step, len(distinct)))
@@ -297,7 +301,7 @@ def deduplicate(
     if against is None:
         removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
         removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
-    parameters = {"threshold": threshold, "hasher": hasher, "bands": bands, "verify": verify, "clusters": clusters}
+    parameters = {**matching.parameters(), "clusters": clusters}
     return Deduplication(keeps, labels, removed, near, counts, parameters)
 
 
@@ -307,7 +311,7 @@ def find_pairs(
     *,
     threshold: float = 0.8,
     recall: float | None = None,
-    bands: Bands | None = None,
+    bands: Bands | Plan | None = None,
     shingles: Shingles | None = None,
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
@@ -346,7 +350,8 @@ def find_pairs(
     [(0, 2, 0.92)]
     """
     threshold = _checks.fraction("threshold", threshold, zero=False)
-    hasher, bands, least_equal = _settled(hasher, bands, shingles, num_seeds, random_state, recall, threshold, verify)
+    hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
+    matching = _matching(hasher, threshold, verify, recall, bands)
     report = _progress(progress)
     workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
@@ -354,33 +359,26 @@ def find_pairs(
     sources = [Collection("a", a, allowed)]
     if b is not None:
         sources.append(Collection("b", b, allowed))
-    return _pairs(sources, threshold, hasher, bands, least_equal, verify, spill, workers, report)
+    return _pairs(sources, matching, spill, workers, report)
 
 
 def _pairs(
-    sources: list[Collection],
-    threshold: float,
-    hasher: MinHasher,
-    bands: Bands,
-    least_equal: int | None,
-    verify: str | None,
-    spill: Spill,
-    num_threads: int,
-    report: Progress,
+    sources: list[Collection], matching: _Matching, spill: Spill, num_threads: int, report: Progress
 ) -> Iterator[tuple[int, int, float]]:
     """Yield the pairs; chains lead from a document to later ones, or, with two collections, to those of the second."""
     two = len(sources) == 2
-    corpus = Corpus(sources, hasher, bands, verify != "exact", spill, num_threads, report)
+    whole = matching.verify != "exact"
+    corpus = Corpus(sources, matching.hasher, matching.bands, whole, spill, num_threads, report)
     rows = corpus.offsets[1]
     documents = np.flatnonzero(corpus.has_shingles).astype(np.int32)[::-1].copy()
     entered = int((documents >= rows).sum()) if two else len(documents)
     groups = corpus.group(documents, entered)
     documents = groups.documents
-    similarity = corpus.similarity(groups, least_equal)
+    similarity = corpus.similarity(groups, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # whose bucket is the same, so that they are among the documents, too
-    pairs = Pairs(similarity, groups.links, firsts, 0.0 if verify is None else threshold)
+    pairs = Pairs(similarity, groups.links, firsts, matching.least)
     place, offset, step = len(documents) - 1, rows if two else 0, STEP
     stop = groups.partners - 1 if two else -1
     while place > stop:
@@ -392,33 +390,52 @@ def _pairs(
         report("comparing", len(documents) - 1 - place, len(documents) - 1 - stop)
 
 
-def _settled(
-    hasher: Any,
-    bands: Any,
-    shingles: Any,
-    num_seeds: Any,
-    random_state: Any,
-    recall: Any,
-    threshold: float,
-    verify: Any,
-) -> tuple[MinHasher, Bands, int | None]:
-    """Settle what makes the fingerprints, how they are banded, and how many low bytes the filter wants equal."""
-    exact = _checks.choice("verify", verify, VERIFY) == "exact"
+class _Matching(NamedTuple):
+    """What makes two documents near duplicates, checked."""
+
+    hasher: MinHasher
+    threshold: float
+    verify: str | None
+    bands: Bands
+    plan: Plan | None
+    least_equal: int | None  # components that the filter wants equal; ``None`` where no filter follows
+
+    @property
+    def least(self) -> float:
+        """The least similarity of a duplicate, exact or estimated."""
+        return 0.0 if self.verify is None else self.threshold
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what `Deduplication.parameters` says of it."""
+        return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify")}
+
+
+def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
+    """Return the parameters that say what near duplicates are, checked."""
+    checked: str | None = _checks.choice("verify", verify, VERIFY)
+    exact = checked == "exact"
+    chosen, plan = chosen_bands(bands, recall, threshold, hasher, filtered=exact)
+    loss = _sketch_filter.LOSS if plan is None else plan.loss or _sketch_filter.LOSS
+    least_equal = _sketch_filter.least_equal(hasher.num_seeds, threshold, loss) if exact else None
+    return _Matching(hasher, threshold, checked, chosen, plan, least_equal)
+
+
+def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: int | None, bands: object) -> MinHasher:
+    """Return the hasher that was given, or one of what was given in its place."""
     if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
-        hasher = MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    elif not isinstance(hasher, MinHasher):
+        if num_seeds is None:
+            num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
+        count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
+        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
+    if not isinstance(hasher, MinHasher):
         raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-    elif num_seeds is not None:
+    if num_seeds is not None:
         raise ValueError("num_seeds and hasher both say how many seeds there are; give one of them")
-    elif random_state != 0:
+    if random_state != 0:
         raise ValueError("random_state and hasher both say what the seeds are; give one of them")
-    elif shingles is not None and checked_shingles(shingles) != hasher.shingles:
+    if shingles is not None and checked_shingles(shingles) != hasher.shingles:
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
-    given = bands is not None
-    bands = chosen_bands(bands, recall, threshold, hasher, filtered=exact)
-    loss = _sketch_filter.LOSS if given else _sketch_filter.loss_of(DEFAULT_RECALL if recall is None else float(recall))
-    return hasher, bands, _sketch_filter.least_equal(hasher.num_seeds, threshold, loss) if exact else None
+    return hasher
 
 
 def _allowed(missing: Any) -> bool:

@@ -214,22 +214,6 @@ def test_similarity_at_undoes_probability(widths, wanted):
     assert bands.probability(bands.similarity_at(wanted)) == pytest.approx(wanted, rel=1e-9)
 
 
-@given(widths=some_widths, s=st.floats(0, 1))
-def test_recall_of_given_bands(widths, s):
-    """The filter behind bands that were not planned may lose one pair of a thousand."""
-    found = Bands(widths=widths).recall_at(s)
-    assert isinstance(found, float)
-    assert found == pytest.approx(0.999 * (1 - math.prod(1 - s**width for width in widths)), rel=1e-12, abs=1e-14)
-
-
-def test_recall_of_an_array():
-    bands = Bands(20, 6)
-    s = numpy.linspace(0, 1, 12).reshape(3, 4)
-    assert bands.recall_at(s).tolist() == (0.999 * bands.probability(s)).tolist()
-    with pytest.raises(ValueError, match="similarity must be 0 to 1, got 2"):
-        bands.recall_at(2)
-
-
 def test_similarity_at_the_ends():
     assert Bands(20, 5).similarity_at(0) == pytest.approx(0, abs=1e-15)
     assert Bands(1, 1).similarity_at(1) == pytest.approx(1, abs=1e-15)

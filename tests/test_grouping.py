@@ -11,8 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsh import _threads
-from lsh._components import Components
+from lsh._batch import Batch
+from lsh._comparing import Pairs, Similarity, Walk
 from lsh._grouping import BinTables, Linker, band_keys
+from lsh._minhash import UNIT_CODES, shingles
+from lsh._sets import ShingleSets
 
 M64 = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which deals keys out by the top bits of their product with it
@@ -170,7 +173,28 @@ def test_bad_bounds_of_keys():
             band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)
 
 
-# Components.
+# Components: of documents that are all alike, so that whatever is linked is connected.
+
+
+def connected(count, pairs, step=7):
+    """The smallest member of each component as the walk finds it, a few documents at a time.
+
+    In each band a document is linked to one other of its pairs, the earlier of the two, and compared with that alone.
+    """
+    others = [[] for _ in range(count)]
+    for a, b in pairs:
+        others[max(a, b)].append(min(a, b))
+    others = [[other for other in linked_to if other != i] for i, linked_to in enumerate(others)]
+    links = numpy.full((max(map(len, others), default=0), count), -1, numpy.int32)
+    for document, linked_to in enumerate(others):
+        links[: len(linked_to), document] = linked_to
+    similarity = Similarity(numpy.zeros((1, 1), numpy.uint32), numpy.zeros(count, numpy.int32), None, None, 0)
+    walk = Walk(similarity, links, numpy.empty_like(links), 0, 1.0, 1, True)
+    for start in range(0, count, step):
+        assert walk.run(start, min(start + step, count)) == min(start + step, count)
+    roots, values = walk.outcome()
+    assert (roots.dtype, values.tolist()) == (numpy.int32, (roots >= 0).astype(float).tolist())
+    return numpy.where(roots < 0, numpy.arange(count), roots).tolist()
 
 
 @st.composite
@@ -180,75 +204,80 @@ def documents_and_pairs(draw):
     return count, draw(st.lists(st.tuples(document, document), max_size=60))
 
 
-def pair_arrays(pairs):
-    return numpy.array(pairs, numpy.int32).reshape(-1, 2).T.copy()
-
-
-@given(case=documents_and_pairs(), cut=st.integers(0, 60))
-def test_components_of_pairs_against_twin(case, cut):
-    count, pairs = case
-    components = Components(count)
-    joined = [components.add_pairs(*pair_arrays(some)) for some in (pairs[:cut], pairs[cut:])]
-    expected = reference.components(count, pairs)
-    labels = components.labels()
-    assert (labels.dtype, labels.tolist()) == (numpy.int32, expected)
-    assert count - sum(joined) == len(set(expected))
-    assert components.labels().tolist() == expected
-    assert components.add_pairs(*pair_arrays(list(enumerate(expected)))) == 0
+@given(case=documents_and_pairs())
+@example(case=(0, []))
+def test_components_against_twin(case):
+    assert connected(*case) == reference.components(*case)
 
 
 @given(case=keys_in_order(), others=st.lists(st.integers(0, 3), min_size=40, max_size=40))
 def test_components_of_links_against_twin(case, others):
     keys, order, entered = case
-    components, pairs = Components(len(keys)), []
-    for row in (keys, others[: len(keys)]):
-        links = linked(row, order, entered)
-        components.add_links(numpy.array(links, numpy.int32))
-        pairs += [(document, other) for document, other in enumerate(links) if other >= 0]
-    assert components.labels().tolist() == reference.components(len(keys), pairs)
+    bands = [linked(row, order, entered) for row in (keys, others[: len(keys)])]
+    pairs = [(i, other) for links in bands for i, other in enumerate(links) if other >= 0]
+    assert connected(len(keys), pairs) == reference.components(len(keys), pairs)
 
 
 def test_long_chains_against_twin():
     count, random = 20_000, numpy.random.default_rng(3)
     for pairs in (
         [(i, i + 1) for i in range(count - 1)],
-        [(i, i + 1) for i in reversed(range(count - 1))],
         [(i, count - 1 - i) for i in range(count)],
         random.integers(0, count, (count // 2, 2)).tolist(),
-        [(count - 1, i) for i in random.permutation(count).tolist()],
+        [(i, i - 1 if i % 2 else random.integers(i)) for i in range(1, count)],
+        [(i, 0) for i in range(1, count)],
     ):
-        components = Components(count)
-        components.add_pairs(*pair_arrays(pairs))
-        assert components.labels().tolist() == reference.components(count, pairs)
+        assert connected(count, pairs, count) == reference.components(count, pairs)
 
 
-def test_components_grow_in_any_number_of_threads():
-    count, random = 3000, numpy.random.default_rng(4)
-    links = random.integers(-count, count, (30, count)).astype(numpy.int32)
-    links[:, random.random(count) < 0.9] = -1
-    pairs = [(i, other) for row in links.tolist() for i, other in enumerate(row) if other >= 0]
-    for num_threads in (1, 4):
-        components = Components(count)
-        _threads.share(components.add_links, links, num_threads)
-        assert components.labels().tolist() == reference.components(count, pairs)
+# What the bindings refuse.
 
 
-def test_bad_arguments_of_components():
-    for count in (-1, 2**31):
-        with pytest.raises(ValueError, match="count must be 0 to 2147483647"):
-            Components(count)
-    empty, components = numpy.empty(0, numpy.int32), Components(3)
-    assert (components.count, Components(0).labels().tolist()) == (3, [])
-    with pytest.raises(ValueError, match="links must be of 3 documents, got 0"):
-        components.add_links(empty)
-    with pytest.raises(IndexError, match="document 1 is linked to 3 of 3"):
-        components.add_links(numpy.array([-1, 3, 0], numpy.int32))
-    with pytest.raises(ValueError, match="same length, got 0 and 1"):
-        components.add_pairs(empty, numpy.zeros(1, numpy.int32))
-    for pair in ((0, 3), (-1, 0)):
-        with pytest.raises(IndexError, match=r"pair 0 is \(-?\d, \d\) of 3 documents"):
-            components.add_pairs(*pair_arrays([pair]))
-    assert components.labels().tolist() == [0, 1, 2]
+@pytest.mark.parametrize("dtype", ["u2", "i4", "f4", "f8", ">u4", "u1", "S4"])
+def test_an_estimate_reads_components_of_four_or_eight_bytes(dtype):
+    """Of other widths a row would be read past its end."""
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros((2, 4), dtype), [0, 1], None, None, 0)
+
+
+@pytest.mark.parametrize("shape", [4, (2, 0), (2, 2, 2)])
+def test_an_estimate_reads_rows_of_a_matrix(shape):
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros(shape, numpy.uint32), [0, 1], None, None, 0)
+
+
+@pytest.mark.parametrize("links", [[0, -1], [1, 0], [-1, 2, 1]])
+def test_a_chain_of_pairs_ends(links):
+    rows = numpy.zeros(len(links), numpy.int32)
+    similarity = Similarity(numpy.zeros((1, 4), numpy.uint32), rows, None, None, 0)
+    pairs = Pairs(similarity, numpy.array([links], numpy.int32), range(len(links)), 0.5)
+    with pytest.raises(ValueError, match="links must not lead back"):
+        pairs.next(len(links) - 1, -1)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "?", "S1"])
+def test_a_filter_reads_bytes(dtype):
+    sets = ShingleSets(Batch(["a", "b"]), UNIT_CODES["byte"], 1)
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(numpy.zeros((2, 4), dtype), [0, 1], sets, [0, 1], 0)
+
+
+@pytest.mark.parametrize("other", [None, "a", ("a",), b"a"])
+def test_only_batches_are_joined(other):
+    with pytest.raises(TypeError, match=f"batches must be of type Batch, got {type(other).__name__}"):
+        Batch.join([Batch(["a"]), other])
+
+
+@pytest.mark.parametrize("changed", [None, "a str", bytearray(b"a"), 5])
+def test_a_transform_returns_bytes(changed):
+    with pytest.raises(TypeError, match=f"transform must return bytes, got {type(changed).__name__}"):
+        Batch(["plain", "ä"], transform=lambda text: changed)
+
+
+@pytest.mark.parametrize(("unit", "n"), [(3, 1), (-1, 1), (0, 0)])
+def test_shingles_have_a_known_unit_and_a_length(unit, n):
+    with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
+        shingles(Batch(["a text"]), unit, n)
 
 
 # The tables of a cache.

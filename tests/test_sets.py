@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from running import environment
 
 from lsh import Shingles
+from lsh._comparing import Pairs, Similarity
 from lsh._minhash import UNIT_CODES, siphash13
 from lsh._sets import ShingleSets
 
@@ -32,9 +33,28 @@ def sets(texts, shingles: Shingles, **options) -> ShingleSets:
     return ShingleSets(shingles.batch(texts), UNIT_CODES[shingles.unit], shingles.n, shingles.flags, **options)
 
 
+def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:
+    """The similarities of pairs of texts, asked for in their order, 0.0 where `Pairs` finds them below `least`.
+
+    The pairs are documents two by two from the last one down, as `Pairs` goes; no filter comes before the sets.
+    """
+    texts = numpy.array(asked, numpy.int32).reshape(-1)[::-1].copy()
+    links = numpy.arange(-1, len(texts) - 1, dtype=numpy.int32).reshape(1, -1)
+    links[0, ::2] = -1
+    similarity = Similarity(numpy.zeros((1, 1), numpy.uint8), numpy.zeros_like(texts), found, texts, 0)
+    pairs = Pairs(similarity, links, numpy.arange(len(texts), dtype=numpy.int32), least)
+    values, document = [0.0] * len(asked), len(texts) - 1
+    while document >= 0:
+        document, partners, value = pairs.next(document, -1)
+        if len(partners):
+            assert partners.tolist() == [document - 1]
+            values[(len(texts) - document) // 2] = float(value[0])
+            document -= 1
+    return values
+
+
 def all_pairs(found: ShingleSets, count: int, least: float = 0.0) -> list[float]:
-    firsts, seconds = numpy.divmod(numpy.arange(count * count), count)
-    return found.similarities(firsts, seconds, least).tolist()
+    return similarities(found, [(i, j) for i in range(count) for j in range(count)], least)
 
 
 def expected_pairs(texts, shingles: Shingles) -> list[float]:
@@ -58,14 +78,14 @@ batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
     unit=strategies.units,
     options=strategies.normalisations,
     secret=st.sampled_from(SECRETS),
-    most_cached=st.sampled_from([0, 300, 1000, 1 << 20]),
+    max_cached=st.sampled_from([0, 300, 1000, 1 << 20]),
 )
 @example(["abcdefgh", "abcdefghé", "éabcdefgh", "abcdefgh" * 2], 8, "char", {}, WEAK, 1000)
 @example([b"\0\0", b"\0", b"\0\0\0\0\0\0\0\0\0"], 8, "byte", {}, WEAK, 0)
 @example(["\0", "\0\0", "\0 \0é", "é\0"], 1, "char", {}, WEAK, 0)
-def test_similarities_against_twin(texts, n, unit, options, secret, most_cached):
+def test_similarities_against_twin(texts, n, unit, options, secret, max_cached):
     shingles = Shingles(n, unit, **options)
-    found = sets(texts, shingles, secret=secret, most_cached=most_cached)
+    found = sets(texts, shingles, secret=secret, max_cached=max_cached)
     expected = expected_pairs(texts, shingles)
     for _ in range(2):
         assert all_pairs(found, len(texts)) == expected
@@ -83,9 +103,8 @@ def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
     value = reference.jaccard(*pair, n, unit)
     found = sets(pair, shingles)
     for threshold in (least, value, math.nextafter(value, 2), math.nextafter(value, -1)):
-        for a, b in ([0], [1]), ([1], [0]):
-            result = found.similarities(numpy.array(a), numpy.array(b), threshold).tolist()
-            assert result == [value if value >= threshold else 0.0]
+        for asked in ((0, 1), (1, 0)):
+            assert similarities(found, [asked], threshold) == [value if value >= threshold else 0.0]
 
 
 def test_every_threshold_of_small_sets():
@@ -121,8 +140,8 @@ def test_large_texts_are_compared_in_parts(n, unit, secret):
     ]
     shingles = Shingles(n, unit)
     expected = expected_pairs(texts, shingles)
-    for most_cached in (0, 40_000, 1 << 24):
-        found = sets(texts, shingles, most_shingles=1024, most_cached=most_cached, secret=secret)
+    for max_cached in (0, 40_000, 1 << 24):
+        found = sets(texts, shingles, max_shingles=1024, max_cached=max_cached, secret=secret)
         assert all_pairs(found, len(texts)) == expected
         assert all_pairs(found, len(texts), 0.4) == [value if value >= 0.4 else 0.0 for value in expected]
     assert sets(texts, shingles, secret=secret).matrix(len(texts), 0).ravel().tolist() == expected
@@ -132,14 +151,11 @@ def test_a_cache_of_any_size_changes_nothing():
     """Texts are asked for in an order that makes the oldest ones give way at every place of the ring."""
     draw = random.Random(5)
     texts = [words_like(draw, draw.randrange(1, 60)) for _ in range(40)]
-    asked = (
-        numpy.array([draw.randrange(40) for _ in range(3000)]),
-        numpy.array([draw.randrange(40) for _ in range(3000)]),
-    )
+    asked = [(draw.randrange(40), draw.randrange(40)) for _ in range(3000)]
     for shingles in (Shingles(4), Shingles(2, "word"), Shingles(11, "byte")):
-        expected = sets(texts, shingles).similarities(*asked).tolist()
-        for most_cached in (0, 100, 999, 3000, 10_007, 50_000):
-            assert sets(texts, shingles, most_cached=most_cached).similarities(*asked).tolist() == expected
+        expected = similarities(sets(texts, shingles), asked)
+        for max_cached in (0, 100, 999, 3000, 10_007, 50_000):
+            assert similarities(sets(texts, shingles, max_cached=max_cached), asked) == expected
 
 
 def test_a_token_of_zero_is_a_shingle_like_others():
@@ -165,12 +181,15 @@ def test_buckets_overflow():
 
 def test_bad_arguments():
     found = sets(["a", "b"], Shingles(1))
-    for firsts, seconds in (([0], [0, 1]), ([2], [0]), ([0], [-1])):
-        with pytest.raises(ValueError, match="firsts and seconds must"):
-            found.similarities(numpy.array(firsts), numpy.array(seconds))
+    for rows, first_column in ((3, 0), (-1, 0), (2, 3), (2, -1)):
+        with pytest.raises(ValueError, match="rows and first_column must lie within the batch"):
+            found.matrix(rows, first_column)
+    for n, unit in ((0, 0), (1, 3), (1, -1)):
+        with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
+            ShingleSets(Shingles(1).batch(["a"]), unit, n)
     for most in (0, 1023, 2**40):
-        with pytest.raises(ValueError, match="most_shingles must be"):
-            sets(["a"], Shingles(1), most_shingles=most)
+        with pytest.raises(ValueError, match="max_shingles must be"):
+            sets(["a"], Shingles(1), max_shingles=most)
     with pytest.raises(ValueError, match="a secret has 128 bytes, got 3"):
         sets(["a"], Shingles(1), secret=b"abc")
 

@@ -43,7 +43,7 @@ static void fill(uint32_t *to, size_t count, uint32_t word)
 /* Whether the shingles are byte ranges of one length that fits into two words. */
 static int is_fixed(const lsh_document *document)
 {
-    return document->unit == LSH_BYTE && document->n <= LSH_FIXED_MOST && document->length >= document->n;
+    return document->unit == LSH_BYTE && document->n <= LSH_MAX_FIXED && document->length >= document->n;
 }
 
 /* The bytes of `count` shingles of n bytes from `first` on, with READ_ON more that can be read: in the text itself, or at its end in

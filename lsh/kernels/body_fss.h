@@ -373,9 +373,9 @@ static void fall_back_tile(const uint32_t *restrict h1, const uint32_t *restrict
         fall_back_few(scratch, count, 1, rank + j, scratch->least + j);
 }
 
-/* Write what round 0 found to the sketch; list the bins that no shingle fell into, and their ranks, padded to whole vectors, and
- * begin their minima. Returns how many they are. */
-static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict scratch, uint32_t *restrict sketch)
+/* Write what round 0 found to the fingerprint; list the bins that no shingle fell into, and their ranks, padded to whole
+ * vectors, and begin their minima. Returns how many they are. */
+static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict scratch, uint32_t *restrict fingerprint)
 {
     const V full = v_one(UINT32_MAX), step = v_one(LANES_32);
     V bins = v_load(first_lanes);
@@ -383,14 +383,14 @@ static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict 
     for (; j + LANES_32 <= k; j += LANES_32, bins = v_add(bins, step)) {
         const V least = v_min_u(v_load(scratch->table[0] + j), v_load(scratch->table[1] + j));
         const uint32_t empty = v_less(least, full) ^ (uint32_t)(((uint64_t)1 << LANES_32) - 1);
-        v_store(sketch + j, v_shr(least, 1));
+        v_store(fingerprint + j, v_shr(least, 1));
         v_pack(scratch->empty + empties, bins, empty);
         v_pack(scratch->rank + empties, v_load(ranks + j), empty);
         empties += (size_t)__builtin_popcount(empty);
     }
     for (; j < k; j++) {
         const uint32_t a = scratch->table[0][j], b = scratch->table[1][j], least = a < b ? a : b;
-        sketch[j] = least >> 1;
+        fingerprint[j] = least >> 1;
         scratch->empty[empties] = (uint32_t)j;
         scratch->rank[empties] = ranks[j];
         empties += least == UINT32_MAX;
@@ -414,7 +414,7 @@ static size_t drop_hashes(size_t count, lsh_scratch *restrict scratch)
 }
 
 static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k,
-                                lsh_scratch *scratch, uint32_t *sketch)
+                                lsh_scratch *scratch, uint32_t *fingerprint)
 {
     hashes walk;
     size_t count, total = 0, empties;
@@ -438,10 +438,10 @@ static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, con
             most = largest_minimum(k, scratch);
     }
     if (total == 0) {
-        memset(sketch, 0xFF, k * sizeof(uint32_t));
+        memset(fingerprint, 0xFF, k * sizeof(uint32_t));
         return;
     }
-    empties = close_bins(ranks, k, scratch, sketch);
+    empties = close_bins(ranks, k, scratch, fingerprint);
     if (empties == 0)
         return;
     if (total <= LSH_FSS_KEPT) {
@@ -461,5 +461,5 @@ static void LSH_SYMBOL(lsh_fss)(const lsh_document *document, uint32_t seed, con
         }
     }
     for (size_t j = 0; j < empties; j++)
-        sketch[scratch->empty[j]] = scratch->least[j] >> 1 | 0x80000000u;
+        fingerprint[scratch->empty[j]] = scratch->least[j] >> 1 | 0x80000000u;
 }

@@ -15,7 +15,7 @@
 
 /* With 2048 documents a partition, records and table take 64 KB, a part of any second-level cache. Dealing to more than 1024
  * partitions costs more, as each has a line of the first-level cache under way, than larger tables do. */
-enum { PARTITION = 2048, MOST_BITS = 10, SMALLEST_LG = 3 };
+enum { PARTITION = 2048, MAX_BITS = 10, SMALLEST_LG = 3 };
 
 /* A table has 4 slots a document, so that a slot is mostly free; in a partition much above the mean, 1. */
 size_t lsh_link_slots(size_t entered)
@@ -58,9 +58,9 @@ void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order
                     lsh_link_record *records, uint32_t *table, int32_t *links)
 {
     const int all_enter = entered == documents; /* then any order will do to count them, the keys' own is the fastest */
-    uint32_t ends[1 << MOST_BITS] = {0}, entering[1 << MOST_BITS], sum = 0;
+    uint32_t ends[1 << MAX_BITS] = {0}, entering[1 << MAX_BITS], sum = 0;
     unsigned bits = 0;
-    while (bits < MOST_BITS && count >> bits > PARTITION)
+    while (bits < MAX_BITS && count >> bits > PARTITION)
         bits++;
     memset(links, 0xFF, documents * sizeof *links); /* -1 */
     for (size_t i = 0; i < entered; i++)

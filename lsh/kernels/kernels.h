@@ -1,12 +1,11 @@
 /* Every prototype of the kernels, and the contract each keeps.
  *
- * Floor 0 of the house: pure functions over memory that the caller owns. No Python, no allocation,
- * no errno, no state but the table of kernels chosen for this CPU. Sizes are size_t, values have fixed
- * widths. Nothing is read past the `length` bytes of a text, and a text may be at any alignment.
+ * Floor 0: pure functions over memory that the caller owns. No Python, no allocation, no errno, no state. Sizes are size_t,
+ * values have fixed widths. Nothing is read past the `length` bytes of a text, and a text may be at any alignment.
  *
- * Two kinds of function live here. Those in `struct lsh_kernels` are written once, in body.h, and
- * compiled for each instruction set; they give the same bits at every level. The others (utf8.c, fields.c,
- * shingle.c, grouping.c) are compiled once.
+ * There are two kinds of function. Those in `struct lsh_kernels` are written once, in body.h, and compiled for each
+ * instruction set; they give the same bits at every level. The others are compiled once. Each C file is linked into one
+ * extension only (setup.py), and what several extensions call for every element is `static inline` in a header.
  */
 #ifndef LSH_KERNELS_H
 #define LSH_KERNELS_H
@@ -103,12 +102,9 @@ size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity);
  * undecodable byte belongs to none. `out` holds `length` bytes; it may be `text` itself. */
 size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out);
 
-/* Find the next word of a UTF-8 text at or behind *at: sets where it starts and moves *at behind its end; returns its
- * length, 0 where there is none. `word_table` is as for lsh_join_words. */
-size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start);
-
-/* The places of the next words, at most `capacity` (1 or more) of them; moves *at on and returns how many, fewer only at the end. Of
- * ASCII the table has to hold the letters, the digits and the underscore. */
+/* The places of the next words of a UTF-8 text, at most `capacity` (1 or more) of them; moves *at on and returns how many,
+ * fewer only at the end. Of ASCII `word_table`, which is as for lsh_join_words, has to hold the letters, the digits and the
+ * underscore. */
 size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
                       size_t capacity);
 
@@ -118,16 +114,13 @@ enum lsh_normalisation { LSH_LOWER = 1, LSH_STRIP = 2, LSH_COLLAPSE = 4 };
  * enum lsh_normalisation ask. Returns the length written to `out`, which holds `length` bytes and does not overlap `text`. */
 size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *out);
 
-/* Whether every byte is below 0x80. */
-int lsh_is_ascii(const uint8_t *text, size_t length);
-
 /* ---- the kernels chosen by instruction set: body.h, one file a level, dispatch.c ---- */
 
 enum {
     LSH_LANES = 16,          /* seeds and components are padded to a multiple of this: the widest vector of words */
     LSH_TILE = 512,          /* shingles in flight */
-    LSH_FIXED_MOST = 15,     /* bytes of the longest shingle that is hashed as words, many at a time */
-    LSH_FSS_MOST = 4096,     /* components of a sketch of scheme fss */
+    LSH_MAX_FIXED = 15,      /* bytes of the longest shingle that is hashed as words, many at a time */
+    LSH_MAX_FSS = 4096,      /* components of a fingerprint of scheme fss */
     LSH_FSS_KEPT = 8 * LSH_TILE, /* hashes of a text that are kept for the fallback; a longer text is hashed again */
     LSH_SEEN = 2048          /* slots of the table that drops repeated shingles */
 };
@@ -152,8 +145,8 @@ typedef struct {
     uint32_t factor[LSH_TILE + LSH_LANES], shift[LSH_TILE + LSH_LANES];
     uint32_t bins[LSH_TILE], sizes[LSH_TILE + LSH_LANES];
     uint32_t body[4][LSH_TILE + LSH_LANES], has_body[LSH_TILE + LSH_LANES];
-    uint32_t table[2][LSH_FSS_MOST + LSH_LANES];
-    uint32_t empty[LSH_FSS_MOST + LSH_LANES], rank[LSH_FSS_MOST + LSH_LANES], least[LSH_FSS_MOST + LSH_LANES];
+    uint32_t table[2][LSH_MAX_FSS + LSH_LANES];
+    uint32_t empty[LSH_MAX_FSS + LSH_LANES], rank[LSH_MAX_FSS + LSH_LANES], least[LSH_MAX_FSS + LSH_LANES];
     lsh_span spans[LSH_TILE];
     uint64_t *state;           /* 2 k words, for murmur3 */
     uint32_t *word_hashes[2];  /* n + LSH_TILE + LSH_LANES words each, for fss by word */
@@ -207,10 +200,10 @@ struct lsh_kernels {
     /* The same with the first half of MurmurHash3_x64_128, compared as uint64. */
     void (*min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,
                            uint64_t *minima);
-    /* The sketch of scheme fss (docs/schemes.md): k (1 to LSH_FSS_MOST) components, all UINT32_MAX where there is no
+    /* The fingerprint of scheme fss (docs/schemes.md): k (1 to LSH_MAX_FSS) components, all UINT32_MAX where there is no
      * shingle. ranks: of lsh_fss_ranks. */
     void (*fss)(const lsh_document *document, uint32_t seed, const uint32_t *ranks, size_t k, lsh_scratch *scratch,
-                uint32_t *sketch);
+                uint32_t *fingerprint);
     /* How many of the k components of a and b are equal. */
     size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);

@@ -73,7 +73,8 @@ static int is_word(const uint8_t *word_table, const uint8_t *p, size_t left, siz
     return code_point != NOT_A_CHARACTER && in_table(word_table, code_point);
 }
 
-size_t lsh_next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
+/* Find the next word at or behind *at: sets where it starts and moves *at behind its end; returns its length, 0 at the end. */
+static size_t next_word(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, size_t *start)
 {
     size_t place = *at, size;
     while (place < length && !is_word(word_table, text + place, length - place, &size))
@@ -113,7 +114,7 @@ size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_ta
         /* A word that reaches the end of the block may go on behind it: the next block begins with that word. */
         const size_t block = ~bits ? 64 - (size_t)__builtin_clzll(~bits) : 0;
         if (!ascii || block == 0) {
-            spans[count].length = lsh_next_word(text, length, word_table, at, &spans[count].start);
+            spans[count].length = next_word(text, length, word_table, at, &spans[count].start);
             count += spans[count].length > 0;
             continue;
         }
@@ -133,28 +134,13 @@ size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_ta
 size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 {
     size_t written = 0, at = 0, start, size;
-    while ((size = lsh_next_word(text, length, word_table, &at, &start)) > 0) {
+    while ((size = next_word(text, length, word_table, &at, &start)) > 0) {
         if (written > 0)
             out[written++] = ' ';
         memmove(out + written, text + start, size);
         written += size;
     }
     return written;
-}
-
-int lsh_is_ascii(const uint8_t *text, size_t length)
-{
-    uint64_t high = 0;
-    size_t at = 0;
-    for (; length - at >= 64; at += 64) { /* a block at a time, so that a text that is not ASCII is left early */
-        for (size_t i = 0; i < 64; i += 8)
-            high |= lsh_load64(text + at + i);
-        if (high & 0x8080808080808080u)
-            return 0;
-    }
-    for (; at < length; at++)
-        high |= text[at];
-    return (high & 0x8080808080808080u) == 0;
 }
 
 /* Bit c % 64 of word c / 64 tells whether Python's \s matches the ASCII character c: tab to carriage return, the four separators,

@@ -1,9 +1,11 @@
-/* The UTF-8 of one code point, written and read, for utf8.c, shingle.c and fields.c. */
+/* The UTF-8 of one code point, written and read, and whether a text is ASCII. */
 #ifndef LSH_UTF8_H
 #define LSH_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "../_murmur3.h"
 
 /* Write the one to four bytes of a code point, surrogates like their neighbours; returns where they end. */
 static inline uint8_t *put_utf8(uint32_t c, uint8_t *out)
@@ -56,6 +58,22 @@ static inline size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *code_p
     }
     *code_point = NOT_A_CHARACTER;
     return 1;
+}
+
+/* Whether every byte is below 0x80. */
+static inline int lsh_is_ascii(const uint8_t *text, size_t length)
+{
+    uint64_t high = 0;
+    size_t at = 0;
+    for (; length - at >= 64; at += 64) { /* a block at a time, so that a text that is not ASCII is left early */
+        for (size_t i = 0; i < 64; i += 8)
+            high |= lsh_load64(text + at + i);
+        if (high & 0x8080808080808080u)
+            return 0;
+    }
+    for (; at < length; at++)
+        high |= text[at];
+    return (high & 0x8080808080808080u) == 0;
 }
 
 #endif

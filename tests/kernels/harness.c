@@ -18,7 +18,7 @@
 #include "_murmur3.h"
 #include "kernels/kernels.h"
 
-enum { MOST_TEXT = 64000, MOST_UNITS = MOST_TEXT, MOST_K = 4096 };
+enum { MAX_TEXT = 64000, MAX_UNITS = MAX_TEXT, MAX_K = 4096 };
 
 /* ---- random numbers ---- */
 
@@ -150,7 +150,7 @@ static void plain_x64_128(const uint8_t *data, size_t length, uint32_t seed, uin
     h[1] += h[0];
 }
 
-/* ---- the formulas: what a shingle offers to the components of a sketch ---- */
+/* ---- the formulas: what a shingle offers to the components of a fingerprint ---- */
 
 static uint32_t bits_of(uint32_t k)
 {
@@ -160,7 +160,7 @@ static uint32_t bits_of(uint32_t k)
     return bits;
 }
 
-static uint32_t ranks_of_fss[MOST_K];
+static uint32_t ranks_of_fss[MAX_K];
 
 static void shuffle_ranks(uint32_t k)
 {
@@ -188,16 +188,16 @@ static uint32_t offer(uint32_t h1, uint32_t h2, uint32_t j, uint32_t k)
 
 /* ---- documents, put together so that their units are known ---- */
 
-static uint8_t text[MOST_TEXT];
-static size_t length, units, begins[MOST_UNITS], ends[MOST_UNITS]; /* of each unit */
-static uint8_t joined[MOST_TEXT];                                  /* the words, for murmur3 */
-static size_t joined_length, joined_begins[MOST_UNITS], joined_ends[MOST_UNITS];
+static uint8_t text[MAX_TEXT];
+static size_t length, units, begins[MAX_UNITS], ends[MAX_UNITS]; /* of each unit */
+static uint8_t joined[MAX_TEXT];                                  /* the words, for murmur3 */
+static size_t joined_length, joined_begins[MAX_UNITS], joined_ends[MAX_UNITS];
 
 static void put(const char *piece)
 {
     const size_t size = strlen(piece);
-    if (size > MOST_TEXT - length) {
-        fprintf(stderr, "harness: a text of more than %d bytes\n", MOST_TEXT);
+    if (size > MAX_TEXT - length) {
+        fprintf(stderr, "harness: a text of more than %d bytes\n", MAX_TEXT);
         exit(2);
     }
     memcpy(text + length, piece, size);
@@ -289,9 +289,9 @@ static void failed(const char *level, const char *what, const parameters *p, siz
         exit(1);
 }
 
-static uint32_t plain_narrow[MOST_K], plain_sketch[MOST_K];
-static uint64_t plain_wide[MOST_K];
-static uint32_t seeds[MOST_K];
+static uint32_t plain_narrow[MAX_K], plain_fingerprint[MAX_K];
+static uint64_t plain_wide[MAX_K];
+static uint32_t seeds[MAX_K];
 
 /* The bytes of the shingle that begins at unit i. */
 static const uint8_t *shingle(const parameters *p, size_t i, size_t *size)
@@ -325,7 +325,7 @@ static void plain_murmur3(const parameters *p, size_t shingles)
 
 static void plain_fss(const parameters *p, size_t shingles)
 {
-    static uint8_t hashes[8 * MOST_UNITS]; /* of the words */
+    static uint8_t hashes[8 * MAX_UNITS]; /* of the words */
     for (size_t i = 0; p->unit == LSH_WORD && i < units; i++) {
         uint32_t h[4];
         plain_x86_128(text + begins[i], ends[i] - begins[i], p->seed, h);
@@ -334,7 +334,7 @@ static void plain_fss(const parameters *p, size_t shingles)
     }
     shuffle_ranks((uint32_t)p->k);
     for (size_t j = 0; j < p->k; j++)
-        plain_sketch[j] = UINT32_MAX;
+        plain_fingerprint[j] = UINT32_MAX;
     for (size_t i = 0; i < shingles; i++) {
         uint32_t h[4];
         size_t size;
@@ -346,8 +346,8 @@ static void plain_fss(const parameters *p, size_t shingles)
         plain_x86_128(bytes, size, p->seed, h);
         for (uint32_t j = 0; j < p->k; j++) {
             const uint32_t value = offer(h[0], h[1], j, (uint32_t)p->k);
-            if (value < plain_sketch[j])
-                plain_sketch[j] = value;
+            if (value < plain_fingerprint[j])
+                plain_fingerprint[j] = value;
         }
     }
 }
@@ -398,21 +398,21 @@ static void check_murmur3(const parameters *p, size_t shingles)
 
 static void check_fss(const parameters *p, size_t shingles)
 {
-    static uint32_t permutation[LSH_FSS_MOST];
+    static uint32_t permutation[LSH_MAX_FSS];
     const size_t padded = (p->k + LSH_LANES - 1) / LSH_LANES * LSH_LANES;
     uint32_t *ranks = at_end(rank_room, padded * sizeof *ranks);
     lsh_fss_ranks(p->k, permutation, ranks);
     plain_fss(p, shingles);
     for (size_t l = 0; l < level_count; l++) {
         lsh_document document = placed(p, text, length);
-        uint32_t *sketch = at_end(out_room, p->k * sizeof *sketch);
+        uint32_t *fingerprint = at_end(out_room, p->k * sizeof *fingerprint);
         memset(scratch, (int)draw(), sizeof *scratch);
         for (size_t i = 0; i < 2; i++)
             scratch->word_hashes[i] = at_end(hash_room[i], (p->n + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
         scratch->word_table = word_table;
-        levels[l]->fss(&document, p->seed, ranks, p->k, scratch, sketch);
+        levels[l]->fss(&document, p->seed, ranks, p->k, scratch, fingerprint);
         for (size_t j = 0; j < p->k; j++)
-            if (sketch[j] != plain_sketch[j]) {
+            if (fingerprint[j] != plain_fingerprint[j]) {
                 failed(levels[l]->level, "fss", p, j);
                 break;
             }
@@ -426,7 +426,7 @@ typedef struct {
     size_t size;
 } piece;
 
-enum { MOST_PIECES = 700, MOST_SET = 1024 };
+enum { MAX_PIECES = 700, MAX_SET = 1024 };
 
 /* Keep the first of equal pieces; returns how many are left. */
 static size_t distinct(piece *pieces, size_t count)
@@ -494,7 +494,7 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
     made->set = (lsh_set){copy, at_end(token_room[which], capacity * 8), NULL, spans ? 0 : last_size, 0, capacity, 0};
     made->table = make_table(which, 8, part_bits, spans);
     if (spans) {
-        static lsh_span found[MOST_PIECES];
+        static lsh_span found[MAX_PIECES];
         made->set.spans = at_end(span_room[which], capacity * sizeof(lsh_span));
         for (size_t i = 0; i < count; i++)
             found[i].start = (size_t)(shingle(p, first + i, &found[i].length) - base) - (size_t)(begin - base);
@@ -505,10 +505,10 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
     }
     size_t at = level->set_add_keys(&made->set, &made->table, secret, part, size, 0);
     if (at < count) { /* the set was full: a larger one, and a table made anew */
-        uint64_t *larger = at_end(token_room[which], MOST_SET * 8);
+        uint64_t *larger = at_end(token_room[which], MAX_SET * 8);
         memmove(larger, made->set.tokens, made->set.count * 8);
         made->set.tokens = larger;
-        made->set.capacity = MOST_SET;
+        made->set.capacity = MAX_SET;
         made->table = make_table(which, 9, part_bits, 0);
         level->set_enter(&made->set, &made->table);
         at = level->set_add_keys(&made->set, &made->table, secret, part, size, at);
@@ -518,9 +518,9 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
 
 static void check_sets(const parameters *p, size_t shingles)
 {
-    static piece pieces[2][MOST_PIECES], both[2 * MOST_PIECES];
+    static piece pieces[2][MAX_PIECES], both[2 * MAX_PIECES];
     static whole_set made[2];
-    if (shingles == 0 || shingles > MOST_PIECES)
+    if (shingles == 0 || shingles > MAX_PIECES)
         return;
     const size_t firsts[2] = {0, below(shingles)}, counts[2] = {between(1, shingles), shingles - firsts[1]};
     const int words = p->unit == LSH_BYTE && p->n <= LSH_SET_KEY;
@@ -736,20 +736,20 @@ static void check_links(void)
 
 static void prepare(void)
 {
-    text_room = make_room(MOST_TEXT);
-    seed_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
-    rank_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
-    out_room = make_room((MOST_K + LSH_LANES) * sizeof(uint64_t));
-    state_room = make_room(2 * (MOST_K + LSH_LANES) * sizeof(uint64_t));
+    text_room = make_room(MAX_TEXT);
+    seed_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
+    rank_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
+    out_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
+    state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
-        hash_room[i] = make_room((MOST_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+        hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
     for (size_t w = 0; w < 2; w++) {
-        token_room[w] = make_room(MOST_SET * sizeof(uint64_t));
-        span_room[w] = make_room(MOST_PIECES * sizeof(lsh_span));
+        token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
+        span_room[w] = make_room(MAX_PIECES * sizeof(lsh_span));
         lane_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint64_t));
         filled_room[w] = make_room((size_t)1 << 9);
         entry_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint32_t));
-        set_text_room[w] = make_room(MOST_TEXT);
+        set_text_room[w] = make_room(MAX_TEXT);
     }
     scratch = at_end(make_room(sizeof *scratch), (sizeof *scratch + 63) / 64 * 64);
     fill_word_table();
@@ -902,11 +902,11 @@ int main(int argc, char **argv)
         check_document(LSH_BYTE, edge + n - 3 + below(5), n, some_k(), i % 8 == 0);
         check_document(LSH_BYTE, between(4090, 4130), between(1, 16), some_k(), 0);
         check_document(LSH_BYTE, between(4097, 20000), between(1, 16), between(1, 130), 0);
-        check_document(LSH_BYTE, between(1, 9000), between(1, 16), between(301, MOST_K), 0);
+        check_document(LSH_BYTE, between(1, 9000), between(1, 16), between(301, MAX_K), 0);
         check_document(LSH_CHAR, between(1, 5000), between(1, 16), between(1, 130), 0);
         check_document(LSH_WORD, between(1, 1500), between(1, 600), between(1, 130), 0);
         check_document(LSH_BYTE, between(5000, 5020), 5000, between(1, 40), 1);
-        check_document(LSH_BYTE, between(9990, 10005), 10000, MOST_K, 0);
+        check_document(LSH_BYTE, between(9990, 10005), 10000, MAX_K, 0);
     }
     printf("%zu rounds:", cases);
     for (size_t l = 0; l < level_count; l++)

@@ -1,4 +1,4 @@
-"""What the command draws and writes to be looked at, on real processes: `--report`, `--preset` and `lsh plan --plot`.
+"""What the command draws and writes to be looked at: `--report`, `--preset` and `lsh plan --plot`.
 
 A page is held against the one that the function makes of the same run; what a page holds is tested in test_report.py,
 and what a preset fixes in test_presets.py.

@@ -1,0 +1,57 @@
+"""The compiled modules: each C file is linked into one of them, and they export their entry point only."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SETUP = REPOSITORY / "setup.py"
+
+
+def sources() -> dict[str, list[str]]:
+    """The table of setup.py: the C files of each extension."""
+    for statement in ast.parse(SETUP.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "SOURCES":
+            return ast.literal_eval(statement.value)
+    raise AssertionError("setup.py has no table SOURCES")
+
+
+def test_each_c_file_is_a_source_of_one_extension():
+    linked = sorted(source for files in sources().values() for source in files)
+    assert linked == sorted(path.relative_to(REPOSITORY / "lsh").as_posix() for path in REPOSITORY.glob("lsh/**/*.c"))
+    assert len(linked) >= 10
+
+
+def test_each_cython_module_is_an_extension():
+    modules = {path.relative_to(REPOSITORY / "lsh").with_suffix("") for path in REPOSITORY.glob("lsh/**/*.pyx")}
+    assert sorted(sources()) == sorted(".".join(module.parts) for module in modules)
+
+
+def exported(library: Path) -> set[str]:
+    """What a shared object defines for others."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return {line.split()[-1] for line in listed.stdout.splitlines()}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
+@pytest.mark.parametrize("name", sources())
+def test_only_the_entry_point_is_exported(name):
+    spec = importlib.util.find_spec(f"lsh.{name}")
+    names = exported(Path(spec.origin))
+    if any("asan" in symbol for symbol in names):
+        pytest.skip("a build with sanitizers exports more")
+    assert names == {f"PyInit_{name.rpartition('.')[2]}"}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or None in map(shutil.which, ("nm", "gcc")), reason="needs nm, gcc and ELF")
+def test_what_is_exported_is_found(tmp_path):
+    (tmp_path / "made_up.c").write_text("int lsh_made_up(void) { return 1; }\nstatic int inside;\nint *at = &inside;\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "made_up.so", "made_up.c"], cwd=tmp_path, check=True)
+    assert {"lsh_made_up", "at"} <= exported(tmp_path / "made_up.so")

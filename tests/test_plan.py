@@ -184,7 +184,7 @@ def test_identical_sets(num_seeds, recall):
     assert plan.recall_at(1.0) == 1.0
 
 
-@pytest.mark.parametrize("num_seeds", [1, 128, 4096, 2**20])
+@pytest.mark.parametrize("num_seeds", [1, 128, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
 @pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
 def test_the_ends_of_the_parameters(threshold, recall, num_seeds):

@@ -144,9 +144,10 @@ def test_the_same_bytes_each_time(tmp_path, packed):
 
 
 @pytest.mark.parametrize("form", DOCUMENTS)
-def test_long_document(tmp_path, form, packed):
+@pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_document(tmp_path, form, packed, count):
     """Longer than every buffer, and than what csv takes by default."""
-    long = b"".join(b"%d " % (i * i) for i in range(100_000))
+    long = b"".join(b"%d " % (i * i) for i in range(count))
     line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[form] % long
     data = HEADS.get(form, b"") + line + line
     path = file_of(tmp_path, f"in.{form}.{packed}".rstrip("."), pack(data, packed))
@@ -154,6 +155,7 @@ def test_long_document(tmp_path, form, packed):
     assert kept(path, [False, True], tmp_path / f"out.{form}") == HEADS.get(form, b"") + line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", DOCUMENTS)
 def test_line_of_100_megabytes(tmp_path, form):
     long = b"%099d " % 7 * 1_000_000
@@ -219,7 +221,7 @@ def test_compressed_without_saying_so(tmp_path, form):
     assert f"--format txt.{form}" in refusal(file_of(tmp_path, "in.txt", pack(b"one\n", form)))
 
 
-@pytest.mark.parametrize("form", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("form", ["gz", *(pytest.param(form, marks=pytest.mark.slow) for form in ("bz2", "xz")), "zst"])
 def test_little_is_unpacked_at_once(tmp_path, form):
     """64 MB of nothing, packed into some KB, comes in pieces."""
     packed = streams.BytesIO(pack(bytes(1 << 26), form))

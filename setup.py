@@ -31,7 +31,7 @@ setup(
         [
             extension("_columns"),
             extension("_batch", ["lsh/kernels/shingle.c", "lsh/kernels/utf8.c"]),
-            extension("files._fields", ["lsh/kernels/fields.c"]),
+            extension("files._fields", ["lsh/kernels/json.c", "lsh/kernels/cells.c"]),
             extension("_minhash", ["lsh/_murmur3.c", *KERNELS]),
             extension("_sets", ["lsh/kernels/shingle.c"]),
             extension("_components"),

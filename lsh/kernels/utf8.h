@@ -1,4 +1,4 @@
-/* The UTF-8 of one code point, written and read, for utf8.c, shingle.c and fields.c. */
+/* The UTF-8 of one code point, written and read, for utf8.c, shingle.c and json.c. */
 #ifndef LSH_UTF8_H
 #define LSH_UTF8_H
 

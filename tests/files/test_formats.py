@@ -848,7 +848,7 @@ def test_large_row_groups_are_written_in_parts(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
-    monkeypatch.setattr(tables, "ROOM", 100_000)
+    monkeypatch.setattr(tables, "MAX_GATHERED", 100_000)
     table = pyarrow.table({"text": ["words " * 10 + str(i) for i in range(20_000)]})
     parquet.write_table(table, tmp_path / "in.parquet")
     kept(str(tmp_path / "in.parquet"), [True] * 20_000, tmp_path / "out.parquet")

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Fields of many records at once, from a block of bytes: batches whose texts lie in the block, without the GIL.
 
-If any record of a block is not plain, the result is ``None``: a reader that reads one record at a time then decides, and
-can say what is wrong and where. The formats themselves are known to the kernels alone.
+If any record of a block is not plain, the result is ``None``: a reader that reads one record at a time then decides,
+and can say what is wrong and where. The formats themselves are known to the kernels alone.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -111,7 +111,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     Returns
     -------
     (list of Batch, list of (Batch or None)), or None
-        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is not plain.
+        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is not
+        plain.
 
     Raises
     ------

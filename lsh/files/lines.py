@@ -191,13 +191,15 @@ class _Pass:
             raise problem
 
     def kept(self, flags: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
-        """Yield mark and header of the first file, and all records whose flag is true; True with the mark."""
+        """Yield the mark of the first file, the first header, and the records whose flag is true; True with the mark."""
+        has_header = False
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (mark, header, lines):
                 if number == 0 and mark:
                     yield mark, True
-                if number == 0 and header:
+                if header and not has_header:
                     yield header, False
+                    has_header = True
                 if self._options.skip_bad:
                     yield from ((record.raw, False) for record, _ in self._documents(file, lines) if flags())
                 elif self._reader.spans_lines:

@@ -127,7 +127,9 @@ def pairs(chosen: argparse.Namespace) -> int:
         console.say(f"{parameters['hasher']!r}\n{bands}")
     with ExitStack() as opened:
         sides = [options.TextStream([opened.enter_context(options.source(chosen, path))]) for _, path in read]
-        found = lsh.find_pairs(*sides, **parameters, progress=console.progress(chosen.quiet, chosen.output))
+        others = sides[1] if len(sides) == 2 else None
+        progress = console.progress(chosen.quiet, chosen.output)
+        found = lsh.find_pairs(sides[0], others=others, **parameters, progress=progress)
         output = opened.enter_context(files.Target(chosen.output))
         first, second = sides[0].ids, sides[-1].ids
         number = 0

@@ -90,7 +90,7 @@ def _given_similarities(background: Any) -> Array:
     return given
 
 
-def _are_texts(background: Any) -> bool:
+def _are_texts(background: object) -> bool:
     """Tell texts from numbers, by the dtype or the first element."""
     if hasattr(background, "to_numpy"):
         background = background.to_numpy()

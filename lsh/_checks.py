@@ -65,20 +65,20 @@ def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     return value
 
 
-def text(name: str, value: Any) -> Any:
+def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
     """Return `value` if it is a text."""
     if not isinstance(value, TEXT_TYPES):
         raise TypeError(f"{name} must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
     return value
 
 
-def collection(name: str, value: Any) -> Any:
-    """Return `value` if it is an iterable of texts in a definite order."""
+def collection(name: str, value: Any) -> None:
+    """Check that `value` is an iterable of texts in a definite order."""
     if isinstance(value, TEXT_TYPES):
         raise TypeError(
             f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
         )
-    if isinstance(value, Number) and value is not True and value is not False:
+    if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
             f"if it is a threshold, write threshold={value}"
@@ -93,4 +93,3 @@ def collection(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}; pass a list or a column")
     if dimensions != 1:
         raise ValueError(f"{name} must have one dimension, got {dimensions}; pick a column or flatten it")
-    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from lsh._spill import Spill
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, pieces
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
 MIN_ROOM, MAX_ROOM = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
@@ -163,7 +166,7 @@ class Collection:
 class DocumentArrays:
     """What is kept of some documents, in order of position."""
 
-    def __init__(self, room: int, bands: int, k: int, dtype: Any, spill: Spill) -> None:
+    def __init__(self, room: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
         self.room, self.count = room, 0
         self.keys = spill.rows(bands, room, np.uint64)
         self.sketches = spill.array((room, k), dtype)
@@ -282,7 +285,7 @@ class Corpus:
         self.sizes = self._column("sizes", np.int64)
         self.content = self._column("content", np.uint64)
 
-    def _column(self, name: str, dtype: Any) -> Array:
+    def _column(self, name: str, dtype: DTypeLike) -> Array:
         """Put a column together, by position."""
         column, at = self.spill.array(self.total, dtype), 0
         for arrays in self.arrays:

@@ -12,11 +12,14 @@ import os
 import re
 import tempfile
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsh import _checks
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +62,7 @@ class Spill:
         """Whether there is a bound."""
         return self._most is not None
 
-    def array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+    def array(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array whose content may be anything.
 
         Raises
@@ -93,7 +96,7 @@ class Spill:
     def _has_room(self, size: int) -> bool:
         return self._most is None or size + sum(map(len, self._held.alive())) <= self._most
 
-    def rows(self, count: int, length: int, dtype: Any) -> list[Array]:
+    def rows(self, count: int, length: int, dtype: DTypeLike) -> list[Array]:
         """Return `count` arrays, of which each can be given back by itself as long as they are in memory."""
         size = count * length * np.dtype(dtype).itemsize
         if not self._has_room(size):

@@ -323,21 +323,7 @@ def deduplicate(
     keeps[removed["document"]] = False
     labels = np.arange(new)
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
-    counts = {
-        "documents": new,
-        "old": total - new,
-        "kept": int(keeps.sum()),
-        "removed": len(removed),
-        "for_old": int((removed["side"] == "old").sum()),
-        "identical": int(removed["identical"].sum()),
-        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
-        "without_shingles": int((~corpus.has_shingles[:new]).sum()),
-        "missing": corpus.num_missing,
-        "candidates": walk.candidates,
-        "compared": similarity.compared,
-        "capped": walk.capped,
-        "seconds": seconds,
-    }
+    counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
         removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
         removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
@@ -577,6 +563,26 @@ def _removed(distinct: Array, witness: Array, value: Array, order: Array, first:
     removed["identical"] = first[documents] == first[by[documents]]
     removed["kept"], removed["side"] = _within_collection(by[documents], new)
     return removed
+
+
+def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
+    """Return what `Deduplication.summary` says."""
+    new = corpus.offsets[1]
+    return {
+        "documents": new,
+        "old": corpus.total - new,
+        "kept": new - len(removed),
+        "removed": len(removed),
+        "for_old": int((removed["side"] == "old").sum()),
+        "identical": int(removed["identical"].sum()),
+        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
+        "without_shingles": int((~corpus.has_shingles[:new]).sum()),
+        "missing": corpus.num_missing,
+        "candidates": walk.candidates,
+        "compared": compared,
+        "capped": walk.capped,
+        "seconds": seconds,
+    }
 
 
 def _near(documents: Array, others: Array, similarities: Array, distinct: Array, new: int) -> Array:

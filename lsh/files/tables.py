@@ -14,7 +14,7 @@ from functools import partial
 from typing import IO, Any
 
 from lsh._batch import Batch
-from lsh._texts import whole
+from lsh._texts import as_batch
 from lsh.files.records import ID_COLUMN, Block, InputError, ReadCounts, ReadOptions, default_column, listed, utf8
 from lsh.files.storage import Input, Target
 
@@ -232,8 +232,8 @@ class Tables:
             raise InputError(name, f"row {row + place + 1}: {problem}")
         if len(columns) == 1:
             self.counts.missing += columns[0].null_count
-            return whole(texts[0], columns[0], missing=True)
-        cells = zip(*[whole(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
+            return as_batch(texts[0], columns[0], missing=True)
+        cells = zip(*[as_batch(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
         found = [[cell for cell in row if cell is not None] for row in cells]
         self.counts.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)

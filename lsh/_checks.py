@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, TypeVar
+
+Option = TypeVar("Option")
 
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 
@@ -43,12 +45,12 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     return number
 
 
-def choice(name: str, value: Any, options: tuple[Any, ...]) -> Any:
-    """Return `value` if it is one of the options."""
-    if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        listed = ", ".join(map(repr, options))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-    return value
+def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
+    """Return the option that `value` is."""
+    for option in options:
+        if value is option or (isinstance(value, str) and value == option):
+            return option
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
 
 
 def keys(name: str, value: Any, expected: set[str]) -> dict[str, Any]:

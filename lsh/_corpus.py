@@ -20,7 +20,8 @@ from lsh._grouping import Linker
 from lsh._spill import Spill
 from lsh._texts import Piece, pieces
 from lsh.bands import Bands
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, batch_fingerprints, work_shares
+from lsh.shingling import shingle_sets
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
 SMALL_BLOCK, BLOCK = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
@@ -246,7 +247,7 @@ class Corpus:
         def cuts() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
             for source in self.sources:
                 for first, piece in source.pieces():
-                    for start, stop in hasher.cuts(piece, SHARE, WORTH):
+                    for start, stop in work_shares(hasher, piece, SHARE, WORTH):
                         yield self.offsets[-1], source, first, piece, start, stop
                 self.offsets.append(self.offsets[-1] + (source.size or 0))
 
@@ -254,7 +255,7 @@ class Corpus:
             """Return where some texts end, what is kept of them, and how many are missing."""
             offset, source, first, piece, start, stop = cut
             raw = source.batch(first, piece, start, stop)
-            rows = hasher.of_batch(hasher.shingles.batch(raw))
+            rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
             sketches = rows if self.whole else rows.astype(np.uint8)
@@ -428,5 +429,5 @@ class Corpus:
         self.spill.expect_leaps()  # from here on texts are looked up where a bucket leads
         if least_equal is None:
             return Similarity(sketches, rows, None, None, 0)
-        sets = self.hasher.shingles.sets(self.hasher.shingles.batch(groups.batch))
+        sets = shingle_sets(self.hasher.shingles, groups.batch)
         return Similarity(sketches, rows, sets, groups.texts, least_equal)

@@ -21,7 +21,8 @@ from lsh._progress import Progress
 from lsh._spill import Spill
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, pieces
 from lsh.bands import Bands
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, batch_fingerprints, work_shares
+from lsh.shingling import shingle_sets
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -250,7 +251,7 @@ class Corpus:
         def shares() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
             for collection in self.collections:
                 for first, piece in collection.pieces():
-                    for start, stop in hasher.cuts(piece, MAX_SHARE, SHARE_FACTOR):
+                    for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
                         yield self.offsets[-1], collection, first, piece, start, stop
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
@@ -258,7 +259,7 @@ class Corpus:
             """Return where some texts end, what is kept of them, and how many are missing."""
             offset, collection, first, piece, start, stop = share
             raw = collection.batch(first, piece, start, stop)
-            rows = hasher.of_batch(hasher.shingles.batch(raw))
+            rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
             sketches = rows if self.keep_fingerprints else rows.astype(np.uint8)
@@ -433,5 +434,5 @@ class Corpus:
         self.spill.expect_leaps()  # from here on texts are looked up where a bucket leads
         if least_equal is None:
             return Similarity(sketches, rows, None, None, 0)
-        sets = self.hasher.shingles.sets(self.hasher.shingles.batch(groups.batch))
+        sets = shingle_sets(self.hasher.shingles, groups.batch)
         return Similarity(sketches, rows, sets, groups.texts, least_equal)

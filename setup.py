@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 SOURCES = {
     "_columns": [],
     "_batch": ["kernels/utf8.c"],
-    "files._fields": ["kernels/fields.c"],
+    "files._fields": ["kernels/json.c", "kernels/cells.c"],
     "_minhash": [
         "_murmur3.c",
         "kernels/shingle.c",

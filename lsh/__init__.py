@@ -1,7 +1,8 @@
 """Near-duplicate documents: MinHash fingerprints over raw bytes, and locality sensitive hashing.
 
 The core is compiled; this package needs numpy alone. Start with `deduplicate` for a whole corpus, `MinHasher` for
-fingerprints, `Cache` for documents that come one at a time.
+fingerprints, `Cache` for documents that come one at a time. The modules `plot`, `presets`, `recall`, `report` and
+`text_plot` are loaded when they are first used.
 """
 
 try:
@@ -27,13 +28,15 @@ except ImportError as _error:
         raise SystemExit(2) from None
     raise
 
+from typing import TYPE_CHECKING
+
 from lsh import cache, minhash
 from lsh._minhash import simd_level
 from lsh.bands import Bands
 from lsh.cache import Cache
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
-from lsh.planning import plan
+from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
 __version__ = "0.1.0"
@@ -43,6 +46,7 @@ __all__ = [
     "Cache",
     "Deduplication",
     "MinHasher",
+    "Plan",
     "Shingles",
     "__version__",
     "cache",
@@ -54,3 +58,24 @@ __all__ = [
     "plan",
     "simd_level",
 ]
+
+_LOADED_WHEN_USED = ("plot", "presets", "recall", "report", "text_plot")
+
+if TYPE_CHECKING:
+    from lsh import plot as plot
+    from lsh import presets as presets
+    from lsh import recall as recall
+    from lsh import report as report
+    from lsh import text_plot as text_plot
+else:
+
+    def __getattr__(name):
+        """Load a module of the package when it is first used."""
+        if name in _LOADED_WHEN_USED:
+            from importlib import import_module
+
+            return import_module(f"lsh.{name}")
+        raise AttributeError(f"module 'lsh' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_LOADED_WHEN_USED})

@@ -2,23 +2,25 @@
 
 Two documents are a candidate pair when they agree in every component of some band. With b bands of r components a pair
 of similarity s is found with probability ``1 - (1 - s^r)^b`` (Leskovec, Rajaraman and Ullman, Mining of Massive
-Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply. How to choose bands is the matter
-of `lsh.planning`.
+Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply. `lsh.planning` chooses bands.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
-from lsh import _checks, _sketch_filter
+from lsh import _checks
 from lsh._grouping import band_keys
 
 MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = Sequence[Any] | np.ndarray[Any, Any]  # what is taken as an array of numbers
+
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
 
@@ -27,34 +29,6 @@ class BandError(ValueError, AssertionError):
 
     It is an AssertionError as well, because mattilyra/LSH raises that.
     """
-
-
-class Promise(NamedTuple):
-    """What `lsh.plan` says of the bands it made.
-
-    Attributes
-    ----------
-    threshold, recall : float
-        A pair of this similarity is found with this probability at least.
-    num_seeds : int
-        Components of the fingerprints that the bands were planned for.
-    loss : float
-        What the filter behind the bands may lose of such pairs; 0 where there is none.
-    share : float
-        Of the pairs below the threshold the share that are candidates, in vain.
-    background : str
-        What those pairs are.
-    documents : int or None
-        The size of the corpus, where it is known.
-    """
-
-    threshold: float
-    recall: float
-    num_seeds: int
-    loss: float
-    share: float
-    background: str
-    documents: int | None
 
 
 class Bands:
@@ -94,8 +68,7 @@ class Bands:
     keys take 160 bytes a document
     """
 
-    __slots__ = ("_promise", "_widths")
-    _promise: Promise | None
+    __slots__ = ("_widths",)
     _widths: tuple[int, ...]
 
     def __init__(
@@ -114,7 +87,6 @@ class Bands:
         else:
             number = _checks.whole_number("num_bands", num_bands, 1, MAX_BANDS)
             values = (_checks.whole_number("width", width, 1, MAX_BANDS),) * number
-        object.__setattr__(self, "_promise", None)
         object.__setattr__(self, "_widths", values)
 
     @classmethod
@@ -161,11 +133,6 @@ class Bands:
         return "+".join(f"{len(list(same))}x{width}" for width, same in groupby(self._widths))
 
     @property
-    def promise(self) -> Promise | None:
-        """What `lsh.plan` promised of these bands; ``None`` of bands that were not planned. No part of the value."""
-        return self._promise
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """The width of each band."""
         return self._widths
@@ -190,7 +157,13 @@ class Bands:
         """Where the bands begin and end: uintp, shape ``(num_bands + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._widths)]).astype(np.uintp)
 
-    def probability(self, similarity: Any) -> Any:
+    @overload
+    def probability(self, similarity: float) -> float: ...
+
+    @overload
+    def probability(self, similarity: Numbers) -> Floats: ...
+
+    def probability(self, similarity: float | Numbers) -> float | Floats:
         """Return the probability that a pair of this similarity shares a band.
 
         Parameters
@@ -211,42 +184,6 @@ class Bands:
         for width, number in zip(widths, numbers):
             missed *= (1.0 - s**width) ** number
         return 1.0 - missed if s.ndim else float(1.0 - missed)
-
-    def recall_at(self, similarity: Any) -> Any:
-        """Return the probability that a pair of this similarity shares a band and passes the sketch filter.
-
-        Parameters
-        ----------
-        similarity : float or array_like
-            Jaccard similarities, 0 to 1.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            `probability` times that of the filter as ``deduplicate(texts, threshold, recall=recall)`` sets it, for the
-            threshold and recall that the bands were planned for. Passed as `bands`, they go with a filter for the
-            threshold of that call, which loses 0.1 % of the pairs just there; so it is taken for bands that were not
-            planned. Of bands planned for a `Cache`, which has no filter, it is `probability`.
-
-        Examples
-        --------
-        >>> import lsh
-        >>> lsh.plan(0.8, 0.99).recall_at(0.8) >= 0.99
-        True
-        >>> bands = lsh.Bands(20, 6)
-        >>> round(bands.probability(0.8), 4), round(bands.recall_at(0.8), 4)
-        (0.9977, 0.9967)
-        """
-        found = self.probability(similarity)
-        if self._promise is None:
-            return found * (1.0 - _sketch_filter.LOSS)
-        if not self._promise.loss:
-            return found
-        k = self._promise.num_seeds
-        least = _sketch_filter.least_equal(k, self._promise.threshold, self._promise.loss)
-        s = np.asarray(similarity, np.float64)
-        passed = np.array([_sketch_filter.passing(k, least, one) for one in s.ravel().tolist()]).reshape(s.shape)
-        return found * passed if s.ndim else float(found * passed)
 
     def similarity_at(self, probability: float) -> float:
         """Return the similarity at which a pair is found with this probability, by bisection."""
@@ -282,19 +219,19 @@ class Bands:
         band_keys(rows, self.bounds, keys)
         return keys
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, list[int]]:
         """Return the parameters as a dict of plain values, for `from_dict`."""
         return {"widths": list(self._widths)}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Bands:
+    def from_dict(cls, values: dict[str, list[int]]) -> Bands:
         """Make the bands that `to_dict` described."""
         return cls(widths=_checks.keys("bands", values, {"widths"})["widths"])
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"Bands are immutable; make new ones instead of setting {name}")
 
-    def __delattr__(self, name: str) -> None:
+    def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"Bands are immutable; {name} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
@@ -303,8 +240,8 @@ class Bands:
     def __hash__(self) -> int:
         return hash(self._widths)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return promised, (self._widths, None if self._promise is None else tuple(self._promise))
+    def __reduce__(self) -> tuple[object, ...]:
+        return Bands.from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
         if isinstance(self.band_width, int):
@@ -327,61 +264,11 @@ class Bands:
                 f"half of the pairs are found at {self.similarity_at(0.5):.3f}, "
                 f"95 % at {self.similarity_at(0.95):.3f}{threshold}",
                 f"keys take {8 * self.num_bands} bytes a document",
-                *self._said(),
             ]
         )
 
-    def _said(self) -> list[str]:
-        """Return the lines on the promise of planned bands."""
-        if self._promise is None:
-            return []
-        promise, at = self._promise, self._promise.threshold
-        filtered = f", found and verified with {self.recall_at(at):.4f}" if promise.loss else ""
-        lines = [
-            f"planned for {at:g}: a pair there is found with probability {self.probability(at):.4f}{filtered}",
-            f"{_one_in(promise.share)} pairs, {promise.background}, is a false candidate",
-        ]
-        if promise.documents is not None:
-            number = promise.share * (promise.documents - 1)
-            shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-            lines.append(f"among {promise.documents:,} documents of such pairs {shown} false candidates for each")
-        return lines
 
-
-def _one_in(share: float) -> str:
-    """Say a probability in words."""
-    if share < 1e-15:
-        return "none in 1,000,000,000,000,000"
-    return f"one in {float(f'{1 / share:.3g}'):,.15g}"
-
-
-def promised(widths: tuple[int, ...], promise: Any) -> Bands:
-    """Return bands with a promise, the fields of a `Promise`, or without one."""
-    bands = Bands(widths=widths)
-    object.__setattr__(bands, "_promise", None if promise is None else Promise(*promise))
-    return bands
-
-
-def for_documents(bands: Bands, documents: int) -> Bands:
-    """Return planned bands that know the size of the corpus."""
-    promise = bands.promise
-    return bands if promise is None else promised(bands.widths, promise._replace(documents=documents))
-
-
-def checked_bands(bands: Any, num_seeds: int) -> Bands:
-    """Return `bands` if they fit a fingerprint of `num_seeds` components."""
-    if not isinstance(bands, Bands):
-        raise TypeError(f"bands must be a Bands, got {type(bands).__name__}; use lsh.Bands(num_bands, width)")
-    if bands.num_components > num_seeds:
-        width = min(max(bands.widths), num_seeds)
-        raise BandError(
-            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
-            f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
-        )
-    return bands
-
-
-def equal_bands(num_bands: Any, num_seeds: int) -> Bands:
+def equal_bands(num_bands: object, num_seeds: int) -> Bands:
     """Return the bands that divide a fingerprint evenly into `num_bands`."""
     number = _checks.whole_number("num_bands", num_bands, 1)
     if num_seeds % number:

@@ -20,9 +20,9 @@ import numpy as np
 from lsh import _checks
 from lsh._grouping import BinTables
 from lsh._texts import Texts
-from lsh.bands import Bands, checked_bands, equal_bands
+from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, planned_for
+from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
 
 __all__ = ["Cache"]
 
@@ -52,8 +52,8 @@ class Cache:
         Makes the fingerprints.
     num_bands : int, optional
         Bands of equal width; must divide the number of seeds. Default 10, where `bands` is not given.
-    bands : Bands, optional
-        Bands of any widths that fit.
+    bands : Bands or Plan, optional
+        Bands of any widths that fit, or those of a plan.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class Cache:
     True
     """
 
-    def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | None = None) -> None:
+    def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
         if bands is None:
@@ -122,7 +122,7 @@ class Cache:
         """
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-        return cls(hasher=hasher, bands=planned_for(hasher, threshold, recall, filtered=False))
+        return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
         """Take a lock of this process, held by nobody."""

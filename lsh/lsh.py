@@ -11,6 +11,7 @@ from typing import Any
 from lsh import cache
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
+from lsh.planning import Plan
 
 __all__ = ["Cache"]
 
@@ -20,14 +21,14 @@ class Cache(cache.Cache):
 
     Parameters
     ----------
-    bands : int or Bands
+    bands : int, Bands or Plan
         Bands of equal width, whose number must divide the number of seeds; or any that fit.
     hasher : MinHasher
         Makes the fingerprints.
     """
 
-    def __init__(self, bands: int | Bands, hasher: MinHasher) -> None:
-        if isinstance(bands, Bands):
+    def __init__(self, bands: int | Bands | Plan, hasher: MinHasher) -> None:
+        if isinstance(bands, (Bands, Plan)):
             super().__init__(hasher, bands=bands)
         else:
             super().__init__(hasher, bands)

@@ -1,48 +1,205 @@
-"""Planning: the cheapest bands that keep a promised recall, and the promise that goes with them.
+"""Planning: the cheapest bands that keep a promised recall, as a `Plan`.
 
-A pair is verified if it shares a band and then passes the sketch filter, so the promise is shared out between the two.
-Of all bands of one width, or of two that differ by one, those are taken that make the fewest false candidates. What a
-set of bands finds is computed in `lsh.bands`, what the filter loses in `lsh._sketch_filter`.
+A pair is verified if it shares a band and then passes the sketch filter, so a plan says how much of the recall each of
+the two may lose. Of all bands of one width, or of two that differ by one, those are chosen that make the fewest false
+candidates. What a set of bands finds is computed in `lsh.bands`, what the filter loses in `lsh._sketch_filter`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from math import ceil, floor, log, log1p
-from typing import Any, NamedTuple
+from math import ceil, floor, log, log1p, log10
+from typing import Any, overload
 
 import numpy as np
 
-from lsh import _checks, _sketch_filter, _texts
-from lsh._batch import Batch
+from lsh import _checks, _sketch_filter
+from lsh._background import PairsBelow, evenly_spread, pairs_below
 from lsh._texts import Texts
-from lsh.bands import MAX_BANDS, Bands, Promise, checked_bands, for_documents, promised
+from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.shingling import Shingles
+from lsh.shingling import Shingles, checked_shingles
 
 DEFAULT_RECALL = 0.99
-NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close together where the curve is steep
-SAME = 1e-9  # costs that differ by this fraction count as equal
-REACHED = 1e-12  # a promise that is missed by this fraction of what may be lost counts as kept
-LEAST_PROMISE = 1e-9  # a smaller recall is taken for this one
+COST_TOLERANCE = 1e-9  # costs that differ by this fraction count as equal
+LOSS_TOLERANCE = 1e-12  # the bands may lose more than they should by this fraction, for rounding
+MIN_RECALL = 1e-9  # a plan for a smaller recall is made for this one
 MAX_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
-
-SAMPLE_TEXTS = 4000  # of a corpus that stands for its random pairs
-SAMPLE_PAIRS = 20_000
-SAMPLE_SEEDS = 512  # an estimated similarity is off by 0.02 at most, mostly
-PAIRS_AT_ONCE = 2000  # pairs that are compared at once
-CELLS = 1000  # of [0, 1], in which similarities are put together
+RARE = 1e-15  # a smaller share of the pairs is printed as less than this
 
 Array = np.ndarray[Any, Any]
 
 
-class _Pairs(NamedTuple):
-    """Pairs below the threshold: similarities, their weights, and what they are."""
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """Bands, and the recall that they were chosen for. Immutable; made by `plan`.
 
-    similarities: Array
-    weights: Array
-    name: str
+    Parameters
+    ----------
+    bands : Bands
+        The bands.
+    threshold : float
+        Jaccard similarity of the pairs that are wanted, more than 0 and at most 1.
+    recall : float
+        Least probability that such a pair is found and verified, more than 0 and less than 1.
+    num_seeds : int
+        Components of the fingerprints.
+    loss : float, optional
+        Share of the pairs at the threshold that the sketch filter may lose; 0 where no filter follows, as in a `Cache`.
+    background : str, optional
+        Which pairs below the threshold `false_candidates` is about; ``None`` where none were given.
+    false_candidates : float, optional
+        Share of those pairs that are candidates, and compared in vain.
+    shingles : Shingles, optional
+        How the texts of the background were cut.
+    documents : int, optional
+        Size of the corpus.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value is of a wrong type or out of its range, or the bands do not keep the recall.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> plan = lsh.plan(0.8, 0.95, 64)
+    >>> plan.bands
+    Bands(widths=(5, 5, 6, 6, 6, 6, 6, 6, 6, 6))
+    >>> plan.recall_at(0.8) >= 0.95
+    True
+    """
+
+    bands: Bands
+    threshold: float
+    recall: float
+    num_seeds: int
+    loss: float = field(default=0.0, kw_only=True)
+    background: str | None = field(default=None, kw_only=True)
+    false_candidates: float | None = field(default=None, kw_only=True)
+    shingles: Shingles | None = field(default=None, kw_only=True)
+    documents: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        threshold, recall, num_seeds = _checked(self.threshold, self.recall, self.num_seeds)
+        loss = _checks.fraction("loss", self.loss, zero=True, one=False)
+        if not isinstance(self.bands, Bands):
+            raise TypeError(f"bands of a Plan must be a Bands, got {type(self.bands).__name__}")
+        found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
+        if found < recall - MIN_RECALL:
+            raise ValueError(
+                f"bands must keep the recall, {recall:g} at {threshold:g}, got {found:.4g} by "
+                f"{self.bands.to_string()}; use lsh.plan, which finds such bands"
+            )
+        checked = {"threshold": threshold, "recall": recall, "num_seeds": num_seeds, "loss": loss}
+        if self.background is None:
+            for name in ("false_candidates", "shingles", "documents"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} requires background, the pairs that it is about")
+        elif not isinstance(self.background, str):
+            raise TypeError(f"background of a Plan must be a str, got {type(self.background).__name__}")
+        else:
+            checked_shingles(self.shingles)
+            checked["false_candidates"] = _checks.fraction("false_candidates", self.false_candidates, zero=True)
+        if self.documents is not None:
+            checked["documents"] = _checks.whole_number("documents", self.documents, 1, 2**63)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @overload
+    def probability(self, similarity: float) -> float: ...
+
+    @overload
+    def probability(self, similarity: Numbers) -> Floats: ...
+
+    def probability(self, similarity: float | Numbers) -> float | Floats:
+        """Return the probability that a pair of this similarity shares a band; see `Bands.probability`."""
+        return self.bands.probability(similarity)
+
+    def similarity_at(self, probability: float) -> float:
+        """Return the similarity at which a pair shares a band with this probability."""
+        return self.bands.similarity_at(probability)
+
+    @overload
+    def recall_at(self, similarity: float) -> float: ...
+
+    @overload
+    def recall_at(self, similarity: Numbers) -> Floats: ...
+
+    def recall_at(self, similarity: float | Numbers) -> float | Floats:
+        """Return the probability that a pair of this similarity shares a band and passes the sketch filter.
+
+        Parameters
+        ----------
+        similarity : float or array_like
+            Jaccard similarities, 0 to 1.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            `probability` times that of the filter as `deduplicate` and `find_pairs` set it for this plan; where the
+            plan has no filter, `probability`.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> plan = lsh.plan(0.8, 0.99)
+        >>> round(plan.probability(0.8), 4), round(plan.recall_at(0.8), 4)
+        (0.9924, 0.9908)
+        """
+        found = self.probability(similarity)
+        if not self.loss:
+            return found
+        least = _sketch_filter.least_equal(self.num_seeds, self.threshold, self.loss)
+        s = np.asarray(similarity, np.float64)
+        passed = [_sketch_filter.passing(self.num_seeds, least, one) for one in s.ravel().tolist()]
+        return found * np.reshape(passed, s.shape) if s.ndim else float(found * passed[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict of plain values, for `from_dict`."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        shingles = None if self.shingles is None else self.shingles.to_dict()
+        return {**values, "bands": self.bands.to_dict(), "shingles": shingles}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Plan:
+        """Make the plan that `to_dict` described."""
+        given = _checks.keys("plan", values, {one.name for one in fields(cls)})
+        shingles = None if given["shingles"] is None else Shingles.from_dict(given["shingles"])
+        return cls(**{**given, "bands": Bands.from_dict(given["bands"]), "shingles": shingles})
+
+    def __repr__(self) -> str:
+        parts = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value != one.default:
+                parts.append(f"{one.name}={value!r}" if one.kw_only else repr(value))
+        return f"Plan({', '.join(parts)})"
+
+    def __str__(self) -> str:
+        at = f"a pair at {self.threshold:g} shares a band with probability {self.probability(self.threshold):.4f}"
+        passed = f" and is found and verified with {self.recall_at(self.threshold):.4f}" if self.loss else ""
+        lines = [
+            str(self.bands),
+            f"planned for threshold {self.threshold:g}, recall {self.recall:g} and {self.num_seeds} seeds",
+            at + passed,
+        ]
+        if self.false_candidates is not None:
+            cut = "" if self.shingles is None else f", {self.shingles!r}"
+            lines.append(f"{_one_pair_in(self.false_candidates)} is compared in vain ({self.background}{cut})")
+        if self.false_candidates is not None and self.documents is not None:
+            number = self.false_candidates * (self.documents - 1)
+            shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+            lines.append(f"with {self.documents:,} documents each is compared in vain with {shown} others")
+        return "\n".join(lines)
+
+
+def _one_pair_in(share: float) -> str:
+    """Return a share of the pairs in words."""
+    if share < RARE:
+        return f"fewer than 1 pair in 10^{-log10(RARE):.0f}"
+    return f"1 pair in {float(f'{1 / share:.3g}'):,.16g}"
 
 
 def plan(
@@ -50,9 +207,10 @@ def plan(
     recall: float = DEFAULT_RECALL,
     num_seeds: int = 128,
     *,
-    background: Any = None,
+    shingles: Shingles | None = None,
+    background: Texts | Numbers | None = None,
     documents: int | None = None,
-) -> Bands:
+) -> Plan:
     """Choose the cheapest bands with which `deduplicate` and `find_pairs` keep a promised recall.
 
     Parameters
@@ -63,25 +221,28 @@ def plan(
         Least probability that a pair of just that similarity is found and verified, more than 0 and less than 1.
     num_seeds : int, optional
         Components of a fingerprint: the bands take at most that many.
+    shingles : Shingles, optional
+        How the texts of `background` are cut; an error without such texts. Default: ``Shingles(8)``.
     background : array_like or collection of texts, optional
         Similarities of random pairs, 0 to 1; or the corpus, or a part of it, of which 20,000 random pairs are taken.
-        Default: similarities spread evenly from 0 to the threshold.
+        Default: similarities spread evenly from 0 to the threshold, of which the plan then says nothing.
     documents : int, optional
-        Size of the corpus, to print the false candidates that are expected for a document.
+        Size of the corpus, to print the false candidates that are expected for a document; an error without
+        `background`.
 
     Returns
     -------
-    Bands
-        Bands of one width, or of two that differ by one, so that hardly a component is left over. Of all that keep the
-        promise they have the least probability that a background pair below the threshold is a candidate; on a tie the
-        least probability for pairs spread evenly, then the fewest bands. Printed, they say what they promise.
+    Plan
+        With bands of one width, or of two that differ by one, so that hardly a component is left over. Of all that keep
+        the recall they have the least probability that a background pair below the threshold is a candidate; on a tie
+        the least probability for pairs spread evenly, then the fewest bands.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is of a wrong type or out of its range.
     ValueError
-        If no bands of `num_seeds` components keep the promise; the message says what would be possible.
+        If no bands of `num_seeds` components keep the recall; the message says what would be possible.
 
     Notes
     -----
@@ -96,80 +257,114 @@ def plan(
     Examples
     --------
     >>> import lsh
-    >>> bands = lsh.plan(0.8, 0.99, 128)
-    >>> print(bands)
+    >>> print(lsh.plan(0.8, 0.99, 128))
     19 bands, 6x6+13x7 components, 127 in all
     similarity  0.3    0.4    0.5    0.6    0.7    0.8    0.9    1.0
     found       0.007  0.045  0.178  0.481  0.846  0.992  1.000  1.000
     half of the pairs are found at 0.605, 95 % at 0.749
     keys take 152 bytes a document
-    planned for 0.8: a pair there is found with probability 0.9924, found and verified with 0.9908
-    one in 3.9 pairs, spread evenly from 0 to 0.8, is a false candidate
-    >>> bands.recall_at(0.8) >= 0.99
-    True
+    planned for threshold 0.8, recall 0.99 and 128 seeds
+    a pair at 0.8 shares a band with probability 0.9924 and is found and verified with 0.9908
     """
-    threshold, recall, count = _checked(threshold, recall, num_seeds)
+    asked = _checked(threshold, recall, num_seeds)
     if documents is not None:
         documents = _checks.whole_number("documents", documents, 1, 2**63)
     if background is None:
-        bands = _planned(threshold, recall, count, True, MAX_BANDS)
-    else:
-        bands = _cheapest(threshold, recall, count, True, MAX_BANDS, _below(threshold, *_similarities(background)))
-    return bands if documents is None else for_documents(bands, documents)
+        if shingles is not None:
+            raise ValueError("shingles requires background, the texts to cut")
+        if documents is not None:
+            raise ValueError("documents requires background: without it nothing is known of the pairs of a corpus")
+        return _planned(*asked, True, MAX_BANDS)
+    planned = _cheapest(*asked, True, MAX_BANDS, pairs_below(asked[0], background, shingles))
+    return replace(planned, documents=documents)
 
 
-def planned(threshold: Any, recall: Any, num_seeds: Any, *, filtered: bool, most: int = MAX_BANDS) -> Bands:
-    """Return what `plan` does, or, where no filter follows, bands that may lose all that may be lost.
-
-    `most` is the number of seeds beyond which none are advised.
-    """
-    return _planned(*_checked(threshold, recall, num_seeds), filtered, most)
-
-
-def planned_for(hasher: MinHasher, threshold: Any, recall: Any, *, filtered: bool) -> Bands:
-    """Return the bands that are planned for the fingerprints of a hasher."""
+def plan_for(hasher: MinHasher, threshold: object, recall: object, *, filtered: bool) -> Plan:
+    """Return the plan for the fingerprints of a hasher; where no filter follows, the bands may lose all that may be."""
     most = MAX_FSS_SEEDS if hasher.scheme == "fss" else MAX_BANDS
-    return planned(threshold, recall, hasher.num_seeds, filtered=filtered, most=most)
+    return _planned(*_checked(threshold, recall, hasher.num_seeds), filtered, most)
 
 
-def chosen_bands(bands: Any, recall: Any, threshold: float, hasher: MinHasher, *, filtered: bool) -> Bands:
-    """Return the bands that were given, or planned ones; of `bands` and `recall` at most one is not ``None``."""
+def checked_bands(bands: object, num_seeds: int) -> Bands:
+    """Return bands, or those of a plan, if they fit a fingerprint of `num_seeds` components."""
+    if isinstance(bands, Plan):
+        bands = bands.bands
+    if not isinstance(bands, Bands):
+        raise TypeError(
+            f"bands must be a Bands or a Plan, got {type(bands).__name__}; "
+            "use lsh.Bands(num_bands, width) or lsh.plan()"
+        )
+    if bands.num_components > num_seeds:
+        width = min(max(bands.widths), num_seeds)
+        raise BandError(
+            f"bands take {bands.num_components} components, a fingerprint has {num_seeds}; use fewer or narrower bands "
+            f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
+        )
+    return bands
+
+
+def chosen_bands(
+    bands: object, recall: object, threshold: float, hasher: MinHasher, *, filtered: bool
+) -> tuple[Bands, Plan | None]:
+    """Return the bands to use, and the plan that they are from; of `bands` and `recall` at most one is given."""
     if bands is None:
-        return planned_for(hasher, threshold, DEFAULT_RECALL if recall is None else recall, filtered=filtered)
+        planned = plan_for(hasher, threshold, DEFAULT_RECALL if recall is None else recall, filtered=filtered)
+        return planned.bands, planned
     if recall is not None:
         raise ValueError("recall and bands both say which pairs are found; give one of them")
-    return checked_bands(bands, hasher.num_seeds)
+    if not isinstance(bands, Plan):
+        return checked_bands(bands, hasher.num_seeds), None
+    for name, planned_for, asked in (
+        ("threshold", bands.threshold, threshold),
+        ("num_seeds", bands.num_seeds, hasher.num_seeds),
+    ):
+        if planned_for != asked:
+            raise ValueError(
+                f"bands are planned for {name}={planned_for}, got {name}={asked}; plan for that, "
+                "or pass bands=plan.bands to use them all the same"
+            )
+    return bands.bands, bands
 
 
-def _checked(threshold: Any, recall: Any, num_seeds: Any) -> tuple[float, float, int]:
-    threshold = _checks.fraction("threshold", threshold, zero=False)
-    promise = _checks.fraction("recall", recall, zero=False, one=False)
-    return threshold, promise, _checks.whole_number("num_seeds", num_seeds, 1, MAX_BANDS)
+def _checked(threshold: object, recall: object, num_seeds: object) -> tuple[float, float, int]:
+    return (
+        _checks.fraction("threshold", threshold, zero=False),
+        _checks.fraction("recall", recall, zero=False, one=False),
+        _checks.whole_number("num_seeds", num_seeds, 1, MAX_BANDS),
+    )
 
 
 @lru_cache(maxsize=64)
-def _planned(threshold: float, recall: float, count: int, filtered: bool, most: int) -> Bands:
-    return _cheapest(threshold, recall, count, filtered, most, _even(threshold))
+def _planned(threshold: float, recall: float, count: int, filtered: bool, most: int) -> Plan:
+    """Return a plan without a background; `most` is the number of seeds beyond which none are advised."""
+    return _cheapest(threshold, recall, count, filtered, most, None)
 
 
 # ---- the search ----
 
 
-def _cheapest(threshold: float, recall: float, count: int, filtered: bool, most: int, pairs: _Pairs) -> Bands:
-    """Return the best bands, with their promise."""
+def _cheapest(
+    threshold: float, recall: float, count: int, filtered: bool, most: int, background: PairsBelow | None
+) -> Plan:
+    """Return the best bands, by the background, or by pairs that are spread evenly."""
     loss = _sketch_filter.loss_of(recall) if filtered else 0.0
     if threshold == 1.0:
         best = np.array([count, 1, 0])  # identical sets share whatever band there is, others the widest least
     else:
         missed = log((1.0 - recall - loss) / (1.0 - loss))  # of the bands: recall / (1 - loss) is found
-        shapes = _candidates(threshold, min(missed, -LEAST_PROMISE), count)
+        shapes = _candidates(threshold, min(missed, -MIN_RECALL), count)
         if not len(shapes):
             raise ValueError(_impossible(threshold, recall, missed, loss, count, most))
-        best = _best(shapes, threshold, pairs)
+        best = _best(shapes, threshold, background)
     width, narrow, wide = best.tolist()
-    share = float(_shares(best[None], pairs)[0])
-    promise = Promise(threshold, recall, count, loss, share, pairs.name, None)
-    return promised((width,) * narrow + (width + 1,) * wide, promise)
+    bands = Bands(widths=(width,) * narrow + (width + 1,) * wide)
+    if background is None:
+        return Plan(bands, threshold, recall, count, loss=loss)
+    share = min(float(_shares(best[None], background)[0]), 1.0)
+    cut = background.shingles
+    return Plan(
+        bands, threshold, recall, count, loss=loss, background=background.name, false_candidates=share, shingles=cut
+    )
 
 
 def _candidates(threshold: float, missed: float, count: int) -> Array:
@@ -178,7 +373,7 @@ def _candidates(threshold: float, missed: float, count: int) -> Array:
     A wider band is shared by fewer pairs, whatever their similarity, so of bands of one number the widest are the
     cheapest: as wide as the promise, ``n log(1 - T^r) <= missed``, and the components allow.
     """
-    goal = missed + REACHED
+    goal = missed + LOSS_TOLERANCE
     number = np.arange(1, min(count, MAX_TRIED) + 1)
     if count > MAX_TRIED:
         number = np.unique(np.concatenate([number, np.geomspace(MAX_TRIED, count, MAX_TRIED).astype(np.int64)]))
@@ -202,17 +397,17 @@ def _log_missed(threshold: float, width: Array) -> Array:
     return logarithms
 
 
-def _best(shapes: Array, threshold: float, pairs: _Pairs) -> Array:
-    """Return the shape with the least share of the pairs, then of even ones, then with the fewest bands."""
-    even = _even(threshold)
-    for measure in (pairs,) if pairs is even else (pairs, even):
-        shares = _shares(shapes, measure)
-        shapes = shapes[shares <= shares.min() * (1 + SAME)]
+def _best(shapes: Array, threshold: float, background: PairsBelow | None) -> Array:
+    """Return the shape with the least share of the background pairs, then of even ones, then with the fewest bands."""
+    even = evenly_spread(threshold)
+    for pairs in (even,) if background is None else (background, even):
+        shares = _shares(shapes, pairs)
+        shapes = shapes[shares <= shares.min() * (1 + COST_TOLERANCE)]
     best: Array = shapes[np.argmin(shapes[:, 1] + shapes[:, 2])]
     return best
 
 
-def _shares(shapes: Array, pairs: _Pairs) -> Array:
+def _shares(shapes: Array, pairs: PairsBelow) -> Array:
     """Return which weight of the pairs shares a band, for each shape."""
     widths, at = np.unique(shapes[:, 0], return_inverse=True)
     one, other = (np.log1p(-(pairs.similarities ** (widths[:, None] + more))) for more in (0, 1))
@@ -233,88 +428,3 @@ def _impossible(threshold: float, recall: float, missed: float, loss: float, cou
         f"num_seeds={count} is too few to find pairs of similarity {threshold:g} with a recall of {recall}; "
         f"possible: {', or '.join(ways)}"
     )
-
-
-# ---- pairs that are not wanted ----
-
-
-@lru_cache(maxsize=64)
-def _even(threshold: float) -> _Pairs:
-    """Return nodes and weights for pairs that are spread evenly below the threshold."""
-    nodes, weights = _gauss_legendre()
-    return _Pairs((nodes + 1) / 2 * threshold, weights / 2, f"spread evenly from 0 to {threshold:g}")
-
-
-@lru_cache(maxsize=1)
-def _gauss_legendre() -> tuple[Array, Array]:
-    return np.polynomial.legendre.leggauss(NODES)
-
-
-def _below(threshold: float, similarities: Array, name: str) -> _Pairs:
-    """Return those of a sample that are below the threshold, in cells, each with its mean."""
-    below = similarities[similarities < threshold]
-    cells = (below * CELLS).astype(np.int64)
-    number, total = np.bincount(cells), np.bincount(cells, below)
-    used = number > 0
-    means = np.minimum(total[used] / number[used], np.nextafter(threshold, 0))
-    return _Pairs(means, number[used] / len(similarities), name)
-
-
-def _similarities(background: Any) -> tuple[Array, str]:
-    """Return the similarities that were given, checked, or those of random pairs of the texts, and what they are."""
-    if isinstance(background, _checks.TEXT_TYPES):
-        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
-    if _are_texts(background):
-        return _of_random_pairs(background), f"like {SAMPLE_PAIRS:,} random ones of the texts"
-    try:
-        sample = np.asarray(background, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"background must be similarities from 0 to 1 or a collection of texts, got {type(background).__name__}"
-        ) from None
-    if sample.ndim == 0:
-        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
-    if sample.ndim != 1 or not sample.size:
-        raise ValueError(f"background must be one or more similarities, or texts, got shape {sample.shape}")
-    good = (sample >= 0) & (sample <= 1)
-    if not good.all():
-        raise ValueError(f"background must be similarities from 0 to 1, got {sample[~good][0]} among them")
-    return sample, f"like the {len(sample):,} of the background"
-
-
-def _are_texts(background: Any) -> bool:
-    """Tell texts from numbers, by the dtype or the first element."""
-    if hasattr(background, "to_numpy"):
-        background = background.to_numpy()
-    kind = getattr(getattr(background, "dtype", None), "kind", "O")
-    if kind != "O":
-        return kind not in "biufc"
-    if isinstance(background, (list, tuple, np.ndarray)):
-        first = next((value for value in background if value is not None), 0.0)
-        return isinstance(first, _checks.TEXT_TYPES)
-    return not isinstance(background, (bool, int, float, complex))
-
-
-def _of_random_pairs(texts: Any) -> Array:
-    """Estimate the similarities of random pairs of a corpus, the same ones for the same corpus."""
-    draw = np.random.RandomState(0)
-    hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=Shingles())
-    rows = hasher.fingerprints(_sampled(texts, draw))
-    rows = rows[~hasher.is_empty(rows)]
-    if len(rows) < 2:
-        raise ValueError(f"background must have two or more texts with shingles, got {len(rows)}")
-    first = draw.randint(0, len(rows), SAMPLE_PAIRS)
-    second = (first + draw.randint(1, len(rows), SAMPLE_PAIRS)) % len(rows)
-    chunks = [slice(start, start + PAIRS_AT_ONCE) for start in range(0, SAMPLE_PAIRS, PAIRS_AT_ONCE)]
-    return np.concatenate([(rows[first[at]] == rows[second[at]]).mean(axis=1) for at in chunks])
-
-
-def _sampled(texts: Texts, draw: np.random.RandomState) -> Batch:
-    """Return the texts, or some where they are many; a missing one counts as empty."""
-    taken: Any = texts if isinstance(texts, Sequence) else _texts.whole("background", texts, True)
-    if len(taken) > SAMPLE_TEXTS:
-        chosen = np.sort(draw.permutation(len(taken))[:SAMPLE_TEXTS]).tolist()
-        if isinstance(taken, Batch):
-            return Batch.join([Batch(taken, start=i, stop=i + 1) for i in chosen])
-        taken = [taken[i] for i in chosen]
-    return _texts.whole("background", taken, True)

@@ -1,39 +1,36 @@
-"""Plots with matplotlib: the curve of bands, candidates by their number, similarities as bars and as a matrix.
+"""Plots with matplotlib: the S-curve of bands, and similarities as a histogram or a matrix.
 
-What is drawn is computed elsewhere, by `lsh` or by hand: nothing here looks at a text. Each function draws into the
-Axes that it is given, or into those of a new figure, and returns them, so that titles, limits and files are
-matplotlib's own matter. The figures are after those of the documents that the library comes from. Needs the extra
-``plot``.
+Each function draws values that `lsh` computed into the given Axes, or into those of a new figure, and returns the Axes:
+titles, limits and files are matplotlib's. Needs the extra ``plot``. `lsh.text_plot` draws the S-curve without it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
+from lsh.planning import Plan, checked_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["candidates_by_bands", "s_curve", "similarity_by_size", "similarity_histogram", "similarity_matrix"]
+__all__ = ["s_curve", "similarity_histogram", "similarity_matrix"]
 
 POINTS = 201  # of a curve: one each .005
-MOST_BINS = 10_000
-
-Array = np.ndarray[Any, Any]
+MAX_BINS = 10_000
 
 
-def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = None) -> Axes:
+def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw the probability that a pair is found over its similarity, a line for each set of bands.
 
     Parameters
     ----------
-    *bands : Bands
+    *bands : Bands or Plan
         One or more; the legend names them by bands x width.
     threshold : float, optional
         A similarity to mark by a vertical line.
@@ -55,12 +52,11 @@ def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = Non
     """
     if not bands:
         raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
-    for one in bands:
-        checked_bands(one, sys.maxsize)
+    curves = [checked_bands(one, sys.maxsize) for one in bands]
     marked = _threshold(threshold)
     ax = _axes(ax)
     similarity = np.arange(POINTS) / (POINTS - 1)
-    for one in bands:
+    for one in curves:
         ax.plot(similarity, one.probability(similarity), label=one.to_string())
     _mark(ax, marked)
     ax.set(xlabel="Jaccard similarity", ylabel="probability to be found", xlim=(0, 1), ylim=(0, 1.02))
@@ -68,78 +64,8 @@ def s_curve(*bands: Bands, threshold: float | None = None, ax: Axes | None = Non
     return ax
 
 
-def candidates_by_bands(candidates: Mapping[int, int], *, ax: Axes | None = None) -> Axes:
-    """Draw how many candidate pairs there are with each number of bands.
-
-    Parameters
-    ----------
-    candidates : mapping of int to int
-        The number of candidate pairs by the number of bands.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With a bar for each number of bands, in the order of the mapping and at even distances.
-
-    Examples
-    --------
-    >>> import lsh
-    >>> from lsh import plot
-    >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "A dog ran in the park."]
-    >>> hasher = lsh.MinHasher(100, char_ngram=5)
-    >>> found = lambda b: lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(b, 100 // b), verify=None)
-    >>> ax = plot.candidates_by_bands({b: len(list(found(b))) for b in (2, 5, 10, 20)})
-    >>> [int(bar.get_height()) for bar in ax.patches]
-    [0, 0, 0, 1]
-    """
-    counts = {
-        _checks.whole_number("a number of bands", number, 1): _checks.whole_number(f"candidates[{number}]", count, 0)
-        for number, count in _mapping("candidates", candidates, "{20: 111}").items()
-    }
-    ax = _axes(ax)
-    _bars(ax, counts, "{:,}")
-    ax.set(xlabel="bands", ylabel="candidate pairs")
-    return ax
-
-
-def similarity_by_size(similarities: Mapping[int, float], *, ax: Axes | None = None) -> Axes:
-    """Draw the similarity of two texts by the length of the shingles.
-
-    Parameters
-    ----------
-    similarities : mapping of int to float
-        A similarity, 0 to 1, by the units of a shingle.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With a bar for each length, in the order of the mapping and at even distances.
-
-    Examples
-    --------
-    >>> import lsh
-    >>> from lsh import plot
-    >>> a, b = "The cat sat on the mat.", "The red cat sat on the mat."
-    >>> ax = plot.similarity_by_size({n: lsh.jaccard(a, b, shingles=lsh.Shingles(n)) for n in range(2, 6)})
-    >>> [f"{bar.get_height():.2f}" for bar in ax.patches]
-    ['0.81', '0.75', '0.69', '0.62']
-    """
-    heights = {
-        _checks.whole_number("units of a shingle", size, 1): _checks.fraction(f"similarities[{size}]", value, zero=True)
-        for size, value in _mapping("similarities", similarities, "{8: 0.81}").items()
-    }
-    ax = _axes(ax)
-    _bars(ax, heights, "{:.2f}")
-    ax.set(xlabel="units of a shingle", ylabel="Jaccard similarity", ylim=(0, 1.1))
-    return ax
-
-
 def similarity_histogram(
-    similarities: Any, *, threshold: float | None = None, bins: int = 50, ax: Axes | None = None
+    similarities: ArrayLike, *, threshold: float | None = None, bins: int = 50, ax: Axes | None = None
 ) -> Axes:
     """Draw how many pairs have a similarity of about each value.
 
@@ -167,7 +93,7 @@ def similarity_histogram(
     [0, 0, 0, 0, 0, 0, 0, 0, 2, 2]
     """
     values = _similarities("similarities", similarities, 1)
-    number = _checks.whole_number("bins", bins, 1, MOST_BINS)
+    number = _checks.whole_number("bins", bins, 1, MAX_BINS)
     marked = _threshold(threshold)
     ax = _axes(ax)
     ax.hist(values, bins=(np.arange(number + 1) / number).tolist())
@@ -178,7 +104,7 @@ def similarity_histogram(
     return ax
 
 
-def similarity_matrix(similarities: Any, *, ax: Axes | None = None) -> Axes:
+def similarity_matrix(similarities: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw the similarities of documents with each other as a matrix of colours.
 
     Parameters
@@ -225,7 +151,7 @@ def _axes(ax: Axes | None) -> Axes:
     return ax
 
 
-def _threshold(value: Any) -> float | None:
+def _threshold(value: float | None) -> float | None:
     return None if value is None else _checks.fraction("threshold", value, zero=True)
 
 
@@ -234,23 +160,7 @@ def _mark(ax: Axes, threshold: float | None) -> None:
         ax.axvline(threshold, color="0.4", linestyle="--", linewidth=1, label=f"threshold {threshold:g}")
 
 
-def _bars(ax: Axes, heights: Mapping[int, float], form: str) -> None:
-    """Draw bars at even distances, with the names below and the heights above."""
-    bars = ax.bar(range(len(heights)), list(heights.values()))
-    ax.bar_label(bars, [form.format(height) for height in heights.values()])
-    ax.set_xticks(range(len(heights)), [str(name) for name in heights])
-    ax.margins(y=0.1)  # room for the heights
-
-
-def _mapping(name: str, value: Any, example: str) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping such as {example}, got {type(value).__name__}")
-    if not value:
-        raise ValueError(f"{name} must hold one number or more, got none")
-    return value
-
-
-def _similarities(name: str, value: Any, dimensions: int) -> Array:
+def _similarities(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     """Return similarities as an array of floats, checked."""
     shape = "n" if dimensions == 1 else "n, m"
     try:

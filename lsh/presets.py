@@ -7,14 +7,20 @@ what else differs. The figures are those of the originals' code and papers, whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
+from lsh import _checks
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
+from lsh.planning import checked_bands
 from lsh.shingling import Shingles
 
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]
+
+Verify = Literal["exact", "sketch"] | None
+Clusters = Literal["representative", "components"]
+Name = Literal["fineweb", "bigcode", "nemo"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Preset:
     threshold : float
         The similarity that the original aims at. Where nothing is verified it decides nothing.
     verify : {"exact", "sketch", None}
-        What makes a candidate pair a duplicate.
+        What makes a candidate pair a pair of duplicates.
     clusters : {"representative", "components"}
         For what a document is removed.
     source : str
@@ -40,23 +46,45 @@ class Preset:
     differs : tuple of str
         What still differs from the original, a sentence or two each.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If an attribute is of a wrong type or out of its range, or the bands do not fit the hasher.
+
     Examples
     --------
+    >>> import lsh
     >>> from lsh import presets
     >>> presets.fineweb.bands, presets.fineweb.shingles.n, presets.fineweb.shingles.unit
     (Bands(14, 8), 5, 'word')
+    >>> presets.Preset("own", lsh.MinHasher(100, char_ngram=5), lsh.Bands(20, 5), 0.8, "exact", "representative")
+    Preset(name='own', hasher=MinHasher(100, ...), bands=Bands(20, 5), threshold=0.8, verify='exact', ...)
     """
 
     name: str
     hasher: MinHasher
     bands: Bands
     threshold: float
-    verify: str | None
-    clusters: str
-    source: str = field(repr=False, compare=False, default="")
-    differs: tuple[str, ...] = field(repr=False, compare=False, default=())
+    verify: Verify
+    clusters: Clusters
+    source: str = ""
+    differs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hasher, MinHasher):
+            raise TypeError(f"hasher must be a MinHasher, got {type(self.hasher).__name__}")
+        checked = {
+            "bands": checked_bands(self.bands, self.hasher.num_seeds),
+            "threshold": _checks.fraction("threshold", self.threshold, zero=False),
+            "verify": _checks.choice("verify", self.verify, (*get_args(get_args(Verify)[0]), None)),
+            "clusters": _checks.choice("clusters", self.clusters, get_args(Clusters)),
+            "differs": _strings("differs", self.differs),
+        }
+        for name in ("name", "source"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a str, got {type(getattr(self, name)).__name__}")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", str(self))
 
     @property
@@ -69,23 +97,47 @@ class Preset:
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "verify", "clusters")}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the preset fixes as a dict of plain values, for a report."""
-        plain = {"hasher": self.hasher.to_dict(), "bands": self.bands.to_dict()}
-        return {"name": self.name, **self.options(), **plain}
+        """Return all attributes as a dict of plain values, for `from_dict`."""
+        plain = {"hasher": self.hasher.to_dict(), "bands": self.bands.to_dict(), "differs": list(self.differs)}
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(self)} | plain
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Preset:
+        """Make the preset that `to_dict` described; the result is equal to it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing or unknown, or a value is bad.
+
+        Examples
+        --------
+        >>> from lsh import presets
+        >>> presets.Preset.from_dict(presets.nemo.to_dict()) == presets.nemo
+        True
+        """
+        values = _checks.keys("a preset", values, {attribute.name for attribute in fields(cls)})
+        made = {"hasher": MinHasher.from_dict(values["hasher"]), "bands": Bands.from_dict(values["bands"])}
+        return cls(**values | made)
 
     def __str__(self) -> str:
         hasher = self.hasher
         verified = "not verified" if self.verify is None else f"verified by {self.verify!r}"
-        return "\n".join(
-            [
-                f"{self.name}: {self.bands.num_bands} bands of {self.bands.band_width} components, {self.shingles!r}",
-                f"{hasher.num_seeds} components of {8 * hasher.hashbytes} bits, scheme {hasher.scheme}",
-                f"aims at similarity {self.threshold:g}, {verified}, clusters={self.clusters!r}",
-                f"after {self.source}",
-                "what still differs:",
-                *(f"- {what}" for what in self.differs),
-            ]
-        )
+        lines = [
+            f"{self.name}: {self.bands.num_bands} bands of {self.bands.band_width} components, {self.shingles!r}",
+            f"{hasher.num_seeds} components of {8 * hasher.hashbytes} bits, scheme {hasher.scheme}",
+            f"aims at similarity {self.threshold:g}, {verified}, clusters={self.clusters!r}",
+        ]
+        lines += [f"after {self.source}"] if self.source else []
+        lines += ["what still differs:", *(f"- {what}" for what in self.differs)] if self.differs else []
+        return "\n".join(lines)
+
+
+def _strings(name: str, values: object) -> tuple[str, ...]:
+    """Return a sequence of str as a tuple."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{name} must be a tuple of str, got {values!r}")
+    return tuple(values)
 
 
 _OTHER_HASHES = (
@@ -155,10 +207,10 @@ nemo = Preset(
 )
 
 _PRESETS = {one.name: one for one in (fineweb, bigcode, nemo)}
-NAMES = tuple(_PRESETS)
+NAMES: tuple[Name, ...] = get_args(Name)
 
 
-def preset(name: str) -> Preset:
+def preset(name: Name) -> Preset:
     """Return the preset of a name.
 
     Parameters
@@ -183,7 +235,7 @@ def preset(name: str) -> Preset:
     return found
 
 
-def options(name: str) -> dict[str, Any]:
+def options(name: Name) -> dict[str, Any]:
     """Return the keyword arguments with which `lsh.deduplicate` follows a preset.
 
     Parameters

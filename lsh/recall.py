@@ -1,66 +1,67 @@
-"""What bands find of a corpus, measured: a sample of it in which all pairs are compared exactly.
+"""Recall on a corpus of the user's own: which of its similar pairs the bands find.
 
-The similarities are those of `lsh.jaccard_matrix`, the bands those of `lsh.Bands.keys`; here it is only chosen what is
-compared, and counted what comes of it. The pairs are chosen by where their documents stand, whether the bands find them
-or not, so the shares that are found are not flattered.
+In a sample of the corpus all pairs are compared exactly, by `lsh.jaccard_matrix`, and the pairs that share a band are
+counted, by `lsh.Bands.keys`. The pairs are chosen by the positions of their documents, whether the bands find them or
+not, so the measured recall is not biased towards what is found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh.bands import Bands
-from lsh.minhash import MinHasher, wilson_interval
+from lsh.minhash import MinHasher, Text, wilson_interval
 from lsh.shingling import jaccard_matrix
 
-PAIRS = 500_000
-MOST_PAIRS = 20_000_000
-DOCUMENTS = 10_000  # at most
-LEAST_RUN = 50  # documents, unless there are fewer
-BYTES = 2_000_000_000  # of text that are gone through, each text once for each other one
-LONGEST = 100_000  # bytes of a text
-STEPS = 20  # intervals of similarity in which pairs are counted
+__all__ = ["MeasuredRecall", "SimilarityInterval", "choose_sample", "confidence_interval", "measure"]
 
-Array = np.ndarray[Any, Any]
+SAMPLE_PAIRS = 500_000
+MAX_SAMPLE_PAIRS = 20_000_000
+MAX_SAMPLE_DOCUMENTS = 10_000
+MAX_COMPARED_BYTES = 2_000_000_000  # of all comparisons: each text counts once for each other text of its run
+MAX_TEXT_SIZE = 100_000  # bytes
+RUN_LENGTH = 50  # documents of a run at least, unless there are fewer
+NUM_INTERVALS = 20  # intervals of similarity in which pairs are counted
 
 
-class Step(NamedTuple):
+class SimilarityInterval(NamedTuple):
     """The sampled pairs of an interval of similarity."""
 
     low: float
     high: float
-    similarity: float  # the mean
+    mean: float  # similarity
     pairs: int
     found: int
     expected: float  # share of the pairs that the bands should find
 
 
-class Measured(NamedTuple):
-    """What the sample says of the bands."""
+class MeasuredRecall(NamedTuple):
+    """What the bands find of the pairs of a sample."""
 
     documents: int
     compared: int  # pairs
-    steps: list[Step]
+    intervals: list[SimilarityInterval]
     pairs: int  # at the threshold or above
-    found: int
-    left: int  # of those, with both documents kept
+    found: int  # of those, the pairs that share a band
+    both_kept: int  # of those, the pairs of which both documents were kept
 
 
-def runs(sizes: Array, skipped: Array, pairs: int) -> Array:
+def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:
     """Choose the documents of a sample: runs of neighbours, because duplicates often stand close together.
 
     Parameters
     ----------
     sizes : numpy.ndarray
-        Bytes of each document, shape ``(n,)``; those of more than 100,000 are left out.
+        Bytes of each document, shape ``(n,)``; documents of more than 100,000 are left out.
     skipped : numpy.ndarray
-        Positions of documents to leave out, such as those that are the same as others byte for byte.
-    pairs : int
-        How many pairs there may be at most; fewer where texts are long.
+        Positions of documents to leave out, such as byte-identical copies.
+    max_pairs : int
+        Most pairs of the sample; fewer where texts are long.
 
     Returns
     -------
@@ -70,93 +71,105 @@ def runs(sizes: Array, skipped: Array, pairs: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from lsh.recall import runs
-    >>> runs(np.full(8, 100), np.array([2]), 6)
+    >>> from lsh.recall import choose_sample
+    >>> choose_sample(np.full(8, 100), np.array([2]), 6)
     array([[0, 1, 3]])
     """
-    eligible = sizes <= LONGEST
+    eligible = sizes <= MAX_TEXT_SIZE
     eligible[skipped] = False
     positions = np.flatnonzero(eligible)
     number = len(positions)
-    if number < 2 or pairs < 1:
+    if number < 2 or max_pairs < 1:
         return np.empty((0, 0), np.int64)
-    cells = max(int(min(2 * pairs, BYTES / max(sizes[positions].mean(), 1))), 4)
-    length = max(cells // min(number, DOCUMENTS), min(LEAST_RUN, isqrt(cells)))
+    cells = max(int(min(2 * max_pairs, MAX_COMPARED_BYTES / max(sizes[positions].mean(), 1))), 4)
+    length = max(cells // min(number, MAX_SAMPLE_DOCUMENTS), min(RUN_LENGTH, isqrt(cells)))
     length = min(length, number, isqrt(cells))
     number_of_runs = max(min(cells // length**2, number // length), 1)
     starts = np.linspace(0, number - length, number_of_runs).astype(np.int64)
-    chosen: Array = positions[starts[:, None] + np.arange(length)]
+    chosen: NDArray[np.int64] = positions[starts[:, None] + np.arange(length)]
     return chosen
 
 
-def measured(
-    runs: Array,
-    text: Callable[[int], Any],
-    keep: Array,
+def measure(
+    sample: NDArray[np.int64],
+    text: Callable[[int], Text],
+    keep: NDArray[np.bool_],
     threshold: float,
     hasher: MinHasher,
     bands: Bands,
-) -> Measured | None:
-    """Compare all pairs of each run exactly, and count which of them share a band.
+) -> MeasuredRecall | None:
+    """Compare all pairs of each run of a sample exactly, and count which of them share a band.
 
     Parameters
     ----------
-    runs : numpy.ndarray
-        Positions, shape ``(runs, length)``.
+    sample : numpy.ndarray
+        Positions, shape ``(runs, length)``, as `choose_sample` returns them.
     text : callable
-        Gives the text of a position, str or bytes.
+        Returns the text of a position, str or bytes.
     keep : numpy.ndarray
         bool, shape ``(n,)``: the documents that were kept.
     threshold, hasher, bands
-        As the documents were deduplicated with.
+        With which the documents were deduplicated.
 
     Returns
     -------
-    Measured or None
+    MeasuredRecall or None
         ``None`` where there are no two documents with shingles. Pairs of equal shingle sets, which are always found,
         are not counted.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> import numpy as np
+    >>> from lsh import recall
+    >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "The cats sat on the mat."]
+    >>> hasher = lsh.MinHasher(100, char_ngram=4)
+    >>> sample = recall.choose_sample(np.array([len(text) for text in texts]), np.array([], int), 1000)
+    >>> found = recall.measure(sample, texts.__getitem__, np.full(3, True), 0.6, hasher, lsh.Bands(25, 4))
+    >>> found.compared, found.pairs, found.found
+    (3, 2, 2)
     """
     documents, parts = 0, []
-    for positions in runs:
+    for positions in sample:
         texts = [text(position) for position in positions.tolist()]
         fingerprints = hasher.fingerprints(texts)
-        some = np.flatnonzero(~hasher.is_empty(fingerprints))
-        documents += len(some)
-        exact = jaccard_matrix([texts[i] for i in some.tolist()], shingles=hasher.shingles)
+        with_shingles = np.flatnonzero(~hasher.is_empty(fingerprints))
+        documents += len(with_shingles)
+        exact = jaccard_matrix([texts[i] for i in with_shingles.tolist()], shingles=hasher.shingles)
         shared = np.zeros(exact.shape, np.bool_)
-        for band in bands.keys(fingerprints[some]):
+        for band in bands.keys(fingerprints[with_shingles]):
             shared |= band[:, None] == band
-        stays = keep[positions[some]]
+        kept = keep[positions[with_shingles]]
         upper = np.triu(exact < 1.0, 1)
-        parts.append((exact[upper], shared[upper], np.outer(stays, stays)[upper]))
+        parts.append((exact[upper], shared[upper], np.outer(kept, kept)[upper]))
     if not any(len(part[0]) for part in parts):
         return None
-    similarities, found, left = map(np.concatenate, zip(*parts))
+    similarities, found, both_kept = map(np.concatenate, zip(*parts))
     high = similarities >= threshold
-    numbers = (int(high.sum()), int(found[high].sum()), int(left[high].sum()))
-    return Measured(documents, len(similarities), _steps(bands, similarities, found), *numbers)
+    numbers = (int(high.sum()), int(found[high].sum()), int(both_kept[high].sum()))
+    return MeasuredRecall(documents, len(similarities), _intervals(bands, similarities, found), *numbers)
 
 
-def _steps(bands: Bands, similarities: Array, found: Array) -> list[Step]:
+def _intervals(bands: Bands, similarities: NDArray[np.float64], found: NDArray[np.bool_]) -> list[SimilarityInterval]:
     """Count the pairs by their similarity."""
-    steps = []
-    cell = np.minimum((similarities * STEPS + 1e-9).astype(np.int64), STEPS - 1)
-    for step in np.unique(cell).tolist():
-        inside = cell == step
+    intervals = []
+    cell = np.minimum((similarities * NUM_INTERVALS + 1e-9).astype(np.int64), NUM_INTERVALS - 1)
+    for number in np.unique(cell).tolist():
+        inside = cell == number
         values = similarities[inside]
         expected = float(bands.probability(values).mean())
-        low, high, mean = step / STEPS, (step + 1) / STEPS, float(values.mean())
-        steps.append(Step(low, high, mean, len(values), int(found[inside].sum()), expected))
-    return steps
+        low, high, mean = number / NUM_INTERVALS, (number + 1) / NUM_INTERVALS, float(values.mean())
+        intervals.append(SimilarityInterval(low, high, mean, len(values), int(found[inside].sum()), expected))
+    return intervals
 
 
-def interval(found: int, total: int) -> tuple[float, float]:
+def confidence_interval(found: int, total: int) -> tuple[float, float]:
     """Return Wilson's interval of 95 % of a share (Wilson 1927), as of independent pairs.
 
     Examples
     --------
-    >>> from lsh.recall import interval
-    >>> [round(bound, 4) for bound in interval(8, 10)]
+    >>> from lsh.recall import confidence_interval
+    >>> [round(bound, 4) for bound in confidence_interval(8, 10)]
     [0.4902, 0.9433]
     """
     return wilson_interval(found / total, total, 0.95)

@@ -281,8 +281,8 @@ def jaccard_matrix(
     """
     shingles = checked_shingles(shingles)
     allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
-    batch = _texts.whole("texts", texts, allowed)
+    batch = _texts.as_batch("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:
-        batch, first_column = Batch.join([batch, _texts.whole("others", others, allowed)]), rows
+        batch, first_column = Batch.join([batch, _texts.as_batch("others", others, allowed)]), rows
     return shingles.sets(shingles.batch(batch)).matrix(rows, first_column)

@@ -1,7 +1,7 @@
-"""The curve of bands in characters: how surely a pair of each similarity is found, for a terminal.
+"""The S-curve of bands as text, for a terminal: the probability that a pair is found, by its similarity.
 
-It draws what `lsh.Bands.probability` says and nothing else; `lsh.plot` draws the same with matplotlib. The dots are
-those of Unicode's Braille patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
+It draws `lsh.Bands.probability`; `lsh.plot` draws the same with matplotlib. The dots are those of Unicode's Braille
+patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lsh import _checks
-from lsh.bands import Bands, checked_bands
+from lsh.bands import Bands
+from lsh.planning import Plan, checked_bands
 
-LEAST_WIDTH, LEAST_HEIGHT = 40, 4  # below, the labels would run into each other
+__all__ = ["s_curve"]
+
+MIN_WIDTH, MIN_HEIGHT = 40, 4  # below, the labels would run into each other
 MAX_SIZE = 1000  # characters or lines: far beyond any terminal
 GUTTER = 5  # characters before the plot: a label and the axis
 
@@ -38,22 +41,21 @@ _UNICODE = _Style(2, 4, "┊", "│", "┤", "└", "─", "┴")
 _ASCII = _Style(1, 1, ":", "|", "+", "+", "-", "+")
 
 
-def curve(
-    bands: Bands, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
+def s_curve(
+    bands: Bands | Plan, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
 ) -> str:
     """Draw the probability that a pair is found over its similarity.
 
     Parameters
     ----------
-    bands : Bands
+    bands : Bands or Plan
         The bands.
     width : int, optional
         Characters of a line at most, 40 or more.
     height : int, optional
         Lines that the curve takes, 4 or more; four more hold the labels.
     threshold : float, optional
-        The similarity that is marked. Default: the one the bands were planned for, else that at which half of the pairs
-        are found.
+        The similarity that is marked. Default: that of a plan, else the one at which half of the pairs are found.
     ascii_only : bool, optional
         Draw with characters of ASCII, for a terminal that has no others.
 
@@ -70,8 +72,8 @@ def curve(
     Examples
     --------
     >>> import lsh
-    >>> from lsh import terminal
-    >>> print(terminal.curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
+    >>> from lsh import text_plot
+    >>> print(text_plot.s_curve(lsh.plan(0.8, 0.99), width=50, height=8, ascii_only=True))
     found
     1.0 +                                 ************
         |                              ***  :
@@ -85,10 +87,14 @@ def curve(
         0.0      0.2      0.4     0.6      0.8     1.0
          : similarity 0.8: found 0.992
     """
-    checked_bands(bands, sys.maxsize)
-    width = _checks.whole_number("width", width, LEAST_WIDTH, MAX_SIZE)
-    height = _checks.whole_number("height", height, LEAST_HEIGHT, MAX_SIZE)
-    marked = _threshold(bands) if threshold is None else _checks.fraction("threshold", threshold, zero=True)
+    marked = bands.threshold if isinstance(bands, Plan) else None
+    bands = checked_bands(bands, sys.maxsize)
+    width = _checks.whole_number("width", width, MIN_WIDTH, MAX_SIZE)
+    height = _checks.whole_number("height", height, MIN_HEIGHT, MAX_SIZE)
+    if threshold is not None:
+        marked = _checks.fraction("threshold", threshold, zero=True)
+    elif marked is None:
+        marked = bands.similarity_at(0.5)
     style = _ASCII if ascii_only else _UNICODE
     columns = width - GUTTER
     cells = _cells(bands, columns, height, style)
@@ -103,11 +109,6 @@ def curve(
     found = f"{style.mark} similarity {marked:.3g}: found {bands.probability(marked):.3f}"
     lines.append(" " * GUTTER + found)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _threshold(bands: Bands) -> float:
-    """Return the similarity that bands were planned for, or at which they find half of the pairs."""
-    return bands.similarity_at(0.5) if bands.promise is None else bands.promise.threshold
 
 
 def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[str]]:

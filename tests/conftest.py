@@ -1,7 +1,10 @@
-"""What the tests share: the folder of corpora, and the profile of hypothesis.
+"""What the tests share: the folder of corpora, the profile of hypothesis, and the number of worker processes.
 
 The corpora lie outside the repository: in the folder that the environment variable LSH_DATA names, else in
 ``shared/data`` beside the repository. A test that needs them is skipped, with the reason, where they are not.
+
+Where pytest-xdist is installed, a run of a whole folder is spread over the processors, as with ``-n auto``; ``-n 0``
+runs everything in one process. A run of single files or tests stays in one process, and so do ``-s`` and ``--pdb``.
 """
 
 from __future__ import annotations
@@ -12,13 +15,25 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+import strategies  # noqa: F401  (loads the profile of hypothesis, also for the tests that do not import it)
 
-settings.register_profile(
-    "lsh", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-settings.register_profile("quick", settings.get_profile("lsh"), max_examples=15)  # for builds that run slowly
-settings.load_profile(os.environ.get("LSH_TEST_PROFILE", "lsh"))
+MAX_WORKERS = 8  # more take longer to start than they save
+
+
+@pytest.hookimpl(tryfirst=True)  # before that of pytest-xdist, which starts what is asked for here
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Ask pytest-xdist for a worker for each processor, unless the command line says otherwise."""
+    option = config.option
+    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    said = option.numprocesses is not None or option.tx or option.distload
+    debugged = option.usepdb or option.trace or option.capture == "no" or option.collectonly
+    if said or debugged or not any(os.path.isdir(arg) for arg in config.args):
+        return
+    option.numprocesses = "auto"
+    option.maxprocesses = option.maxprocesses or MAX_WORKERS
+    if option.dist == "no":
+        option.dist = "worksteal"  # each worker begins with tests that follow one another: their fixtures are made once
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,33 @@
-"""How the tests run the command: as a real process, in a folder of its own, on the lsh that the tests import.
+"""How the tests run the command: in this process, or as a real one, in a folder of its own.
 
-`lsh` runs `python -m lsh` and returns what came of it, bytes throughout; `refused` runs a command that must fail and
-returns its one line of error. Nothing here knows what the command should answer.
+`lsh` calls `main` with streams of its own and puts back whatever that changes; `process` runs ``python -m lsh`` for
+what only a process has: signals, pipes, the environment at its start. Both return the exit code and what was written,
+bytes throughout. `done` is a run that must succeed, `refused` one that must end with an error on one line. Nothing here
+knows what the command should answer.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+import pytest
 
 import lsh as package
 
 TIMEOUT = 300.0
+IGNORED_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # by Python itself
+
+Completed = subprocess.CompletedProcess[bytes]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -22,26 +36,82 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **more}
 
 
-def lsh(
+def process(
     folder: Path,
     *arguments: object,
     stdin: bytes = b"",
     env: dict[str, str] | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in `folder`; `stdin` is what it can read."""
+    python: Sequence[object] = ("-m", "lsh"),
+    shell: str | None = None,
+) -> Completed:
+    """Run the command in `folder` as a process; `shell` is what a shell adds to it, such as ``">&-"``."""
+    command = [sys.executable, *map(str, python), *map(str, arguments)]
+    if shell is not None:
+        command = ["sh", "-c", f'exec "$@" {shell}', "sh", *command]
     return subprocess.run(
-        [sys.executable, "-m", "lsh", *map(str, arguments)],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        timeout=TIMEOUT,
-        env=environment(**(env or {})),
+        command, cwd=folder, input=stdin, capture_output=True, timeout=TIMEOUT, env=environment(**(env or {}))
     )
 
 
-def done(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> bytes:
+def lsh(
+    folder: Path,
+    *arguments: object,
+    stdin: bytes = b"",
+    stdout: IO[bytes] | None = None,
+    encoding: str = "utf-8",
+) -> Completed:
+    """Run the command in `folder` in this process.
+
+    `stdout` is what it writes to in place of a file whose content is returned, and `encoding` that of standard output.
+    """
+    from lsh.command.main import main
+
+    line = [str(argument) for argument in arguments]
+    with tempfile.TemporaryFile() as written, io.BytesIO() as stderr:
+        with _like_a_process(folder, stdin, stdout or written, stderr, encoding):
+            try:
+                code = main(line)
+            except SystemExit as end:  # after the help
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        written.seek(0)
+        return subprocess.CompletedProcess(["lsh", *line], code, written.read(), stderr.getvalue())
+
+
+@contextmanager
+def _like_a_process(folder: Path, stdin: bytes, stdout: IO[bytes], stderr: IO[bytes], encoding: str) -> Iterator[None]:
+    """Set the folder, the streams and the warnings as a new process has them, and put them and the signals back."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    streams = {
+        "stdin": io.TextIOWrapper(io.BytesIO(stdin), "utf-8"),
+        "stdout": io.TextIOWrapper(stdout, encoding),
+        "stderr": io.TextIOWrapper(stderr, "utf-8", "backslashreplace"),
+    }
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.resetwarnings()
+        for category in IGNORED_WARNINGS:
+            warnings.simplefilter("ignore", category)
+        patch.setattr(warnings, "showwarning", _print_warning)
+        patch.chdir(folder)
+        for name, stream in streams.items():
+            patch.setattr(sys, name, stream)
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            for name in ("stdout", "stderr"):
+                streams[name].detach()  # else it closes the file
+
+
+def _print_warning(message: object, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    sys.stderr.write(warnings.formatwarning(str(message), category, filename, lineno))
+
+
+def done(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, **options: object) -> bytes:
     """Run a command that must succeed and return its standard output."""
-    result = lsh(folder, *arguments, stdin=stdin, env=env)
+    result = run(folder, *arguments, **options)
     assert result.returncode == 0, result.stderr.decode()
     assert b"Traceback" not in result.stderr
     return result.stdout
@@ -55,10 +125,10 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def refused(folder: Path, *arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> str:
+def refused(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, **options: object) -> str:
     """Run a command that must end with code 2, leave the folder as it is and print nothing but one line of error."""
     before = contents(folder)
-    result = lsh(folder, *arguments, stdin=stdin, env=env)
+    result = run(folder, *arguments, **options)
     message = result.stderr.decode("utf-8")
     assert result.returncode == 2, (result.returncode, message)
     assert result.stdout == b""

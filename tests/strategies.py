@@ -1,12 +1,33 @@
-"""Texts for hypothesis: plain, Unicode, damaged UTF-8, repetitive, and pairs that are alike.
+"""Texts for hypothesis: plain, Unicode, damaged UTF-8, repetitive, and pairs that are alike; and how many are drawn.
 
 The pieces are those on which shingles, words and normalisation go wrong: characters that grow or shrink under
 lower-casing, marks that combine with what precedes, the odd white space of `\\s`, and bytes that only look like UTF-8.
+
+The environment variable LSH_TEST_PROFILE names a profile. Each profile multiplies the number of examples of every test.
 """
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+PROFILES = {"quick": 0.15, "default": 1, "ci": 3, "thorough": 10}
+SCALE = PROFILES[os.environ.get("LSH_TEST_PROFILE", "default")]
+
+
+def examples(count: int, **others: Any) -> settings:
+    """Return the settings of a test that draws `count` examples under the default profile."""
+    return settings(max_examples=max(1, round(count * SCALE)), **others)
+
+
+settings.register_profile(
+    "lsh",
+    examples(100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True),
+)
+settings.load_profile("lsh")  # of each test without settings of its own, and of what `examples` leaves open
 
 CHARACTERS = [
     "a",

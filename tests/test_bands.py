@@ -140,6 +140,14 @@ def test_from_string_refuses(text):
     assert repr(text) in str(caught.value)
 
 
+def test_bands_have_a_bound():
+    for arguments in [(1, 2**63), (2**40, 1)]:
+        with pytest.raises(ValueError, match="must be at most 1048576"):
+            Bands(*arguments)
+    with pytest.raises(ValueError, match="must be at most 1048576"):
+        Bands(widths=(2**62, 2**62))
+
+
 # The S-curve.
 
 
@@ -204,22 +212,6 @@ def test_similarity_at_is_the_closed_form(number, width, wanted):
 def test_similarity_at_undoes_probability(widths, wanted):
     bands = Bands(widths=widths)
     assert bands.probability(bands.similarity_at(wanted)) == pytest.approx(wanted, rel=1e-9)
-
-
-@given(widths=some_widths, s=st.floats(0, 1))
-def test_recall_of_given_bands(widths, s):
-    """The filter behind bands that were not planned may lose one pair of a thousand."""
-    found = Bands(widths=widths).recall_at(s)
-    assert isinstance(found, float)
-    assert found == pytest.approx(0.999 * (1 - math.prod(1 - s**width for width in widths)), rel=1e-12, abs=1e-14)
-
-
-def test_recall_of_an_array():
-    bands = Bands(20, 6)
-    s = numpy.linspace(0, 1, 12).reshape(3, 4)
-    assert bands.recall_at(s).tolist() == (0.999 * bands.probability(s)).tolist()
-    with pytest.raises(ValueError, match="similarity must be 0 to 1, got 2"):
-        bands.recall_at(2)
 
 
 def test_similarity_at_the_ends():
@@ -383,3 +375,9 @@ def test_probability_needs_a_similarity(bad):
 def test_similarity_at_needs_a_probability(bad, error):
     with pytest.raises(error, match=r"probability must be .*0 to 1.*, got"):
         Bands(20, 5).similarity_at(bad)
+
+
+@pytest.mark.parametrize("rows", [numpy.zeros(4, numpy.uint32), [], numpy.zeros((3, 1), numpy.uint32)])
+def test_band_keys_take_a_matrix_of_enough_components(rows):
+    with pytest.raises(ValueError, match=r"fingerprints must have shape \(n, k\)"):
+        Bands(1, 2).keys(rows)

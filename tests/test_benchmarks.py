@@ -106,13 +106,15 @@ def test_the_exact_removals_are_those_of_the_definition(texts, threshold):
     assert {i: (one.kept, one.similarity, one.identical) for i, one in removed.items()} == expected.removed
 
 
-def test_the_truth_of_a_subsample_of_each_corpus(data_folder):
-    for name in truth.EXPECTED:
-        corpus = harness.corpus(name).texts
-        texts = [text[:600] for text in corpus[:100] + random.Random(name).sample(corpus, 100)]
-        for threshold in (0.15, truth.THRESHOLD):
-            assert truth.join(texts, threshold) == plain_pairs(texts, threshold)
-        assert truth.join(texts, 0.15)
+@pytest.mark.usefixtures("data_folder")
+@pytest.mark.parametrize("name", truth.EXPECTED)
+@pytest.mark.parametrize("size", [25, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_truth_of_a_subsample_of_each_corpus(name, size):
+    corpus = harness.corpus(name).texts
+    texts = [text[:600] for text in corpus[:size] + random.Random(name).sample(corpus, size)]
+    for threshold in (0.15, truth.THRESHOLD):
+        assert truth.join(texts, threshold) == plain_pairs(texts, threshold)
+    assert truth.join(texts, 0.15)
 
 
 def test_the_truth_is_kept_under_a_checksum_of_the_texts(tmp_path, monkeypatch):
@@ -126,8 +128,10 @@ def test_the_truth_is_kept_under_a_checksum_of_the_texts(tmp_path, monkeypatch):
         truth.pairs(harness.Corpus("articles2500.tsv.gz", [], texts, None), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["ads_rome_it.tsv.gz", "win32docs.tsv.gz"])
-@pytest.mark.parametrize("recall", [0.8, 0.9, 0.99])
+@pytest.mark.parametrize("name", ["ads_rome_it.tsv.gz", pytest.param("win32docs.tsv.gz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "recall", [pytest.param(0.8, marks=pytest.mark.slow), 0.9, pytest.param(0.99, marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("data_folder")
 def test_promised_recall(name, recall, tmp_path_factory):
     """All pairs at .8 or more, over 20 random states; texts that are in no such pair are left out."""
@@ -177,7 +181,10 @@ FROM_NEWS = {"short_texts", "stories", "articles", "news_and_articles"}
 SMALL = 5000
 
 
-@pytest.fixture(scope="module", params=SYNTHETIC)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name == "short_texts" else pytest.mark.slow) for name in SYNTHETIC],
+)
 def synthetic(request):
     if request.param in FROM_NEWS:
         request.getfixturevalue("data_folder")

@@ -7,10 +7,13 @@ mattilyra/LSH is named by what holds here instead.
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import gc
+import importlib
 import itertools
 import math
+import multiprocessing
 import pickle
 import random
 import subprocess
@@ -26,7 +29,8 @@ import numpy
 import pytest
 import reference
 import running
-from hypothesis import given, settings
+import strategies
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -498,12 +502,12 @@ def test_planned(scheme):
     cache = Cache.plan(hasher, 0.8, recall=0.95)
     assert cache.hasher is hasher
     assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
-    assert cache.bands.recall_at(0.8) == cache.bands.probability(0.8) >= 0.95
+    assert cache.bands.probability(0.8) >= 0.95
     assert Cache.plan(hasher).bands == Cache.plan(hasher, 0.8, 0.99).bands == Cache.plan(hasher, threshold=0.8).bands
     assert 0.99 <= Cache.plan(hasher).bands.probability(0.8) < 0.993
     cache.add_docs([FERRY, FERRY + "!"], "ab")
     assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
-    assert copy.deepcopy(cache).bands.recall_at(0.8) == cache.bands.recall_at(0.8)
+    assert copy.deepcopy(cache).bands == cache.bands
 
 
 @pytest.mark.parametrize(
@@ -538,6 +542,14 @@ def test_import_forms():
 
     assert cache.Cache is Cache
     assert minhash.MinHasher is MinHasher
+
+
+def test_the_first_form_is_a_module_of_its_own():
+    from lsh import lsh as first
+
+    assert first is importlib.import_module("lsh.lsh")
+    assert first is not lsh
+    assert len(first.Cache(bands=4, hasher=MinHasher(16))) == 0
 
 
 def test_bins_are_shaped_as_upstreams():
@@ -836,7 +848,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.get_all_duplicates() == set(pairs)
 
 
-CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+CacheMachine.TestCase.settings = strategies.examples(25, stateful_step_count=30)
 test_cache_against_a_model = CacheMachine.TestCase
 
 
@@ -874,13 +886,14 @@ def test_packing_changes_nothing(monkeypatch):
     assert contents(fresh) == contents(cache)
 
 
-def test_a_stream_of_removals_needs_no_more_room():
-    """30,000 documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
+@pytest.mark.parametrize("documents", [12_000, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_a_stream_of_removals_needs_no_more_room(documents):
+    """Many documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
     cache = Cache(MinHasher(10, 3, hashbytes=4))
     rows = cache.hasher.fingerprints([f"{i:05}" for i in range(1000)])
     tracemalloc.start()
     try:
-        for first in range(0, 30_000, 1000):
+        for first in range(0, documents, 1000):
             ids = range(first, first + 1000)
             cache.add_fingerprints(rows, ids)
             for doc_id in ids:
@@ -927,7 +940,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "text 700 is int": (TypeError, r"texts\[700\] must be", lambda c: c.add_docs(["x"] * 700 + [5], range(701))),
         "one text": (TypeError, "texts must be a collection of texts, got one str", lambda c: c.add_docs(FERRY, [1])),
         "texts a set": (TypeError, "texts must be in a definite order, got set", lambda c: c.add_docs({FERRY}, [1])),
-        "texts a number": (TypeError, "texts must be a collection of texts, got int", lambda c: c.add_docs(5, [1])),
+        "texts a number": (TypeError, "texts must be .*, got the number 5", lambda c: c.add_docs(5, [1])),
         "source breaks": (ZeroDivisionError, "source", lambda c: c.add_docs(failing(), [1, 2])),
         "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
         "fewer ids": (
@@ -1002,6 +1015,73 @@ def test_after_a_bad_addition_nothing_has_changed(name):
     assert cache.get_duplicates_of(FERRY) == {1, 3}
 
 
+class Wayward:
+    """An id that cannot be compared."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.armed = False
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        if self.armed:
+            raise ZeroDivisionError("no comparing")
+        return self is other
+
+
+def test_an_id_that_cannot_be_compared_changes_nothing():
+    cache = Cache(MinHasher(16), num_bands=4)
+    ids = [Wayward(i) for i in range(5)]
+    cache.add_docs([f"a text about number {i}" for i in range(5)], ids)
+    ids[3].armed = True
+    with pytest.raises(ZeroDivisionError):
+        cache.add_docs(["another", "text"], [Wayward(9), Wayward(10)])
+    ids[3].armed = False
+    assert list(cache) == ids
+    assert all(cache.get_duplicates_of(doc_id=doc_id) >= {doc_id} for doc_id in ids)
+
+
+@pytest.mark.parametrize("step", ["keys", "insert", "remove"])
+@pytest.mark.parametrize("call", [0, 1, 2])
+def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
+    """Whatever step of a change fails, no document is lost but by a removal, and none comes back."""
+    cache = Cache(MinHasher(16), num_bands=4)
+    texts = {i: f"text number {i} is about {i * i} things" for i in range(40)}
+    cache.add_docs(texts.values(), texts)
+    stored = cache._stored
+    calls = iter(range(100))
+
+    class Failing:
+        def __init__(self, inner: object) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str):
+            if name == step and next(calls) == call:
+                raise KeyboardInterrupt
+            return getattr(self.inner, name)
+
+    stored.bands, stored.tables = Failing(stored.bands), Failing(stored.tables)
+    gone = set()
+    for doc_id in (3, 5, 8):
+        try:
+            cache.remove_id(doc_id)
+            gone.add(doc_id)
+        except KeyboardInterrupt:
+            gone.add(doc_id) if doc_id not in cache else None
+        with contextlib.suppress(KeyboardInterrupt):
+            cache.add_doc(texts[doc_id + 20], doc_id + 20)
+    stored.bands = cache.bands
+    cache.add_doc("a last one", "last")
+    expected = (set(texts) - gone) | {"last"}
+    assert set(cache) == expected == set(cache._stored.numbers)
+    for doc_id in expected - {"last"}:
+        assert doc_id in cache.get_duplicates_of(texts[doc_id]) <= expected
+    for band in cache.bins:
+        assert set().union(*(set(band[key]) for key in band)) == expected
+
+
 # Other bad input.
 
 
@@ -1016,7 +1096,7 @@ def test_after_a_bad_addition_nothing_has_changed(name):
         ({"num_bands": 10.0}, TypeError, "num_bands must be a whole number, got float"),
         ({"num_bands": True}, TypeError, "num_bands must be a whole number, got bool"),
         ({"num_bands": Bands(10, 10)}, TypeError, "num_bands must be a whole number, got Bands"),
-        ({"bands": 10}, TypeError, r"bands must be a Bands, got int; use lsh.Bands\(num_bands, width\)"),
+        ({"bands": 10}, TypeError, r"bands must be a Bands or a Plan, got int; use lsh.Bands\(num_bands, width\)"),
         (
             {"bands": Bands(11, 10)},
             ValueError,
@@ -1302,38 +1382,69 @@ def test_threads_look_through_pairs_while_another_adds(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def _ask(cache: Cache, answer: object) -> None:
+    answer.put(cache.is_duplicate("a text that is stored"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_while_a_lock_is_held_does_not_hang():
+    cache = Cache(MinHasher(16), num_bands=4)
+    cache.add_doc("a text that is stored", 1)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cache._lock:
+            held.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    context = multiprocessing.get_context("fork")
+    answer = context.Queue()
+    child = context.Process(target=_ask, args=(cache, answer))
+    child.start()
+    try:
+        assert answer.get(timeout=30) is True
+    finally:
+        child.kill()
+        child.join()
+        done.set()
+        thread.join()
+
+
 # Many copies.
 
-COPIES_IN_A_BIN = 20_000
 
-
-def test_twenty_thousand_copies():
+@pytest.mark.parametrize("copies", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_many_copies_in_a_bin(copies):
     """One bin a band holds them all: adding, asking and removing cost the same as elsewhere.
 
-    The limits are some ten times what it takes; any step that walks the bin for each document takes minutes.
+    The limits are some ten times what it takes; any step that walks the bin for each of 20,000 documents takes minutes.
     """
     cache = Cache(MinHasher(100, 5, hashbytes=4), num_bands=20)
-    rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), COPIES_IN_A_BIN, axis=0)
+    rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), copies, axis=0)
     tracemalloc.start()
     try:
         started = time.process_time()
-        cache.add_fingerprints(rows, range(COPIES_IN_A_BIN))
+        cache.add_fingerprints(rows, range(copies))
         assert cache.is_duplicate(FERRY_LESS)
-        assert cache.get_duplicates_of(FERRY_LESS) == set(range(COPIES_IN_A_BIN))
+        assert cache.get_duplicates_of(FERRY_LESS) == set(range(copies))
         assert [len(band) for band in cache.bins] == [1] * 20
-        first = list(itertools.islice(cache.iter_duplicates(), COPIES_IN_A_BIN))
-        assert first == [(0, i) for i in range(1, COPIES_IN_A_BIN)] + [(1, 2)]
+        first = list(itertools.islice(cache.iter_duplicates(), copies))
+        assert first == [(0, i) for i in range(1, copies)] + [(1, 2)]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+    for doc_id in range(0, copies, 2):
         cache.remove_id(doc_id)
-    for doc_id in range(0, COPIES_IN_A_BIN, 2):
+    for doc_id in range(0, copies, 2):
         cache.add_fingerprint(rows[0], doc_id)
-    assert cache.get_duplicates_of(FERRY) == set(range(COPIES_IN_A_BIN))
+    assert cache.get_duplicates_of(FERRY) == set(range(copies))
     cache.remove_doc(FERRY)
     assert time.process_time() - started < 15
-    assert peak < 100_000_000  # the set of their 199,990,000 pairs would take gigabytes
+    assert peak < 100_000_000  # the set of the pairs of 20,000 would take gigabytes
     assert len(cache) == 0
     assert not cache.is_duplicate(FERRY)
     assert [len(band) for band in cache.bins] == [0] * 20

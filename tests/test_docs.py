@@ -15,7 +15,7 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples want an optional package
-MODULES = sorted(module.name for module in pkgutil.iter_modules(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
+MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
 
 
 @pytest.mark.parametrize("name", ["lsh", *MODULES])

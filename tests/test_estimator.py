@@ -169,7 +169,9 @@ def test_each_shingle_is_the_minimum_equally_often(hashbytes):
 
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
-@pytest.mark.parametrize("shared", [6, 10, 14, 16, 18, 19])
+@pytest.mark.parametrize(
+    "shared", [6, 14, 18, *(pytest.param(shared, marks=pytest.mark.slow) for shared in (10, 16, 19))]
+)
 def test_bands_follow_the_s_curve(shared, hashbytes):
     """For the five ways to cut 100 hashes into bands, over sets of 20 shingles."""
     count = 400

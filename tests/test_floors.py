@@ -8,13 +8,17 @@ shown sources that are wrong, to prove that it can fail. What `import lsh` loads
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from running import environment
+
+import lsh
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
 
@@ -27,6 +31,7 @@ STANDARD_HEADERS = {
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
 ONLY_EXTERN = "_kernels.pxd"
+WHEN_USED = {"lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # by lsh.plot and so on
 LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics"}  # costly, and needed by few
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -101,7 +106,9 @@ def faults_of_imports(name: str, source: str) -> list[str]:
 def imports(name: str, source: str) -> set[str]:
     """The modules of the package that a file imports, wherever in it."""
     package = module_of(name) if Path(name).stem == "__init__" else module_of(name).rpartition(".")[0]
-    return python_imports(source, package) if name.endswith((".py", ".pyi")) else cython_imports(source, package)
+    if not name.endswith((".py", ".pyi")):
+        return cython_imports(source, package)
+    return python_imports(source, package, for_types=name != "__init__.py")
 
 
 def modules(module: str, names: list[str]) -> set[str]:
@@ -118,9 +125,23 @@ def absolute(dots: int, module: str, package: str) -> str:
     return ".".join(filter(None, [base, module]))
 
 
-def python_imports(source: str, package: str = "lsh") -> set[str]:
+def nodes(node: ast.AST, for_types: bool) -> Iterator[ast.AST]:
+    """A node and those in it, with or without what stands under `if TYPE_CHECKING:`."""
+    yield node
+    typing_only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    for child in node.orelse if typing_only and not for_types else ast.iter_child_nodes(node):
+        yield from nodes(child, for_types)
+
+
+def python_imports(source: str, package: str = "lsh", for_types: bool = True) -> set[str]:
+    """The imports of a Python file.
+
+    Without `for_types` those under `if TYPE_CHECKING:` are left out. That is for lsh/__init__.py alone: its names for
+    modules of floor 3 are loaded when they are first used, and a checker of types learns of them there only. Elsewhere
+    an import for types is an import.
+    """
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(ast.parse(source), for_types):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found |= modules(alias.name, [""])
@@ -190,7 +211,12 @@ def test_there_is_no_circle():
 def test_the_sources_are_read():
     """The checks see what is there: known includes and imports are found."""
     assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {"lsh._batch", "lsh._kernels"}
-    assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {"lsh.bands", "lsh.cache", "lsh.minhash"}
+    assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
+        "lsh.bands",
+        "lsh.cache",
+        "lsh.minhash",
+        "lsh.planning",
+    }
     assert EXTERN.search((PACKAGE / ONLY_EXTERN).read_text(encoding="utf-8"))
     assert len(sources(".c")) >= 5
 
@@ -268,6 +294,9 @@ def test_good_bindings_pass():
         ("files/lines.py", "from lsh.report import page\n", "lsh.report.page"),
         ("report/page.py", "from ..command import console\n", "lsh.command.console"),
         ("__init__.py", "from lsh.files import Documents\n", "lsh.files"),
+        ("__init__.py", "if TYPE_CHECKING:\n    pass\nelse:\n    from lsh import report\n", "lsh.report"),
+        ("minhash.py", "if TYPE_CHECKING:\n    from lsh import report\n", "lsh.report"),
+        ("files/__init__.py", "if TYPE_CHECKING:\n    from lsh import report\n", "lsh.report"),
     ],
 )
 def test_bad_imports_are_found(name, source, imported):
@@ -282,6 +311,7 @@ def test_bad_imports_are_found(name, source, imported):
         ("_grouping.pyx", '"""\nimport lsh.files\n"""\nfrom lsh._sets cimport ShingleSets\n'),
         ("files/lines.py", "from lsh.files import compression\nfrom . import records\nfrom lsh import _texts\n"),
         ("__init__.py", "from lsh import cache\nfrom lsh.minhash import MinHasher\n"),
+        ("__init__.py", "if TYPE_CHECKING:\n    from lsh import report as report\n"),
         ("__main__.py", "from lsh.command.main import main\n"),
     ],
 )
@@ -323,6 +353,32 @@ def test_import_loads_nothing_that_few_need(tmp_path):
     names = loaded(tmp_path, "import numpy", "import lsh")
     assert names & LAZY == set()
     assert names & {module for module in MODULES if floor_of(module) > floor_of(FACE)} == set()
+    assert names & WHEN_USED == set()
+
+
+def test_modules_are_loaded_when_they_are_first_used(tmp_path):
+    """One after the other; what is loaded before its use counts as loaded before."""
+    names = sorted(WHEN_USED)
+    uses = "; ".join(f"before |= {{{name!r}}} & set(sys.modules); {name}" for name in names)
+    found = loaded(tmp_path, "import lsh", uses)
+    assert found & WHEN_USED == WHEN_USED
+    for name in names:
+        short = name.removeprefix("lsh.")
+        assert short in dir(lsh)
+        assert getattr(lsh, short) is importlib.import_module(name)
+
+
+def test_an_unknown_module_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'lsh' has no attribute 'reports'"):
+        _ = lsh.reports
+    assert not hasattr(lsh, "_reports")
+
+
+def test_a_report_loads_no_reader_and_no_command(tmp_path):
+    names = loaded(tmp_path, "import numpy", "import lsh.report")
+    assert "lsh.report.page" in names
+    assert names & {"argparse", "csv", "json", "gzip", "matplotlib"} == set()
+    assert {name for name in names if name.startswith(("lsh.files", "lsh.command"))} == set()
 
 
 def test_costly_imports_are_seen(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy
 import pytest
 import reference
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Pairs, Similarity, Walk
-from lsh._grouping import Linker, band_keys
+from lsh._grouping import BinTables, Linker, band_keys
 from lsh._minhash import UNIT_CODES, shingles
 from lsh._sets import ShingleSets
 
@@ -61,8 +63,16 @@ def keys_of_kind(kind, count, random):
     return keys if kind != "few" else random.choice(keys[:1] + numpy.arange(5, dtype=numpy.uint64), count)
 
 
-@pytest.mark.parametrize("kind", ["equal", "distinct", "one partition", "one slot", "few", "giant", "near"])
-@pytest.mark.parametrize("count", [2047, 2049, 4097, 50_000])  # a partition has 2048 on average
+KINDS = ["equal", "distinct", "one partition", "one slot", "few", "giant", "near"]
+COUNTS = [2047, 2049, 4097, 50_000]  # a partition has 2048 on average
+MANY = [
+    pytest.param(kind, count, marks=pytest.mark.slow if (kind, count) == ("one partition", 50_000) else ())
+    for count in COUNTS
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize(("kind", "count"), MANY)
 def test_many_documents_against_twin(kind, count):
     random = numpy.random.default_rng(count)
     keys = keys_of_kind(kind, count, random)
@@ -119,6 +129,15 @@ def test_bad_arguments_of_links():
         linker.link(numpy.zeros(3, numpy.uint64), frozen)
 
 
+def test_a_linker_checks_what_it_indexes_with():
+    for order in ([5], [-1], [0, 0]):
+        with pytest.raises(ValueError, match="order must name documents"):
+            Linker(2, order, 0)
+    for entered in (-1, 3, 2**62):
+        with pytest.raises(ValueError, match="entered"):
+            Linker(2, [0, 1], entered)
+
+
 # Band keys of rows that lie apart.
 
 
@@ -145,6 +164,13 @@ def test_rows_that_the_kernel_cannot_walk_are_refused():
     for wrong in (rows[:, ::2], rows[:, ::-1]):
         with pytest.raises(ValueError, match=r"side by side|apart"):
             band_keys(wrong, bounds, out)
+
+
+def test_bad_bounds_of_keys():
+    keys = numpy.zeros((1, 2), numpy.uint64)
+    for bounds in ([0, 2**63 + 5], [1, 0], [0]):
+        with pytest.raises(ValueError, match=r"bounds|out"):
+            band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)
 
 
 # Components: of documents that are all alike, so that whatever is linked is connected.
@@ -252,3 +278,22 @@ def test_a_transform_returns_bytes(changed):
 def test_shingles_have_a_known_unit_and_a_length(unit, n):
     with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
         shingles(Batch(["a text"]), unit, n)
+
+
+# The tables of a cache.
+
+
+def test_bins_stay_in_memory_when_the_caller_is_wrong():
+    tables = BinTables(1)
+    tables.reserve(8, 8)
+    one, two = numpy.array([[1]], numpy.uint64), numpy.array([[2]], numpy.uint64)
+    zero, three = numpy.array([0], numpy.uint32), numpy.array([3], numpy.uint32)
+    tables.insert(one, zero)
+    tables.insert(one, zero)
+    tables.insert(two, zero)
+    assert tables.members(0, 1).tolist() == [0]
+    assert tables.members(0, 2).tolist() == []
+    tables.insert(two, three)
+    tables.remove(one, three)
+    with contextlib.suppress(ValueError):  # it may say that the bin is broken
+        assert len(tables.members(0, 2)) <= 8

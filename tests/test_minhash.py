@@ -16,11 +16,12 @@ import numpy
 import pytest
 import reference
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
 from lsh import MinHasher, Shingles
+from lsh._minhash import count_equal
 
 DTYPES = {4: numpy.uint32, 8: numpy.uint64}
 hash_sizes = st.sampled_from([4, 8])
@@ -35,7 +36,7 @@ def as_ints(rows: numpy.ndarray) -> list:
 # Fingerprints.
 
 
-@settings(max_examples=400)
+@strategies.examples(135)
 @given(
     text=strategies.texts,
     n=strategies.shingle_sizes,
@@ -734,3 +735,21 @@ def test_nothing_is_half_done_after_an_error():
             hasher.fingerprints(["one", 2])
     assert numpy.array_equal(hasher.fingerprints(["one", "two"]), before)
     assert hasher == MinHasher(3, 3)
+
+
+def test_a_fingerprint_may_be_a_list_of_any_uint64():
+    hasher = MinHasher(4)
+    row = [1, 2**63 + 1, 0, 2**64 - 1]
+    assert hasher.jaccard(row, numpy.array(row, numpy.uint64)) == 1.0
+    with pytest.raises(ValueError, match="out of their range"):
+        hasher.jaccard([1, 2, 3, 2**64], row)
+
+
+def test_rows_of_unequal_length_are_not_counted():
+    with pytest.raises(ValueError, match="same number of components"):
+        count_equal(numpy.zeros((1, 3), numpy.uint32), numpy.zeros((1, 2), numpy.uint32))
+
+
+def test_a_confidence_next_to_one_is_refused():
+    with pytest.raises(ValueError, match="confidence must be less than 1"):
+        MinHasher(4).interval("a", "b", 0.9999999999999999)

@@ -7,25 +7,26 @@ are fixed.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import math
-import pickle
 import re
 from collections import Counter
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy
 import pytest
 import reference
-from hypothesis import given, settings
+import strategies
+from hypothesis import given
 from hypothesis import strategies as st
 from test_estimator import WORDS, binomial_tail, make_hasher, pairs_of_texts
 
 import lsh
-from lsh import Bands, MinHasher, Shingles
+import lsh.lsh
+from lsh import Bands, MinHasher, Plan, Shingles
 from lsh._sketch_filter import least_equal, loss_of, passing
-from lsh.planning import planned
+from lsh.planning import plan_for
 
 ALPHA = 1e-4
 some_thresholds = st.integers(1, 99).map(lambda percent: percent / 100)
@@ -37,6 +38,11 @@ some_recalls = st.one_of(
 def needed(recall: float, filtered: bool) -> float:
     """What the bands have to find at the threshold."""
     return recall / (1 - (1 - recall) / 5) if filtered else recall
+
+
+def made(threshold: float, recall: float, num_seeds: int, *, filtered: bool) -> Plan:
+    """What `lsh.plan` and `Cache.plan` make, by a hasher whose number of seeds alone counts."""
+    return plan_for(SimpleNamespace(num_seeds=num_seeds, scheme="murmur3"), threshold, recall, filtered=filtered)
 
 
 def shape_of(bands: Bands) -> tuple[int, int, int]:
@@ -58,29 +64,34 @@ def shape_of(bands: Bands) -> tuple[int, int, int]:
     ],
 )
 def test_bands_for_a_recall_of_95_percent(num_seeds, threshold, text):
-    assert planned(threshold, 0.95, num_seeds, filtered=False) == Bands.from_string(text)
+    assert made(threshold, 0.95, num_seeds, filtered=False).bands == Bands.from_string(text)
 
 
 def test_the_default():
-    assert lsh.plan() == lsh.plan(0.8, 0.99, 128) == Bands.from_string("6x6+13x7")
+    plan = lsh.plan()
+    assert plan == lsh.plan(0.8, 0.99, 128) == made(0.8, 0.99, 128, filtered=True)
+    assert plan.bands == Bands.from_string("6x6+13x7")
+    assert (plan.threshold, plan.recall, plan.num_seeds, plan.loss) == (0.8, 0.99, 128, (1 - 0.99) / 5)
+    assert plan.background is plan.false_candidates is plan.shingles is plan.documents is None
+    assert made(0.8, 0.99, 128, filtered=False).loss == 0
 
 
-@settings(max_examples=60)
+@strategies.examples(60)
 @given(threshold=some_thresholds, recall=some_recalls, num_seeds=st.integers(1, 14), filtered=st.booleans())
 def test_search_against_twin(threshold, recall, num_seeds, filtered):
     expected = reference.cheapest_shapes(threshold, recall, num_seeds, filtered)
     if not expected:
         with pytest.raises(ValueError, match="is too few"):
-            planned(threshold, recall, num_seeds, filtered=filtered)
+            made(threshold, recall, num_seeds, filtered=filtered)
         return
     least = expected[0][0]
     number, shape = min((number, shape) for cost, number, shape in expected if cost <= least * (1 + 1e-9))
-    found = shape_of(planned(threshold, recall, num_seeds, filtered=filtered))
+    found = shape_of(made(threshold, recall, num_seeds, filtered=filtered).bands)
     assert float(reference.even_cost(Fraction(threshold), found)) == pytest.approx(least, rel=1e-9)
     assert (found[1] + found[2], reference.shape_misses(0.5, found)) == (number, reference.shape_misses(0.5, shape))
 
 
-@settings(max_examples=60)
+@strategies.examples(60)
 @given(
     threshold=some_thresholds,
     recall=some_recalls,
@@ -93,7 +104,7 @@ def test_search_over_a_background_against_twin(threshold, recall, num_seeds, bac
         with pytest.raises(ValueError, match="is too few"):
             lsh.plan(threshold, recall, num_seeds, background=background)
         return
-    found = shape_of(lsh.plan(threshold, recall, num_seeds, background=background))
+    found = shape_of(lsh.plan(threshold, recall, num_seeds, background=background).bands)
     cost = next(cost for cost, _, shape in expected if same_shape(shape, found))
     assert cost == pytest.approx(expected[0][0], rel=1e-6, abs=1e-12)
 
@@ -116,15 +127,16 @@ def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
 def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
     """They fit and keep the promise; none could be wider, unless no component is left."""
     try:
-        bands = planned(threshold, recall, num_seeds, filtered=filtered)
+        plan = made(threshold, recall, num_seeds, filtered=filtered)
     except ValueError:
         assert 1 - (1 - threshold) ** num_seeds < needed(recall, filtered) * (1 + 1e-9)
         return
+    bands = plan.bands
     assert bands.num_components <= num_seeds
     assert bands.widths == tuple(sorted(bands.widths))
     assert bands.widths[-1] - bands.widths[0] <= 1
     assert bands.probability(threshold) >= needed(recall, filtered) - 1e-12
-    assert bands.recall_at(threshold) >= recall - 1e-12
+    assert plan.recall_at(threshold) >= recall - 1e-12
     if bands.num_components < num_seeds:
         first = bands.widths.index(max(bands.widths))
         at = first - 1 if first else 0  # the widest of the narrower bands
@@ -135,7 +147,7 @@ def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
 @given(threshold=some_thresholds, num_seeds=st.integers(8, 600))
 def test_more_seeds_and_less_recall_are_cheaper(threshold, num_seeds):
     def cost(recall: float, seeds: int) -> float:
-        return float(integral(lsh.plan(threshold, recall, seeds), threshold))
+        return float(integral(lsh.plan(threshold, recall, seeds).bands, threshold))
 
     if 1 - (1 - threshold) ** num_seeds > 0.95:
         assert cost(0.5, num_seeds) <= cost(0.9, num_seeds) * (1 + 1e-9)
@@ -149,34 +161,42 @@ def integral(bands: Bands, threshold: float) -> float:
 
 
 @pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
-def test_the_share_is_the_integral(threshold, num_seeds):
-    bands = lsh.plan(threshold, 0.99, num_seeds)
-    said = re.search(r"one in ([.,0-9]+) pairs, spread evenly from 0 to [.0-9]+, is a false candidate", str(bands))
-    assert 1 / float(said[1].replace(",", "")) == pytest.approx(integral(bands, threshold), rel=6e-3)  # three digits
+def test_the_cost_is_the_integral(threshold, num_seeds):
+    """Of the bands that keep the recall none has a smaller mean probability below the threshold."""
+    bands = lsh.plan(threshold, 0.99, num_seeds).bands
+    best = integral(bands, threshold)
+    width = min(bands.widths)
+    for number in range(1, num_seeds // width + 1):
+        for other in (width - 1, width, width + 1):
+            if other and number * other <= num_seeds:
+                rival = Bands(number, other)
+                if rival.probability(threshold) >= needed(0.99, True):
+                    assert best <= integral(rival, threshold) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
 @pytest.mark.parametrize("recall", [1e-300, 0.01, 0.99, 1 - 2**-53])
 def test_identical_sets(num_seeds, recall):
     """Whatever band there is finds them, so there is one, of all components."""
-    bands = lsh.plan(1.0, recall, num_seeds)
-    assert bands == lsh.plan(1, recall, num_seeds) == Bands(1, num_seeds)
-    assert bands.recall_at(1.0) == 1.0
+    plan = lsh.plan(1.0, recall, num_seeds)
+    assert plan == lsh.plan(1, recall, num_seeds)
+    assert plan.bands == Bands(1, num_seeds)
+    assert plan.recall_at(1.0) == 1.0
 
 
-@pytest.mark.parametrize("num_seeds", [1, 128, 4096, 2**20])
+@pytest.mark.parametrize("num_seeds", [1, 128, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
 @pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
 def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
     """Bands that keep the promise, or a message; never anything else."""
     for filtered in (True, False):
         try:
-            bands = planned(threshold, recall, num_seeds, filtered=filtered)
+            plan = made(threshold, recall, num_seeds, filtered=filtered)
         except ValueError:
             assert -math.expm1(num_seeds * math.log1p(-threshold)) <= needed(recall, filtered) + 1e-12
         else:
-            assert bands.num_components <= num_seeds
-            assert bands.recall_at(threshold) >= recall - 1e-11
+            assert plan.bands.num_components <= num_seeds
+            assert plan.recall_at(threshold) >= recall - 1e-11
 
 
 # What is not to be had.
@@ -192,12 +212,12 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
 
     def works(threshold: float, recall: float, num_seeds: int) -> bool:
         try:
-            return bool(planned(threshold, recall, num_seeds, filtered=filtered))
+            return isinstance(made(threshold, recall, num_seeds, filtered=filtered), Plan)
         except ValueError:
             return False
 
     with pytest.raises(ValueError, match=f"num_seeds={num_seeds} is too few to find pairs of") as caught:
-        planned(threshold, recall, num_seeds, filtered=filtered)
+        made(threshold, recall, num_seeds, filtered=filtered)
     words = r"possible: num_seeds=(\d+) or more, or threshold=([.0-9]+) or more(?:, or recall=([.0-9]+) or less)?$"
     seeds, similarity, less = re.search(words, str(caught.value)).groups()
     assert works(threshold, recall, int(seeds))
@@ -232,6 +252,14 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
         ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
         ({"num_seeds": "128"}, TypeError, "num_seeds must be a whole number, got str"),
+        ({"documents": 10}, ValueError, "documents requires background: without it nothing is known of the pairs"),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires background, the texts to cut"),
+        (
+            {"shingles": Shingles(5), "background": [0.1]},
+            ValueError,
+            "shingles are for texts, but background is similarities; leave shingles out",
+        ),
+        ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
         ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
         ({"documents": 1e6}, TypeError, "documents must be a whole number, got float"),
         ({"background": []}, ValueError, r"background must be one or more similarities, or texts, got shape \(0,\)"),
@@ -270,26 +298,47 @@ def test_what_comes_after_the_seeds_is_by_name():
 def test_a_background_that_tells_nothing():
     """Where no pair is below the threshold or shares anything, all bands cost the same: the even ones decide."""
     for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (True, False)):
-        assert lsh.plan(0.8, 0.99, background=background) == lsh.plan(0.8, 0.99)
+        plan = lsh.plan(0.8, 0.99, background=background)
+        assert plan.bands == lsh.plan(0.8, 0.99).bands
+        assert plan.false_candidates == 0
+        said = f"fewer than 1 pair in 10^15 is compared in vain ({len(background):,} given similarities)"
+        assert str(plan).splitlines()[-1] == said
 
 
 def test_a_background_by_another_name():
     sample = [0.1, 0.5, 0.25, 0.9]
-    expected = str(lsh.plan(background=sample))
-    assert " pairs, like the 4 of the background, is a false candidate" in expected
+    expected = lsh.plan(background=sample)
+    assert expected.background == "4 given similarities"
     for same in (tuple(sample), numpy.array(sample), numpy.array(sample, object), iter(sample) and sample[::-1]):
-        assert str(lsh.plan(background=same)) == expected
+        assert lsh.plan(background=same) == expected
 
 
 def test_false_candidates_are_those_of_the_background():
     sample = numpy.random.RandomState(3).beta(1, 8, 5000)
-    bands = lsh.plan(0.8, background=sample, documents=2_000_001)
-    share = float(numpy.where(sample < 0.8, bands.probability(sample), 0).mean())
-    lines = str(bands).splitlines()
-    said = re.fullmatch("one in ([.,0-9]+) pairs, like the 5,000 of the background, is a false candidate", lines[-2])
-    assert 1 / float(said[1].replace(",", "")) == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
-    said = re.fullmatch("among 2,000,001 documents of such pairs ([,0-9]+) false candidates for each", lines[-1])
-    assert float(said[1].replace(",", "")) == pytest.approx(2_000_000 * share, rel=0.01)
+    plan = lsh.plan(0.8, background=sample, documents=2_000_001)
+    share = float(numpy.where(sample < 0.8, plan.probability(sample), 0).mean())
+    assert plan.false_candidates == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
+    lines = str(plan).splitlines()
+    said = re.fullmatch(r"1 pair in ([.,0-9]+) is compared in vain \(5,000 given similarities\)", lines[-2])
+    assert 1 / float(said[1].replace(",", "")) == pytest.approx(plan.false_candidates, rel=6e-3)  # three digits
+    said = re.fullmatch("with 2,000,001 documents each is compared in vain with ([,0-9]+) others", lines[-1])
+    assert float(said[1].replace(",", "")) == round(2_000_000 * plan.false_candidates)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "fewer than 1 pair in 10^15"),
+        (9.9e-16, "fewer than 1 pair in 10^15"),
+        (1e-15, "1 pair in 1,000,000,000,000,000"),
+        (1 / 3900, "1 pair in 3,900"),
+        (1 / 3.9, "1 pair in 3.9"),
+        (1.0, "1 pair in 1"),
+    ],
+)
+def test_a_share_in_words(share, words):
+    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share}
+    assert str(Plan.from_dict(values)).splitlines()[-1] == f"{words} is compared in vain (2 given similarities)"
 
 
 def make_corpus(count: int) -> list[str]:
@@ -302,71 +351,221 @@ def test_a_corpus_as_background():
     """The pairs of a corpus, estimated, cost what their exact similarities cost."""
     texts = make_corpus(150)
     exact = lsh.jaccard_matrix(texts)[numpy.triu_indices(150, 1)]
-    by_texts, by_similarities = (str(lsh.plan(0.5, 0.9, background=given)) for given in (texts, exact))
-    assert " pairs, like 20,000 random ones of the texts, is a false candidate" in by_texts
-    one_in = [float(printed.splitlines()[-1].split()[2].replace(",", "")) for printed in (by_texts, by_similarities)]
-    assert one_in[0] == pytest.approx(one_in[1], rel=0.15)  # of 20,000 pairs, with estimates of 512 components
+    by_texts, by_similarities = (lsh.plan(0.5, 0.9, background=given) for given in (texts, exact))
+    assert by_texts.background == "20,000 random pairs of the texts"
+    assert str(by_texts).endswith(" is compared in vain (20,000 random pairs of the texts, Shingles(8, unit='char'))")
+    costs = [plan.false_candidates for plan in (by_texts, by_similarities)]
+    assert costs[0] == pytest.approx(costs[1], rel=0.15)  # of 20,000 pairs, with estimates of 512 components
+
+
+def test_a_corpus_is_cut_as_it_is_told():
+    """Words of other endings: as sets of words they are unlike, as sets of characters alike."""
+    texts = [" ".join(f"{word}{i}" for word in ("alpha", "bravo", "charlie", "delta")) for i in range(60)]
+    words, characters = (lsh.plan(0.9, background=texts, shingles=Shingles(*cut)) for cut in ((1, "word"), (3, "char")))
+    assert (words.shingles, characters.shingles) == (Shingles(1, "word"), Shingles(3))
+    assert words.false_candidates < 1e-6 < characters.false_candidates
+    exact = lsh.jaccard_matrix(texts, shingles=Shingles(3))[numpy.triu_indices(60, 1)]
+    expected = lsh.plan(0.9, background=exact).false_candidates
+    assert characters.false_candidates == pytest.approx(expected, rel=0.5)  # estimates spread, and so the curve counts
+    assert lsh.plan(0.9, background=texts) == lsh.plan(0.9, background=texts, shingles=Shingles(8))
 
 
 def test_a_corpus_in_every_form():
     texts = make_corpus(40)
-    expected = str(lsh.plan(0.5, background=texts))
+    expected = lsh.plan(0.5, background=texts)
     forms = [tuple(texts), [t.encode() for t in texts], numpy.array(texts), numpy.array(texts, object), iter(texts)]
     for form in [*forms, numpy.array([t.encode() for t in texts])]:
-        assert str(lsh.plan(0.5, background=form)) == expected
-    assert str(lsh.plan(0.5, background=[None, *texts, ""])) == expected
+        assert lsh.plan(0.5, background=form) == expected
+    assert lsh.plan(0.5, background=[None, *texts, ""]) == expected
 
 
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
     texts = make_corpus(60) * 100
-    expected = str(lsh.plan(0.5, background=texts))
-    assert str(lsh.plan(0.5, background=iter(texts))) == expected
-    assert str(lsh.plan(0.5, background=numpy.array(texts))) == expected
-    assert expected != str(lsh.plan(0.5, background=texts[:60]))
+    expected = lsh.plan(0.5, background=texts)
+    assert lsh.plan(0.5, background=iter(texts)) == expected
+    assert lsh.plan(0.5, background=numpy.array(texts)) == expected
+    assert expected != lsh.plan(0.5, background=texts[:60])
 
 
-# The promise stays with the bands, and is no part of their value.
+# The value.
+
+EVERY_FIELD = {"background": ["a text", "a test", "more text"], "shingles": Shingles(2, "char"), "documents": 500}
+
+
+def test_what_a_plan_is_made_of():
+    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
+    assert (plan.threshold, plan.recall, plan.num_seeds) == (0.7, 0.9, 200)
+    assert (plan.shingles, plan.documents) == (Shingles(2), 500)
+    same = Plan(
+        plan.bands,
+        numpy.float64(0.7),
+        0.9,
+        numpy.int64(200),
+        loss=plan.loss,
+        background=plan.background,
+        false_candidates=plan.false_candidates,
+        shingles=Shingles(2),
+        documents=500,
+    )
+    assert same == plan
+    assert hash(same) == hash(plan)
+    assert {type(same.threshold), type(same.num_seeds)} == {float, int}
+
+
+def test_every_value_of_a_plan_counts():
+    """Plans that differ in anything are not equal; bands and plans never are."""
+    plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
+    values = plan.to_dict()
+    others = {
+        "bands": Bands(40, 5).to_dict(),
+        "threshold": 0.8,
+        "recall": 0.8,
+        "num_seeds": 201,
+        "loss": 0.001,
+        "background": "others",
+        "false_candidates": 0.1,
+        "shingles": None,
+        "documents": 501,
+    }
+    assert others.keys() == values.keys()
+    for name, other in others.items():
+        assert Plan.from_dict(values | {name: other}) != plan
+    assert plan != plan.bands
+
+
+def test_a_plan_is_immutable():
+    plan = lsh.plan()
+    with pytest.raises(AttributeError, match="threshold"):
+        plan.threshold = 0.5
+    plan.to_dict()["bands"]["widths"].clear()
+    assert plan == lsh.plan(0.8)
+
+
+def test_repr():
+    assert repr(lsh.plan(1.0, 0.99, 7)) == "Plan(Bands(1, 7), 1.0, 0.99, 7, loss=0.0020000000000000018)"
+    assert repr(Plan(Bands(20, 5), 0.8, 0.99, 128)) == "Plan(Bands(20, 5), 0.8, 0.99, 128)"
+
+
+def test_printed_plan():
+    plan = lsh.plan(0.8, 0.99, 128, background=[0.1, 0.5], documents=1000)
+    lines = str(plan).splitlines()
+    assert "\n".join(lines[:5]) == str(plan.bands)
+    assert lines[5] == "planned for threshold 0.8, recall 0.99 and 128 seeds"
+    found, verified = 1 - (1 - 0.8**6) ** 6 * (1 - 0.8**7) ** 13, plan.recall_at(0.8)
+    shares = f"a pair at 0.8 shares a band with probability {found:.4f}"
+    assert lines[6] == f"{shares} and is found and verified with {verified:.4f}"
+    share = (plan.probability(0.1) + plan.probability(0.5)) / 2
+    assert lines[7] == f"1 pair in {float(f'{1 / share:.3g}'):g} is compared in vain (2 given similarities)"
+    assert lines[8] == f"with 1,000 documents each is compared in vain with {999 * share:.0f} others"
+    assert len(lines) == 9
+    assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
+    unfiltered = made(0.8, 0.99, 128, filtered=False)
+    found = f"{unfiltered.probability(0.8):.4f}"
+    assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
 
 
 @pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda bands: pickle.loads(pickle.dumps(bands))], ids=["copy", "deep", "pickle"]
+    ("changed", "error", "message"),
+    [
+        ({"bands": "20x5"}, TypeError, "bands of a Plan must be a Bands, got str"),
+        ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128"),
+        (
+            {"bands": Bands(5, 20)},
+            ValueError,
+            "bands must keep the recall, 0.99 at 0.8, got 0.0.* by 5x20; use lsh",
+        ),
+        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must keep the recall, 0.99 at 0.8, got 0.98"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
+        ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
+        ({"loss": 1}, ValueError, "loss must be 0 to 1, got 1"),
+        ({"loss": None}, TypeError, "loss must be a number .* got NoneType"),
+        ({"false_candidates": 0.5}, ValueError, "false_candidates requires background"),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires background"),
+        ({"documents": 5}, ValueError, "documents requires background"),
+        ({"background": 5}, TypeError, "background of a Plan must be a str, got int"),
+        ({"background": "pairs"}, TypeError, "false_candidates must be a number .* got NoneType"),
+        ({"background": "pairs", "false_candidates": 2}, ValueError, "false_candidates must be 0 to 1, got 2"),
+        ({"background": "pairs", "false_candidates": 0, "shingles": 5}, TypeError, "shingles must be a Shingles, got"),
+        ({"background": "pairs", "false_candidates": 0, "documents": 0}, ValueError, "documents must be 1 or more"),
+    ],
 )
-def test_promise_is_kept_by_copies(again):
-    for bands in (
-        lsh.plan(0.7, 0.9, 200, background=[0.1, 0.2], documents=500),
-        planned(0.7, 0.9, 200, filtered=False),
-    ):
-        other = again(bands)
-        assert other == bands
-        assert str(other) == str(bands)
-        assert other.recall_at(0.7) == bands.recall_at(0.7)
+def test_bad_plans(changed, error, message):
+    good = {"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.99, "num_seeds": 128}
+    with pytest.raises(error, match=f"^{message}"):
+        Plan(**(good | changed))
 
 
-def test_promise_is_no_part_of_the_value():
-    bands = lsh.plan(0.8, 0.99, 128)
-    given = Bands(widths=bands.widths)
-    assert bands == given
-    assert hash(bands) == hash(given)
-    assert bands == planned(0.8, 0.99, 128, filtered=True) == lsh.plan(0.8, 0.99, 128, documents=7)
-    assert bands.to_dict() == given.to_dict()
-    assert repr(bands) == repr(given)
-    for other in (given, eval(repr(bands), {"Bands": Bands}), Bands.from_dict(bands.to_dict())):
-        assert "planned" not in str(other)
-        assert other.recall_at(0.8) == 0.999 * other.probability(0.8) != bands.recall_at(0.8)
+def test_a_plan_from_a_bad_dict():
+    values = lsh.plan().to_dict()
+    with pytest.raises(TypeError, match="plan must be a dict, as to_dict gives it, got list"):
+        Plan.from_dict([])
+    with pytest.raises(ValueError, match="it lacks loss"):
+        Plan.from_dict({name: value for name, value in values.items() if name != "loss"})
+    with pytest.raises(ValueError, match="it has the unknown cost"):
+        Plan.from_dict(values | {"cost": 1})
 
 
-def test_printed_promise():
-    bands = lsh.plan(0.8, 0.99, 128, documents=1000)
-    lines = str(bands).splitlines()
-    assert lines[0] == "19 bands, 6x6+13x7 components, 127 in all"
-    assert lines[4] == "keys take 152 bytes a document"
-    found, verified = 1 - (1 - 0.8**6) ** 6 * (1 - 0.8**7) ** 13, bands.recall_at(0.8)
-    assert lines[5] == (
-        f"planned for 0.8: a pair there is found with probability {found:.4f}, found and verified with {verified:.4f}"
-    )
-    assert lines[7] == f"among 1,000 documents of such pairs {999 * integral(bands, 0.8):.0f} false candidates for each"
-    assert len(lines) == 8
-    assert "verified" not in str(planned(0.8, 0.99, 128, filtered=False))
+# A plan as `bands`.
+
+
+def test_a_plan_in_place_of_a_recall():
+    """Its bands and its filter: to the bit what the same recall gives, whatever the verification."""
+    texts = pairs_of_texts(80, 100, 300)
+    for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
+        plan = lsh.plan(threshold, recall, count)
+        by_recall = lsh.deduplicate(texts, threshold, recall=recall, shingles=WORDS, num_seeds=count)
+        by_plan = lsh.deduplicate(texts, threshold, bands=plan, shingles=WORDS)
+        assert by_plan.removed.tolist() == by_recall.removed.tolist() != []
+        assert by_plan.near.tolist() == by_recall.near.tolist()
+        assert by_plan.summary()["compared"] == by_recall.summary()["compared"]
+        assert by_plan.parameters == by_recall.parameters
+        assert by_plan.parameters["plan"] == plan
+        assert by_plan.parameters["bands"] == plan.bands
+        pairs = list(lsh.find_pairs(texts, threshold=threshold, bands=plan, shingles=WORDS))
+        assert pairs == list(lsh.find_pairs(texts, threshold=threshold, recall=recall, shingles=WORDS, num_seeds=count))
+    assert lsh.deduplicate(texts, bands=lsh.plan().bands).parameters["plan"] is None
+
+
+def test_the_filter_of_a_plan_is_used(monkeypatch):
+    """It loses more than that of plain bands; a plan without one goes with theirs."""
+    losses = []
+
+    def noted(num_seeds, threshold, loss):
+        losses.append(loss)
+        return least_equal(num_seeds, threshold, loss)
+
+    monkeypatch.setattr(lsh._sketch_filter, "least_equal", noted)
+    plan, unfiltered = lsh.plan(0.8, 0.9), made(0.8, 0.9, 128, filtered=False)
+    for bands in (plan, plan.bands, unfiltered, None):
+        lsh.deduplicate(["a", "b"], bands=bands)
+    assert losses == [loss_of(0.9), 0.001, 0.001, loss_of(0.99)]
+    losses.clear()
+    lsh.deduplicate(["a", "b"], bands=plan, verify=None)
+    lsh.deduplicate(["a", "b"], bands=plan, verify="sketch")
+    assert losses == []
+
+
+def test_a_plan_for_something_else():
+    plan, hasher = lsh.plan(0.7, 0.9, 64), MinHasher(128)
+    for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
+        with pytest.raises(ValueError, match=r"bands are planned for threshold=0.7, got threshold=0.8; .*=plan.bands"):
+            function(["a"], 0.8, bands=plan)
+        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; plan for that"):
+            function(["a"], 0.7, bands=plan, num_seeds=128)
+        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
+            function(["a"], 0.7, bands=plan, hasher=hasher)
+        with pytest.raises(ValueError, match="recall and bands both say which pairs are found"):
+            function(["a"], 0.7, bands=plan, recall=0.9)
+    assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
+
+
+def test_a_plan_for_a_cache():
+    plan = lsh.plan(0.8, 0.99, 100)
+    assert lsh.Cache(MinHasher(100), bands=plan).bands == plan.bands
+    assert lsh.lsh.Cache(plan, MinHasher(128)).bands == plan.bands
+    with pytest.raises(ValueError, match="bands take 96 components, a fingerprint has 50"):
+        lsh.Cache(MinHasher(50), bands=plan)
 
 
 # The filter.
@@ -414,14 +613,14 @@ def test_nothing_to_lose():
 
 @given(threshold=some_thresholds.map(lambda t: max(t, 0.05)), recall=some_recalls, s=st.floats(0, 1))
 def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
-    bands = lsh.plan(threshold, recall, 700)
+    plan = lsh.plan(threshold, recall, 700)
     least = least_equal(700, threshold, loss_of(recall))
     passed = passing(700, least, s)
-    assert bands.recall_at(s) == pytest.approx(bands.probability(s) * passed, rel=1e-12, abs=1e-300)
-    assert isinstance(bands.recall_at(s), float)
-    several = bands.recall_at([[s, threshold]])
+    assert plan.recall_at(s) == pytest.approx(plan.bands.probability(s) * passed, rel=1e-12, abs=1e-300)
+    assert isinstance(plan.recall_at(s), float)
+    several = plan.recall_at([[s, threshold]])
     assert several.shape == (1, 2)
-    assert several.ravel().tolist() == pytest.approx([bands.recall_at(s), bands.recall_at(threshold)], rel=1e-9)
+    assert several.ravel().tolist() == pytest.approx([plan.recall_at(s), plan.recall_at(threshold)], rel=1e-9)
     assert passing(700, least, threshold) >= 1 - (1 - recall) / 5 - 1e-12
 
 
@@ -460,10 +659,12 @@ def test_recall_is_what_is_planned_with(monkeypatch):
     assert default != kept(bands=Bands(20, 6))
     for recall, count in ((0.99, 128), (0.9, 100)):
         planned = kept(recall=recall, num_seeds=count)
-        given = kept(bands=lsh.plan(0.8, recall, count), num_seeds=count)
+        plan = lsh.plan(0.8, recall, count)
+        assert kept(bands=plan) == kept(bands=plan, num_seeds=count) == planned
+        given = kept(bands=plan.bands, num_seeds=count)
         with monkeypatch.context() as patch:
             patch.setattr(lsh._sketch_filter, "LOSS", lsh._sketch_filter.loss_of(recall))
-            assert kept(bands=lsh.plan(0.8, recall, count), num_seeds=count) == planned
+            assert kept(bands=plan.bands, num_seeds=count) == planned
         assert sum(given) <= sum(planned)
     assert planned != default
 

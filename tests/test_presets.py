@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
+import json
 import math
 import pickle
 import random
@@ -198,24 +199,75 @@ def test_seeds_that_no_band_takes():
 # The values.
 
 
-@pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
+OWN = presets.Preset("own", MinHasher(64, scheme="fss"), Bands(widths=(7, 8)), 0.5, "exact", "representative")
+CHANGES = {
+    "name": "other",
+    "hasher": MinHasher(300),
+    "bands": Bands(2, 3),
+    "threshold": 0.65,
+    "verify": "sketch",
+    "clusters": "representative",
+    "source": "elsewhere",
+    "differs": ("in one point",),
+}
+
+
+@pytest.mark.parametrize("preset", [*ALL, OWN], ids=lambda preset: preset.name)
 def test_presets_are_values(preset):
-    other = eval(repr(preset), {"Preset": presets.Preset, "MinHasher": MinHasher, "Bands": Bands, "Shingles": Shingles})
-    assert other == preset
-    assert hash(other) == hash(preset)
-    assert pickle.loads(pickle.dumps(preset)) == preset
+    """Made again in each way, a preset is equal, prints the same and does the same."""
+    written = eval(repr(preset), {**vars(presets), **vars(lsh)})
+    stored = presets.Preset.from_dict(json.loads(json.dumps(preset.to_dict())))
+    for other in (written, stored, pickle.loads(pickle.dumps(preset)), dataclasses.replace(preset)):
+        assert other == preset
+        assert hash(other) == hash(preset)
+        assert str(other) == str(preset) == other.__doc__
+        assert other.options() == preset.options()
+        assert other.to_dict() == preset.to_dict()
     with pytest.raises(dataclasses.FrozenInstanceError):
         preset.threshold = 0.5
-    assert dataclasses.replace(preset, threshold=0.5) != preset
-    plain = preset.to_dict()
-    assert MinHasher.from_dict(plain["hasher"]) == preset.hasher
-    assert Bands.from_dict(plain["bands"]) == preset.bands
-    assert {name: plain[name] for name in ("name", "threshold", "verify", "clusters")} == {
-        "name": preset.name,
-        "threshold": preset.threshold,
-        "verify": None,
-        "clusters": "components",
-    }
+
+
+@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(presets.Preset)])
+def test_every_attribute_is_part_of_the_value(name):
+    preset = presets.bigcode
+    changed = dataclasses.replace(preset, **{name: CHANGES[name]})
+    assert getattr(changed, name) == CHANGES[name]
+    assert changed != preset
+    assert repr(changed) != repr(preset)
+    assert changed.to_dict() != preset.to_dict()
+    assert presets.Preset.from_dict(changed.to_dict()) == changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"name": None}, TypeError, "name must be a str, got NoneType"),
+        ({"hasher": 256}, TypeError, "hasher must be a MinHasher, got int"),
+        ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
+        ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
+        ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
+        ({"verify": "none"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'none'"),
+        ({"clusters": None}, ValueError, "clusters must be one of 'representative', 'components', got None"),
+        ({"source": 3}, TypeError, "source must be a str, got int"),
+        ({"differs": "in one point"}, TypeError, "differs must be a tuple of str, got 'in one point'"),
+    ],
+)
+def test_bad_attributes_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        dataclasses.replace(presets.bigcode, **changes)
+
+
+@pytest.mark.parametrize("values", [{}, {**presets.nemo.to_dict(), "seed": 1}])
+def test_a_dict_of_other_keys_is_refused(values):
+    with pytest.raises(ValueError, match="a preset must have what to_dict gives"):
+        presets.Preset.from_dict(values)
+
+
+def test_a_preset_of_ones_own_prints_what_it_knows():
+    assert str(OWN).splitlines()[1:] == [
+        "64 components of 32 bits, scheme fss",
+        "aims at similarity 0.5, verified by 'exact', clusters='representative'",
+    ]
 
 
 def test_options_are_new_at_each_call():

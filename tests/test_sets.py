@@ -15,7 +15,7 @@ import numpy
 import pytest
 import reference
 import strategies
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from running import environment
 
@@ -71,7 +71,7 @@ batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
 )
 
 
-@settings(max_examples=300)
+@strategies.examples(100)
 @given(
     texts=batches,
     n=strategies.shingle_sizes,

@@ -12,7 +12,7 @@ import numpy
 import pytest
 import reference
 import strategies
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lsh
@@ -32,7 +32,7 @@ def as_bytes(shingles) -> list[bytes]:
 # Sets of shingles.
 
 
-@settings(max_examples=400)
+@strategies.examples(135)
 @given(text=strategies.texts, n=strategies.shingle_sizes, unit=strategies.units, options=strategies.normalisations)
 def test_of_against_twin(text, n, unit, options):
     found = as_bytes(Shingles(n, unit, **options).of(text))
@@ -187,7 +187,7 @@ def test_numpy_integers_are_integers():
 # Exact Jaccard similarity.
 
 
-@settings(max_examples=400)
+@strategies.examples(135)
 @given(pair=strategies.alike(), n=strategies.shingle_sizes, unit=strategies.units, options=strategies.normalisations)
 @example(("", ""), 3, "char", {})
 @example(("abc", "abc"), 5, "byte", {})
@@ -355,3 +355,8 @@ def test_shingles_of_a_wrong_type(bad):
         lsh.jaccard("a", "b", shingles=bad)
     with pytest.raises(TypeError, match="Shingles"):
         lsh.jaccard_matrix(["a"], shingles=bad)
+
+
+def test_many_undecodable_bytes_are_normalised_in_linear_memory():
+    text = b"\xff" * 300_000 + b"AB" + b"\xff" * 10
+    assert lsh.Shingles(3, lowercase=True).apply(text) == text.replace(b"AB", b"ab")

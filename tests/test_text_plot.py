@@ -56,7 +56,7 @@ widths = st.lists(st.integers(1, 40), min_size=1, max_size=30).map(tuple)
 
 @given(widths, st.integers(40, 120), st.integers(4, 30), st.booleans())
 def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
-    drawing = text_plot.curve(lsh.Bands(widths=widths), width, height, ascii_only=ascii_only)
+    drawing = text_plot.s_curve(lsh.Bands(widths=widths), width, height, ascii_only=ascii_only)
     assert max(map(len, drawing.split("\n"))) <= width
     left, rows, _ = parts(drawing, height)
     across, down = ((width - 5), height) if ascii_only else (2 * (width - 5), 4 * height)
@@ -79,7 +79,7 @@ def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
 @pytest.mark.parametrize(("height", "middle"), [(4, 1), (8, 3), (12, 5), (13, 6)])
 def test_the_middle_label_is_where_half_is_found(height, middle):
     """A straight line, found = similarity, passes the middle of the similarities at the label 0.5."""
-    left, rows, _ = parts(text_plot.curve(lsh.Bands(1, 1), 46, height), height)
+    left, rows, _ = parts(text_plot.s_curve(lsh.Bands(1, 1), 46, height), height)
     assert [i for i, label in enumerate(left) if label == "0.5 ┤"] == [middle]
     assert sum(label.endswith("│") for label in left) == height - 3
     assert {y // 4 for x, y in dots(rows, False) if x in (40, 41)} & {middle}
@@ -88,7 +88,7 @@ def test_the_middle_label_is_where_half_is_found(height, middle):
 @pytest.mark.parametrize(("width", "step"), [(40, 2), (54, 2), (55, 1), (60, 1), (200, 1)])
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_similarities_are_labelled(width, step, ascii_only):
-    _, _, below = parts(text_plot.curve(lsh.Bands(20, 5), width, ascii_only=ascii_only), 12)
+    _, _, below = parts(text_plot.s_curve(lsh.Bands(20, 5), width, ascii_only=ascii_only), 12)
     tenths = range(0, 11, step)
     assert below[1].split() == [f"{tenth / 10:.1f}" for tenth in tenths]
     notches = [i - 5 for i, character in enumerate(below[0]) if character in "+┴" and i >= 5]
@@ -113,7 +113,7 @@ def test_similarities_are_labelled(width, step, ascii_only):
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_the_threshold_is_marked(bands, threshold, said, ascii_only):
     mark = ":" if ascii_only else "┊"
-    _, rows, below = parts(text_plot.curve(bands, threshold=threshold, ascii_only=ascii_only), 12)
+    _, rows, below = parts(text_plot.s_curve(bands, threshold=threshold, ascii_only=ascii_only), 12)
     assert below[2].startswith(f"     {mark} {said}")
     places = {x for row in rows for x, character in enumerate(row) if character == mark}
     assert len(places) == 1
@@ -124,20 +124,20 @@ def test_the_threshold_is_marked(bands, threshold, said, ascii_only):
 
 
 def test_ascii_is_ascii():
-    assert text_plot.curve(lsh.plan(), ascii_only=True).isascii()
-    assert not text_plot.curve(lsh.plan()).isascii()
+    assert text_plot.s_curve(lsh.plan(), ascii_only=True).isascii()
+    assert not text_plot.s_curve(lsh.plan()).isascii()
 
 
 def test_no_line_ends_in_spaces():
     for ascii_only in (True, False):
-        lines = text_plot.curve(lsh.Bands(3, 30), ascii_only=ascii_only).split("\n")
+        lines = text_plot.s_curve(lsh.Bands(3, 30), ascii_only=ascii_only).split("\n")
         assert lines == [line.rstrip() for line in lines]
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        (("20x5",), {}, TypeError, r"bands must be a Bands, got str; use lsh\.Bands"),
+        (("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
         ((lsh.Bands(20, 5), 39), {}, ValueError, "width must be 40 or more, got 39"),
         ((lsh.Bands(20, 5), 1001), {}, ValueError, "width must be at most 1000, got 1001"),
         ((lsh.Bands(20, 5), 60, 3), {}, ValueError, "height must be 4 or more, got 3"),
@@ -147,4 +147,4 @@ def test_no_line_ends_in_spaces():
 )
 def test_bad_parameters(arguments, options, error, message):
     with pytest.raises(error, match=message):
-        text_plot.curve(*arguments, **options)
+        text_plot.s_curve(*arguments, **options)

@@ -1,50 +1,47 @@
-"""What the commands say to people, and how they end: errors, progress, the closing line, exit codes.
+"""What the commands print, and how they end: help, errors, progress, the cost of a run, exit codes.
 
-Words for people go to standard error, data to standard output. Nothing here knows a command or a file of documents.
+Messages go to standard error, data to standard output. Nothing here knows a command or a file of documents.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import signal
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsh import files
-from lsh._words import duration, size
+from lsh._words import size
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE, EXIT_TERMINATED = 0, 2, 130, 141, 143
 EXITS = """\
-exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 the reader
-of standard output went away; 143 terminated
+exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 broken pipe;
+143 terminated
 """
 HELP_WIDTH = 100  # of a description
-REDRAW = 0.1  # seconds between two states of the progress line
-
-Progress = Callable[[str, int, "int | None"], object]
 
 
 class TerminatedError(KeyboardInterrupt):
-    """The process was asked to end; whatever cleans up after Ctrl-C does so now."""
+    """SIGTERM came; whatever cleans up after Ctrl-C does so now."""
 
 
 def end_on_signals() -> None:
-    """Let a request to end (SIGTERM) do what Ctrl-C does, and each of them once: no half of a file is to be left."""
+    """Let SIGTERM do what Ctrl-C does, and each of them once: no half of a file is to be left."""
 
     def end(number: int, frame: object) -> None:
-        for one in (signal.SIGTERM, signal.SIGINT):  # another one shall not disturb the cleaning up
-            signal.signal(one, signal.SIG_IGN)
+        for each in (signal.SIGTERM, signal.SIGINT):  # a second signal must not disturb the cleaning up
+            signal.signal(each, signal.SIG_IGN)
         raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
-    handled = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     with suppress(ValueError):  # in another thread than the main one
-        for number, usual in handled.items():
-            if signal.getsignal(number) == usual:
+        for number, default in defaults.items():
+            if signal.getsignal(number) == default:
                 signal.signal(number, end)
 
 
@@ -56,10 +53,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(description=textwrap.fill(description, HELP_WIDTH), allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Say on one line what is wrong with the options, and end."""
-        raise ValueError(f"{message}; {self.prog} --help tells the options")
+        """Raise a ValueError, which `main` prints on one line."""
+        raise ValueError(f"{message}; see {self.prog} --help")
 
-    def print_help(self, file: Any = None) -> None:
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help, by default where data goes, so that a closed pipe is met as everywhere."""
         if file is None:
             write_data(self.format_help())
@@ -75,8 +72,8 @@ def write_data(text: str) -> None:
 
 
 def say(line: str) -> None:
-    """Write a line for people, over the progress line where there is one."""
-    with suppress(OSError):  # words that cannot be said are no reason to fail
+    """Write a message to standard error, over the progress line where there is one."""
+    with suppress(OSError):  # a message that cannot be written is no reason to fail
         if sys.stderr is None:
             return
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
@@ -84,7 +81,7 @@ def say(line: str) -> None:
 
 
 def fail(error: BaseException | str, code: int) -> int:
-    """Say on one line what went wrong and return the exit code."""
+    """Write an error on one line and return the exit code."""
     message = _message(error)
     printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     say(f"lsh: error: {printable}")
@@ -100,48 +97,19 @@ def _message(error: BaseException | str) -> str:
 # ---- progress ----
 
 
-def progress(quiet: bool, output: str) -> Progress | bool:
-    """Return what `deduplicate` takes as `progress`: bars or a line on a terminal, nothing elsewhere.
+def progress(quiet: bool, output: str | None) -> bool:
+    """Tell whether progress is shown: on a terminal, nowhere else.
 
     Parameters
     ----------
     quiet : bool
-        Say nothing.
-    output : str
+        Show nothing.
+    output : str or None
         Where the data goes: a terminal that shows data shows no progress.
     """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return False
-    if output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty():
-        return False
-    return True if importlib.util.find_spec("tqdm") else Line()
-
-
-class Line:
-    """A line on the terminal that says how far the work is; the next line for people replaces it."""
-
-    def __init__(self) -> None:
-        self._stage = ""
-        self._started = self._drawn = 0.0
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Draw the state, if the last one has stood for a while."""
-        now = time.perf_counter()
-        if stage != self._stage:
-            self._stage, self._started = stage, now
-        if now - self._drawn >= REDRAW:
-            self._drawn = now
-            with suppress(OSError):
-                print(f"\r\x1b[K{self._text(done, total, now)}", end="", file=sys.stderr, flush=True)
-
-    def _text(self, done: int, total: int | None, now: float) -> str:
-        of = "" if total is None else f" of {total:,}"
-        text = f"{self._stage}: {done:,}{of} {'bands' if self._stage == 'grouping' else 'documents'}"
-        if not done or now == self._started:
-            return text
-        rate = done / (now - self._started)
-        left = "" if total is None else f", {duration((total - done) / rate)} left"
-        return f"{text}, {rate:,.0f} a second{left}"
+    return not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
 
 
 # ---- what a run cost ----

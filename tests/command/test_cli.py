@@ -1,6 +1,7 @@
-"""The command: `lsh dedup` does what its help says, on real processes, files and pipes.
+"""`lsh dedup` does what its help says, on real files.
 
-The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py.
+The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py, what
+all commands share in test_main.py.
 """
 
 from __future__ import annotations
@@ -10,18 +11,13 @@ import gzip
 import json
 import os
 import re
-import shutil
-import signal
-import struct
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import reference
 from answers import read_table, removals
-from running import TIMEOUT, contents, done, environment, lsh, refused
+from running import contents, done, lsh, refused
 
 import lsh as package
 
@@ -48,38 +44,7 @@ def columns(data: bytes) -> list[list[bytes]]:
     return [line.split(b"\t") for line in lines]
 
 
-# The command itself.
-
-
-def test_no_command_is_the_help(news):
-    result = lsh(news)
-    assert result.returncode == 2
-    assert result.stdout == b""
-    assert result.stderr.startswith(b"usage: lsh")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["dedup"], "are required: INPUT; lsh dedup --help tells the options"),
-        (["nonsense"], "invalid choice: 'nonsense'"),
-        (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing"),
-        (["dedup", "news.txt", "--nonsense", "1"], "--nonsense is no option of it; lsh dedup --help tells the options"),
-        (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "--treshold is no option of it, --threshold is; lsh dedup"),
-        (["pairs", "news.txt", "--preset", "nemo"], "--preset is no option of it; lsh pairs --help tells the options"),
-        (["stats", "news.txt", "other.txt"], "what is 'other.txt'?; lsh stats --help tells the options"),
-        (["--nonsense"], "--nonsense is no option of it; lsh --help tells the options"),
-        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
-    ],
-)
-def test_bad_usage(news, arguments, words):
-    assert words in refused(news, *arguments)
-
-
-def test_version(tmp_path):
-    name, version = done(tmp_path, "--version").decode().split()
-    assert name.startswith("lsh")
-    assert version == package.__version__
+# The help.
 
 
 def test_help_names_every_option_and_has_an_example(tmp_path):
@@ -111,16 +76,6 @@ def test_help_names_every_option_and_has_an_example(tmp_path):
     ]:
         assert option in text
     assert re.search(r"^ *(\$ )?lsh dedup \S+ -o \S+", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
-def test_installed_commands(tmp_path, name):
-    path = shutil.which(name, path=str(Path(sys.executable).parent))
-    if path is None:
-        pytest.skip("the package is not installed beside this Python")
-    result = subprocess.run([path, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT)
-    assert result.returncode == 0
-    assert result.stdout == done(tmp_path, "--version")
 
 
 # The answer.
@@ -231,15 +186,6 @@ def test_same_bytes_each_time(tmp_path):
         done(tmp_path, "dedup", SAMPLE, "-o", f"{name}.tsv.gz", "--removed", f"{name}.removed")
     assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
     assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
-
-
-def test_locale_changes_nothing(tmp_path):
-    line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
-    (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-    done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv", env=plain)
-    assert (tmp_path / "out.tsv").read_bytes() == line.encode()
-    assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
 
 
 # What is kept.
@@ -390,7 +336,7 @@ def test_counts_for_machines(news):
     assert expected.items() <= found.items()
     assert found["bytes"] == len(DOCUMENTS) - 5
     assert found["threshold"] == 0.7
-    assert package.Bands.from_string(found["bands"]) == package.plan(0.7)
+    assert package.Bands.from_string(found["bands"]) == package.plan(0.7).bands
     assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
     stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
     assert 0 < stages <= found["seconds"]["total"]
@@ -406,47 +352,6 @@ def test_what_the_cap_left_out_is_said(tmp_path):
     capped = json.loads(result.stdout)["capped"]
     assert capped > 1000
     assert f", {capped:,} comparisons left out, in buckets of more than 1,000\n" in result.stderr.decode()
-
-
-@pytest.mark.parametrize("bars", [False, True])
-def test_progress_on_a_terminal(news, bars):
-    """A bar for each stage with tqdm, one line that is drawn anew without it; the closing line replaces it."""
-    pty, fcntl, termios = (
-        pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
-    )
-    if bars:
-        pytest.importorskip("tqdm", reason="the bars are tqdm's")
-    without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
-    program = f"{without}from lsh.command.main import main; raise SystemExit(main())"
-    for more, shown in [([], True), (["-q"], False)]:
-        terminal, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-        with subprocess.Popen(
-            [sys.executable, "-c", program, "dedup", "news.txt", "-o", "-", *more],
-            cwd=news,
-            stdout=subprocess.PIPE,
-            stderr=end,
-            env=environment(),
-        ) as process:
-            os.close(end)
-            assert process.stdout.read() == KEPT
-            process.wait(TIMEOUT)
-        said = b""
-        while True:
-            try:
-                piece = os.read(terminal, 1 << 16)
-            except OSError:  # nobody holds the other end
-                break
-            if not piece:
-                break
-            said += piece
-        os.close(terminal)
-        assert process.returncode == 0
-        if shown:
-            assert b"fingerprints: " in said
-            assert re.search(rb"\r\x1b\[K5 documents, 2 removed, [^\r\n]*\r\n$", said)
-        else:
-            assert said == b""
 
 
 # Pipes.
@@ -474,140 +379,6 @@ def test_stdin_needs_a_format(tmp_path):
 def test_error_on_stdin_leaves_stdout_empty(tmp_path):
     message = refused(tmp_path, "dedup", "-", "-o", "-", "--format", "tsv", stdin=b"1\tone\n2\ttwo\nthree\n")
     assert "line 3" in message
-
-
-def test_input_that_can_be_read_once(tmp_path):
-    """A pipe with a name, as the shell's <(...) makes them."""
-    reader, writer = os.pipe()
-    os.write(writer, DOCUMENTS)
-    os.close(writer)
-    try:
-        result = subprocess.run(
-            [sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format", "txt"],
-            cwd=tmp_path,
-            capture_output=True,
-            pass_fds=[reader],
-            env=environment(),
-            timeout=TIMEOUT,
-        )
-    finally:
-        os.close(reader)
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / "out.txt").read_bytes() == KEPT
-
-
-def test_closed_stdout_ends_quietly(tmp_path):
-    lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
-    (tmp_path / "in.txt").write_bytes(lines)
-    with subprocess.Popen(
-        [sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    ) as process:
-        process.stdout.close()
-        stderr = process.stderr.read().decode()
-        process.wait(TIMEOUT)
-    assert "Traceback" not in stderr
-    assert "Exception ignored" not in stderr
-    assert "rror" not in stderr
-    assert stderr.count("\n") <= 1
-
-
-def test_interrupt(news):
-    """Ctrl-C ends with code 130 and one line, and an existing output stays as it was."""
-    (news / "out.txt").write_bytes(b"yesterday\n")
-    before = contents(news)
-    # A shell may have told its background jobs to ignore SIGINT, and children inherit that.
-    program = (
-        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "dedup", "-", "-o", "out.txt", "--format", "txt"],
-        cwd=news,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    ) as process:
-        process.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds: written means that it is reading
-        process.stdin.flush()
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        stderr = process.stderr.read().decode()
-        process.wait(TIMEOUT)
-    assert process.returncode == 130
-    assert "Traceback" not in stderr
-    assert len(stderr.strip().splitlines()) == 1
-    assert contents(news) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "closed"),
-    [
-        (["-", "-o", "out.txt", "--format", "txt"], "<&-"),
-        (["news.txt", "-o", "-"], ">&-"),
-    ],
-)
-def test_missing_standard_stream_is_an_error(news, arguments, closed):
-    """A daemon may start the command without the stream that it is told to use."""
-    result = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "lsh", "dedup", *arguments],
-        cwd=news,
-        capture_output=True,
-        env=environment(),
-        timeout=TIMEOUT,
-    )
-    assert result.returncode == 2
-    assert result.stderr.startswith(b"lsh: error: ")
-    assert set(contents(news)) == {"news.txt"}
-
-
-def test_missing_stderr_is_none(news):
-    result = subprocess.run(
-        ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "lsh", "dedup", "news.txt", "-o", "out.txt"],
-        cwd=news,
-        capture_output=True,
-        env=environment(),
-        timeout=TIMEOUT,
-    )
-    assert result.returncode == 0
-    assert (news / "out.txt").read_bytes() == KEPT
-
-
-@pytest.mark.parametrize("form", ["txt", "txt.gz"])
-def test_no_file_is_left_open(tmp_path, form):
-    """With every warning an error, nothing but the summary is said."""
-    data = DOCUMENTS if form == "txt" else gzip.compress(DOCUMENTS)
-    (tmp_path / f"in.{form}").write_bytes(data)
-    for source in [f"in.{form}", "-"]:
-        result = subprocess.run(
-            [
-                sys.executable,
-                "-X",
-                "dev",
-                "-W",
-                "error",
-                "-m",
-                "lsh",
-                "dedup",
-                source,
-                "-o",
-                f"out.{form}",
-                "--removed",
-                "removed.tsv",
-                "--format",
-                form,
-            ],
-            cwd=tmp_path,
-            input=data,
-            capture_output=True,
-            env=environment(),
-            timeout=TIMEOUT,
-        )
-        assert result.returncode == 0
-        assert result.stderr.count(b"\n") == 1, result.stderr.decode()
 
 
 # Bad options.
@@ -816,6 +587,7 @@ def test_error_leaves_both_outputs_as_they_were(tmp_path):
 # A real corpus.
 
 
+@pytest.mark.slow
 def test_reuters(tmp_path, data_folder):
     """At least 99.5 % of the exact answer's removals are made, and none without a kept story at J >= .8."""
     corpus = data_folder / "reuters21578.tsv.gz"
@@ -907,25 +679,3 @@ def test_rejects_of_wide_characters(news):
     done(news, "dedup", "in.csv", "-o", "out.csv", *options, "--rejects", "bad.csv")
     assert (news / "bad.csv").read_bytes() == "bad\nwrong,2,3\n".encode("utf-16-le")
     assert (news / "out.csv").read_bytes() == "text,id\nabc,1\nx,4\n".encode("utf-16-le")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
-    program = (
-        "import builtins, os, signal\n"
-        "from lsh import cli\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "real = builtins.open\n"
-        "def slow(path, *a, **k):\n"
-        "    file = real(path, *a, **k)\n"
-        f"    if str(path).endswith('.part'): os.kill(os.getpid(), {int(number)}), os.kill(os.getpid(), 2)\n"
-        "    return file\n"
-        "builtins.open = slow\n"
-        "raise SystemExit(cli.main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=news, env=environment(), capture_output=True, timeout=TIMEOUT
-    )
-    assert run.returncode == 128 + number
-    assert run.stderr.count(b"\n") == 1
-    assert contents(news) == {"news.txt": DOCUMENTS}

@@ -22,6 +22,7 @@ FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"]
 ROUNDS = 24
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the harness protects pages by mprotect")
 @pytest.mark.skipif(not SOURCES, reason="the sources are not beside the tests")
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

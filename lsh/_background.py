@@ -1,0 +1,128 @@
+"""The pairs that bands should leave alone: the similarities of random pairs of a corpus, or given ones, or even ones.
+
+A plan counts what its bands find of these pairs, which is compared in vain. The similarities of a corpus are estimates,
+by long fingerprints, of the same random pairs for the same corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lsh import _checks, _texts
+from lsh._batch import Batch
+from lsh._texts import Texts
+from lsh.minhash import MinHasher
+from lsh.shingling import Shingles, checked_shingles
+
+GAUSS_NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close together where the curve is steep
+SAMPLE_TEXTS = 4000  # of a corpus that stands for its random pairs
+SAMPLE_PAIRS = 20_000
+SAMPLE_SEEDS = 512  # an estimated similarity is off by 0.02 at most, mostly
+PAIRS_AT_ONCE = 2000  # pairs that are compared at once
+CELLS = 1000  # of [0, 1], in which similarities are put together
+
+Array = np.ndarray[Any, Any]
+
+
+class PairsBelow(NamedTuple):
+    """Pairs below the threshold: their similarities, their weights, what they are, and how their texts were cut."""
+
+    similarities: Array
+    weights: Array
+    name: str
+    shingles: Shingles | None = None
+
+
+@lru_cache(maxsize=64)
+def evenly_spread(threshold: float) -> PairsBelow:
+    """Return nodes and weights for pairs that are spread evenly below the threshold."""
+    nodes, weights = _gauss_legendre()
+    return PairsBelow((nodes + 1) / 2 * threshold, weights / 2, f"spread evenly from 0 to {threshold:g}")
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre() -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(GAUSS_NODES)
+
+
+def pairs_below(threshold: float, background: object, shingles: Shingles | None) -> PairsBelow:
+    """Return the background pairs below the threshold, in cells, each with its mean.
+
+    `background` is similarities, or texts, which `shingles` cuts.
+    """
+    if isinstance(background, _checks.TEXT_TYPES):
+        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+    if _are_texts(background):
+        shingles = checked_shingles(shingles)
+        similarities, name = _random_pairs(background, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
+    elif shingles is not None:
+        raise ValueError("shingles are for texts, but background is similarities; leave shingles out")
+    else:
+        similarities = _given_similarities(background)
+        name = f"{len(similarities):,} given similarities"
+    below = similarities[similarities < threshold]
+    cells = (below * CELLS).astype(np.int64)
+    number, total = np.bincount(cells), np.bincount(cells, below)
+    used = number > 0
+    means = np.minimum(total[used] / number[used], np.nextafter(threshold, 0))
+    return PairsBelow(means, number[used] / len(similarities), name, shingles)
+
+
+def _given_similarities(background: Any) -> Array:
+    """Return the similarities that were given, checked."""
+    try:
+        given = np.asarray(background, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"background must be similarities from 0 to 1 or a collection of texts, got {type(background).__name__}"
+        ) from None
+    if given.ndim == 0:
+        raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+    if given.ndim != 1 or not given.size:
+        raise ValueError(f"background must be one or more similarities, or texts, got shape {given.shape}")
+    good = (given >= 0) & (given <= 1)
+    if not good.all():
+        raise ValueError(f"background must be similarities from 0 to 1, got {given[~good][0]} among them")
+    return given
+
+
+def _are_texts(background: object) -> bool:
+    """Tell texts from numbers, by the dtype or the first element."""
+    if hasattr(background, "to_numpy"):
+        background = background.to_numpy()
+    kind = getattr(getattr(background, "dtype", None), "kind", "O")
+    if kind != "O":
+        return kind not in "biufc"
+    if isinstance(background, (list, tuple, np.ndarray)):
+        first = next((value for value in background if value is not None), 0.0)
+        return isinstance(first, _checks.TEXT_TYPES)
+    return not isinstance(background, (bool, int, float, complex))
+
+
+def _random_pairs(texts: Any, shingles: Shingles) -> Array:
+    """Estimate the similarities of random pairs of a corpus, the same ones for the same corpus."""
+    draw = np.random.RandomState(0)
+    hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=shingles)
+    rows = hasher.fingerprints(_some_texts(texts, draw))
+    rows = rows[~hasher.is_empty(rows)]
+    if len(rows) < 2:
+        raise ValueError(f"background must have two or more texts with shingles, got {len(rows)}")
+    first = draw.randint(0, len(rows), SAMPLE_PAIRS)
+    second = (first + draw.randint(1, len(rows), SAMPLE_PAIRS)) % len(rows)
+    chunks = [slice(start, start + PAIRS_AT_ONCE) for start in range(0, SAMPLE_PAIRS, PAIRS_AT_ONCE)]
+    return np.concatenate([(rows[first[at]] == rows[second[at]]).mean(axis=1) for at in chunks])
+
+
+def _some_texts(texts: Texts, draw: np.random.RandomState) -> Batch:
+    """Return the texts, or a random part of many; a missing one counts as empty."""
+    taken: Any = texts if isinstance(texts, Sequence) else _texts.as_batch("background", texts, True)
+    if len(taken) > SAMPLE_TEXTS:
+        chosen = np.sort(draw.permutation(len(taken))[:SAMPLE_TEXTS]).tolist()
+        if isinstance(taken, Batch):
+            return Batch.join([Batch(taken, start=i, stop=i + 1) for i in chosen])
+        taken = [taken[i] for i in chosen]
+    return _texts.as_batch("background", taken, True)

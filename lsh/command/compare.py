@@ -1,0 +1,81 @@
+"""``lsh compare``: how similar two texts are, exactly and as fingerprints estimate it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+import lsh
+from lsh import _checks, files
+from lsh._words import counted
+from lsh.command import console, inputs, options
+
+EPILOG = f"""\
+examples:
+  lsh compare monday.txt tuesday.txt --ngram 5
+  lsh compare --texts "the ferry left at nine" "the ferry left at ten" --ngram 4
+
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "compare",
+        help="tell how similar two texts are",
+        description="Tell the Jaccard similarity of two files, each as it is one document, or of two texts: exactly, "
+        "and as fingerprints estimate it.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("a", metavar="A", help="a file, or - for standard input")
+    parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument("--texts", action="store_true", help="A and B are the texts themselves")
+    options.add_shingles(parser)
+    options.add_num_seeds(parser)
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, help="probability of the interval of the estimate (default 0.95)"
+    )
+    options.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh compare``."""
+    hasher = options.hasher(namespace)
+    confidence = _checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
+    if namespace.texts:
+        a, b = (text.encode("utf-8", "surrogateescape") for text in (namespace.a, namespace.b))
+    else:
+        inputs.check_files([("A", namespace.a), ("B", namespace.b)], [], folders=False)
+        a, b = _content(namespace.a), _content(namespace.b)
+    console.write_data(_compared(a, b, hasher, confidence, namespace.json))
+
+
+def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_json: bool) -> str:
+    first, second = hasher.fingerprint(a), hasher.fingerprint(b)
+    exact = lsh.jaccard(a, b, shingles=hasher.shingles)
+    estimate = hasher.jaccard(first, second)
+    low, high = hasher.interval(first, second, confidence)
+    if as_json:
+        similarities = {"exact": exact, "estimate": estimate, "interval": [low, high], "confidence": confidence}
+        parameters = {"num_seeds": hasher.num_seeds, "shingles": hasher.shingles.to_dict()}
+        return json.dumps({**similarities, **parameters}) + "\n"
+    return (
+        f"exact     {exact:.6f}\n"
+        f"estimate  {estimate:.6f}, of {counted(hasher.num_seeds, 'component')}\n"
+        f"interval  {low:.6f} to {high:.6f}, with a confidence of {confidence:g}\n"
+    )
+
+
+def _content(path: str) -> bytes:
+    """Return the bytes of a file or of standard input."""
+    if path != files.STANDARD:
+        if not os.path.lexists(path):
+            raise ValueError(f"{path}: no such file; to compare the words themselves give --texts")
+        with open(path, "rb") as file:
+            return file.read()
+    if sys.stdin is None:
+        raise OSError("standard input is closed; name a file as A and B")
+    return sys.stdin.buffer.read()

@@ -1,0 +1,362 @@
+"""``lsh dedup``: the documents of files without the near duplicates of kept ones.
+
+`lsh.deduplicate` decides; here files are opened, and the kept documents, the tables and the report are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+import lsh
+from lsh import files, presets
+from lsh._words import counted
+from lsh.command import console, inputs, options
+from lsh.command.inputs import TextStream
+from lsh.command.options import Matching, Reading, Running
+from lsh.dedup import CAP
+from lsh.planning import checked_bands
+
+OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a default
+    "output",
+    "removed",
+    "clusters",
+    "dry_run",
+    "preset",
+    "recall",
+    "keep",
+    "clusters_mode",
+    "field",
+    "id_field",
+    "source_field",
+    "missing",
+    "on_bad_line",
+)
+
+EPILOG = f"""\
+examples:
+  lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
+  lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
+
+{options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
+
+tables, tab-separated:
+  --removed   removed id, kept id, similarity; with --against also new or old: where the kept one is
+  --clusters  number of the cluster, id; one line a document, the kept one of each cluster first
+
+{console.EXITS}"""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files to write, ``None`` for one that is not asked for; of a dry run the report alone is written."""
+
+    documents: str | None
+    removed: str | None
+    clusters: str | None
+    rejects: str | None
+    report: str | None
+    json: bool
+    dry_run: bool
+
+    def named(self) -> list[tuple[str, str | None]]:
+        """Return the files with what the help calls them."""
+        return [
+            ("OUTPUT", self.documents),
+            ("--removed", self.removed),
+            ("--clusters", self.clusters),
+            ("--rejects", self.rejects),
+            ("--report", self.report),
+        ]
+
+    @property
+    def with_ids(self) -> bool:
+        """Whether one of the files has ids of documents."""
+        return any(path is not None for path in (self.removed, self.clusters, self.report))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run of ``lsh dedup``: what it reads, how it decides, and what it writes.
+
+    Attributes
+    ----------
+    paths, references : sequence of str
+        The files of documents, and those of documents that are all kept.
+    given : dict of str to str
+        The options that the report lists.
+    """
+
+    paths: Sequence[str]
+    references: Sequence[str]
+    keep: Literal["first", "last", "longest"]
+    matching: Matching
+    reading: Reading
+    running: Running
+    outputs: Outputs
+    given: dict[str, str]
+
+
+# ---- the door ----
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "dedup",
+        help="write the documents of a file that are no near duplicates of a kept one",
+        description="Write the documents of INPUT to OUTPUT, without those that are near duplicates of a kept one: "
+        "whose shingle sets have a Jaccard similarity of at least the threshold.",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", help="the file to write, or a new folder; - for standard output"
+    )
+    parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
+    parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
+    parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
+    parser.add_argument("--report", metavar="FILE", help="write here a page of HTML to look at")
+    parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
+    parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="write no file but --report, only tell how many would be removed"
+    )
+    options.add_matching(parser)
+    parser.add_argument(
+        "--preset",
+        choices=presets.NAMES,
+        help="do as FineWeb, BigCode or NeMo Curator did: sets shingles, bands, threshold and clustering",
+    )
+    _add_keeping(parser)
+    options.add_reading(parser)
+    options.add_running(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_keeping(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is kept")
+    group.add_argument(
+        "--against",
+        metavar="OLD",
+        nargs="+",
+        action="extend",
+        help="reference files: never written; documents like them are removed",
+    )
+    group.add_argument(
+        "--keep",
+        choices=("first", "last", "longest"),
+        default="first",
+        help="which document stands for those like it (default first)",
+    )
+    group.add_argument(
+        "--clusters-mode",
+        choices=("representative", "components"),
+        help="remove what is like a kept one, or what is connected with it through similar pairs "
+        "(default representative)",
+    )
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh dedup``."""
+    started = time.perf_counter()
+    request = _request(namespace)
+    if request.running.verbose:
+        console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
+    counts = _deduplicate(request)
+    counts["seconds"]["total"] = time.perf_counter() - started
+    _print_counts(request, counts)
+
+
+def _request(namespace: argparse.Namespace) -> Request:
+    """Return what is asked for, checked."""
+    if namespace.output is None and not namespace.dry_run:
+        namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
+    outputs = Outputs(
+        namespace.output,
+        namespace.removed,
+        namespace.clusters,
+        namespace.rejects,
+        namespace.report,
+        namespace.json,
+        namespace.dry_run,
+    )
+    for name, path in outputs.named():
+        written = name == "--report" or not outputs.dry_run
+        if outputs.json and written and path == files.STANDARD:
+            raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
+    if namespace.source_field is not None and outputs.report is None:
+        raise ValueError("--source-field requires --report")
+    request = Request(
+        namespace.input,
+        namespace.against or (),
+        namespace.keep,
+        options.matching(namespace),
+        options.reading(namespace),
+        options.running(namespace),
+        outputs,
+        _given(namespace),
+    )
+    read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
+    inputs.check_files(read, outputs.named())
+    return request
+
+
+def _given(namespace: argparse.Namespace) -> dict[str, str]:
+    """Return what else a report says of the run: what was given, but for what leaves the result alone."""
+    given = {
+        "INPUT": " ".join(namespace.input),
+        "--against": " ".join(namespace.against or ()),
+        **{f"--{name.replace('_', '-')}": getattr(namespace, name) for name in OPTIONS_OF_REPORT},
+    }
+    return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
+
+
+# ---- the work ----
+
+
+def _deduplicate(request: Request) -> dict[str, Any]:
+    """Read, decide and write; return the counts of the run."""
+    reading, outputs = request.reading, request.outputs
+    with ExitStack() as opened:
+        rejects = None
+        if outputs.rejects is not None and not outputs.dry_run:
+            rejects = opened.enter_context(files.Target(outputs.rejects))
+        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects))
+        _check_format(documents, outputs.documents)
+        target = None
+        if outputs.documents is not None and not outputs.dry_run:
+            target = files.target(documents, outputs.documents)  # an error now if it cannot be there
+        others = replace(reading, source_field=None)
+        references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
+        with_report = outputs.report is not None
+        texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
+        against = TextStream(references, outputs.with_ids)
+        result = _decide(request, texts, against)
+        report = None
+        if outputs.report is not None:
+            report = opened.enter_context(files.Target(outputs.report))
+            report.write(_report(request, result, texts, against).encode())
+        if target is not None:
+            _write(outputs, documents, result, texts.ids, against.ids, target)
+        for complete in filter(None, (rejects, report)):
+            complete.commit()
+    counts = result.summary()
+    counts["bytes"] = texts.num_bytes + against.num_bytes
+    counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
+    return counts
+
+
+def _check_format(documents: files.Documents, output: str | None) -> None:
+    """Check that the name of OUTPUT does not promise another format than that of INPUT."""
+    ending = None if output is None else files.Format.of_path(output)
+    if ending is not None and documents.format.name not in (ending.name, files.FOLDER):
+        raise ValueError(
+            f"OUTPUT gets the documents of INPUT as they are, .{documents.format.name}; got the name {output}"
+        )
+
+
+def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
+    matching, running = request.matching, request.running
+    return lsh.deduplicate(
+        texts,
+        matching.threshold,
+        bands=matching.bands,
+        hasher=matching.hasher,
+        against=against if request.references else None,
+        keep=request.keep,
+        clusters=matching.clusters,
+        verify=matching.verify,
+        missing=request.reading.missing,
+        max_memory=running.max_memory,
+        num_threads=running.num_threads,
+        progress=console.progress(running.quiet, files.STANDARD if request.outputs.json else request.outputs.documents),
+    )
+
+
+def _report(request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream) -> str:
+    """Return the page of the run; of the texts those that it shows are read once more."""
+    from lsh import report
+
+    sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
+    choice = report.choose(result, sizes=sizes)
+    several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
+    return report.html(
+        result,
+        texts=dict(texts.at(choice.positions)).__getitem__,
+        choice=choice,
+        parameters=request.given,
+        ids=texts.ids,
+        sizes=sizes,
+        sources=texts.sources if several else None,
+        against=dict(against.at(choice.against_positions)).__getitem__,
+        against_ids=against.ids,
+    )
+
+
+def _write(
+    outputs: Outputs,
+    documents: files.Documents,
+    result: lsh.Deduplication,
+    ids: inputs.Ids,
+    reference_ids: inputs.Ids,
+    target: files.Target | files.FolderTarget,
+) -> None:
+    """Write the kept documents and the tables, and put them in their places when all are complete."""
+    with ExitStack() as opened:
+        opened.enter_context(target)
+        files.write_kept(documents, result.keep.tolist(), target)
+        tables = []
+        if outputs.removed is not None:
+            tables.append(opened.enter_context(files.Target(outputs.removed)))
+            files.write_removed(ids, result.removed, tables[-1], reference_ids)
+        if outputs.clusters is not None:
+            tables.append(opened.enter_context(files.Target(outputs.clusters)))
+            for number, members in enumerate(result.clusters(), 1):
+                for document in members.tolist():
+                    tables[-1].write(files.table_row(b"%d" % number, ids[document]))
+        for table in [*tables, target]:
+            table.commit()
+
+
+# ---- what is printed ----
+
+
+def _print_counts(request: Request, counts: dict[str, Any]) -> None:
+    """Print what came of the run: as JSON to standard output, in words to standard error."""
+    if request.outputs.json:
+        bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
+        run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
+        console.write_data(json.dumps({**counts, **run}) + "\n")
+    if request.running.verbose:
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
+        console.say(
+            f"{counts['candidates']:,} candidate pairs, {counts['compared']:,} of them compared\n"
+            f"{counts['identical']:,} removed for the same bytes, {counts['without_shingles']:,} without shingles\n"
+            f"seconds: {stages}"
+        )
+    if not request.running.quiet:
+        console.say(_summary(counts, with_references=bool(request.references)))
+
+
+def _summary(counts: dict[str, Any], with_references: bool) -> str:
+    parts = [counted(counts["documents"], "document")]
+    parts += [f"against {counts['old']:,}"] if with_references else []
+    for_old = f", {counts['for_old']:,} of them for an old one" if with_references else ""
+    parts += [f"{counts['removed']:,} removed{for_old}", counted(counts["clusters"], "cluster")]
+    parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
+    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
+    parts += [f"{counted(counts['hidden'], 'hidden file')} passed over"] if counts["hidden"] else []
+    parts += console.cost(counts["seconds"]["total"], counts["bytes"])
+    if counts["capped"]:
+        parts.append(f"{counted(counts['capped'], 'comparison')} left out, in buckets of more than {CAP:,}")
+    return ", ".join(parts)

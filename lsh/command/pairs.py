@@ -1,0 +1,113 @@
+"""``lsh pairs``: the pairs of documents that are near duplicates, in one file or between two."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import lsh
+from lsh import files
+from lsh._words import counted
+from lsh.command import console, inputs, options
+from lsh.command.options import Matching, Reading, Running
+
+EPILOG = f"""\
+examples:
+  lsh pairs news.tsv.gz --threshold 0.7
+  lsh pairs train.jsonl test.jsonl -o shared.tsv
+
+A line is: id, id, similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines come in the
+order of the documents.
+
+{options.FORMATS}
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "pairs",
+        help="write the pairs of documents that are near duplicates",
+        description="Write each pair of documents whose shingle sets have a Jaccard similarity of at least the "
+        "threshold: of one file, or one document of each of two files.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("input", metavar="INPUT", help="the file of documents; - for standard input")
+    parser.add_argument("other", metavar="INPUT2", nargs="?", help="a second one: only pairs between the two")
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
+    parser.add_argument("--json", action="store_true", help="write a line of JSON for each pair: a, b, similarity")
+    options.add_matching(parser)
+    options.add_reading(parser)
+    options.add_running(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh pairs``."""
+    started = time.perf_counter()
+    matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
+    paths = [namespace.input] + ([namespace.other] if namespace.other is not None else [])
+    inputs.check_files(list(zip(("INPUT", "INPUT2"), paths)), [("OUTPUT", namespace.output)])
+    if running.verbose:
+        console.say(f"{matching.hasher!r}\n{matching.bands}")
+    number, sides = _write_pairs(paths, namespace.output, namespace.json, matching, reading, running)
+    if not running.quiet:
+        console.say(_summary(number, sides, time.perf_counter() - started))
+
+
+def _write_pairs(
+    paths: Sequence[str], output: str, as_json: bool, matching: Matching, reading: Reading, running: Running
+) -> tuple[int, list[inputs.TextStream]]:
+    """Write the pairs; return their number and the documents of each file."""
+    with ExitStack() as opened:
+        sides = [inputs.TextStream([opened.enter_context(inputs.open_documents(reading, path))]) for path in paths]
+        found = lsh.find_pairs(
+            sides[0],
+            matching.threshold,
+            others=sides[1] if len(sides) == 2 else None,
+            bands=matching.bands,
+            hasher=matching.hasher,
+            verify=matching.verify,
+            missing=reading.missing,
+            max_memory=running.max_memory,
+            num_threads=running.num_threads,
+            progress=console.progress(running.quiet, output),
+        )
+        target = opened.enter_context(files.Target(output))
+        first, second = sides[0].ids, sides[-1].ids
+        number = 0
+        for i, j, similarity in found:
+            number += 1
+            target.write((_json_line if as_json else _line)(first[i], second[j], similarity))
+        target.commit()
+    return number, sides
+
+
+def _line(a: bytes, b: bytes, similarity: float) -> bytes:
+    return files.table_row(a, b, repr(similarity).encode())
+
+
+def _json_line(a: bytes, b: bytes, similarity: float) -> bytes:
+    first, second = map(_decoded, (a, b))
+    return json.dumps({"a": first, "b": second, "similarity": similarity}).encode() + b"\n"
+
+
+def _decoded(identity: bytes) -> str:
+    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
+    try:
+        return identity.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return identity.decode("utf-8", "surrogateescape")
+
+
+def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:
+    documents = " and ".join(counted(side.count, "document") for side in sides)
+    skipped = sum(side.skipped for side in sides)
+    bad = [f"{counted(skipped, 'bad line')} skipped"] if skipped else []
+    cost = console.cost(seconds, sum(side.num_bytes for side in sides))
+    return ", ".join([documents, counted(number, "pair"), *bad, *cost])

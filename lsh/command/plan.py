@@ -1,0 +1,173 @@
+"""``lsh plan``: the cheapest bands for a threshold and a recall, what they find and what that costs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+import lsh
+from lsh import _checks, files, text_plot
+from lsh._background import SAMPLE_TEXTS
+from lsh._corpus import MAX_DOCUMENTS
+from lsh.command import console, inputs, options
+from lsh.command.options import Reading
+
+PLOTS = (".svg", ".png")
+
+EPILOG = f"""\
+examples:
+  lsh plan --threshold 0.7 --recall 0.95
+  lsh plan --corpus news.tsv.gz --documents 1000000 --plot curve.svg
+
+{options.FORMATS}
+{console.EXITS}"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the bands are to find, and the corpus that they are for; `lsh.plan` says what each value means."""
+
+    threshold: float
+    recall: float
+    num_seeds: int
+    shingles: lsh.Shingles
+    documents: int | None
+    corpus: str | None
+    reading: Reading
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "plan",
+        help="choose bands, and tell what they find",
+        description="Print the cheapest bands that find a pair at the threshold with the recall, what they find at "
+        "other similarities, and what that costs.",
+        epilog=EPILOG,
+    )
+    options.add_threshold(parser)
+    options.add_recall(parser)
+    options.add_num_seeds(parser)
+    parser.add_argument(
+        "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
+    )
+    parser.add_argument(
+        "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
+    options.add_json(parser)
+    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
+    options.add_reading(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh plan``."""
+    documents = namespace.documents
+    if documents is not None:
+        documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
+    for name in ("documents", "ngram", "unit"):
+        if namespace.corpus is None and getattr(namespace, name) is not None:
+            raise ValueError(f"--{name} requires --corpus")
+    request = Request(
+        options.threshold(namespace),
+        options.recall(namespace),
+        options.num_seeds(namespace),
+        options.shingles(namespace),
+        documents,
+        namespace.corpus,
+        options.reading(namespace),
+    )
+    read = [] if request.corpus is None else [("--corpus", request.corpus)]
+    inputs.check_files(read, [("--plot", namespace.plot)])
+    _check_plot(namespace.plot)
+    planned = _planned(request)
+    console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
+    if namespace.plot is not None:
+        _draw(planned, request.threshold, namespace.plot)
+
+
+def _check_plot(path: str | None) -> None:
+    """Check that a plot can be drawn, before any work."""
+    if path is None:
+        return
+    if os.path.splitext(path)[1].lower() not in PLOTS:
+        raise ValueError(f"--plot must be a file with the ending {' or '.join(PLOTS)}, got {path}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
+
+
+def _planned(request: Request) -> lsh.Plan:
+    """Return the plan."""
+    goal = (request.threshold, request.recall, request.num_seeds)
+    if request.corpus is None:
+        return lsh.plan(*goal)
+    lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
+    count, texts = _sample(request.corpus, request.reading)
+    if not count:
+        raise ValueError(f"--corpus must have documents, {request.corpus} has none")
+    return lsh.plan(*goal, shingles=request.shingles, background=texts, documents=request.documents or count)
+
+
+def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
+    """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
+    with inputs.open_documents(reading, path) as documents:
+        texts = inputs.TextStream([documents], with_ids=False)
+        count = sum(map(len, texts().pieces))
+        wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
+        return count, [text for _, text in texts.at(wanted.tolist())]
+
+
+def _table(planned: lsh.Plan) -> str:
+    """Return the table and the curve, in characters that standard output has."""
+    encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
+    drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
+    return f"{planned}\n\n{drawn}\n"
+
+
+def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
+    """Return what the table says, for machines."""
+    similarities = [s / 10 for s in range(3, 11)]
+    return {
+        "threshold": planned.threshold,
+        "recall": planned.recall,
+        "num_seeds": planned.num_seeds,
+        **planned.bands.to_dict(),
+        "num_components": planned.bands.num_components,
+        "found": {f"{s:.1f}": planned.probability(s) for s in similarities},
+        "half_found_at": planned.similarity_at(0.5),
+        "most_found_at": planned.similarity_at(0.95),
+        "key_bytes": 8 * planned.bands.num_bands,
+        "found_at_threshold": planned.probability(planned.threshold),
+        "verified_at_threshold": planned.recall_at(planned.threshold),
+        "background": planned.background,
+        "false_candidates": planned.false_candidates,
+        "documents": planned.documents,
+    }
+
+
+def _draw(planned: lsh.Plan, threshold: float, path: str) -> None:
+    """Draw the curve of the bands to a file; the same one gives the same bytes."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from lsh import plot
+
+    with matplotlib.rc_context(), files.Target(path, "") as target:
+        matplotlib.rcdefaults()  # whatever a file of settings says
+        matplotlib.rcParams["svg.hashsalt"] = "lsh"
+        figure = Figure()
+        plot.s_curve(planned, threshold=threshold, ax=figure.subplots())
+        drawn = BytesIO()
+        ending = os.path.splitext(path)[1][1:].lower()
+        figure.savefig(drawn, format=ending, metadata={"Date": None} if ending == "svg" else None)
+        target.write(drawn.getvalue())
+        target.commit()

@@ -1,0 +1,44 @@
+"""``lsh version``: the versions of lsh, numpy and Python, and the level of the CPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+
+import numpy as np
+
+import lsh
+from lsh.command import console, options
+
+EPILOG = f"""\
+example:
+  lsh version --json
+
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "version",
+        help="tell the versions of lsh, numpy and Python, and the level of the CPU",
+        description="Tell the versions of lsh, numpy and Python, and which instruction set the kernels use.",
+        epilog=EPILOG,
+    )
+    options.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh version``."""
+    parts = {
+        "lsh-dedup": lsh.__version__,
+        "level": lsh.simd_level(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "system": f"{sys.platform} {platform.machine()}",
+    }
+    table = "".join(f"{name:<10}  {value}\n" for name, value in parts.items())
+    console.write_data(json.dumps(parts) + "\n" if namespace.json else table)

@@ -1,0 +1,166 @@
+"""What a report shows: the largest clusters, the pairs nearest to the threshold, and the sample for the recall.
+
+A choice needs the result and the sizes of the documents, but no text, so a caller can read the texts of the chosen
+documents alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks, recall
+from lsh.dedup import Deduplication
+from lsh.report.lookup import Indexed, checked_length
+
+MAX_PAIRS = 12  # shown on each side of the threshold
+MAX_CLUSTERS = 20  # shown
+
+Records = np.ndarray[Any, np.dtype[np.void]]  # a structured array
+
+
+class Pair(NamedTuple):
+    """Two documents side by side."""
+
+    similarity: float
+    first: int  # position of a new document
+    second: int
+    side: str  # of the second document: "new" or "old"
+
+    @property
+    def documents(self) -> set[tuple[str, int]]:
+        """Side and position of both."""
+        return {("new", self.first), (self.side, self.second)}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which documents a report shows. Immutable; made by `choose`.
+
+    Attributes
+    ----------
+    clusters : tuple of int
+        Positions of the kept documents of the largest clusters, the largest cluster first.
+    removed : tuple of Pair
+        Pairs of a removed document and the kept one, the nearest to the threshold first.
+    near : tuple of Pair
+        Pairs just below the threshold, the most similar first.
+    sample : tuple of tuple of int
+        Positions of the documents that are compared to measure the recall; in each tuple each one with each.
+    """
+
+    clusters: tuple[int, ...]
+    removed: tuple[Pair, ...]
+    near: tuple[Pair, ...]
+    sample: tuple[tuple[int, ...], ...]
+
+    @property
+    def positions(self) -> list[int]:
+        """Positions of the new documents whose texts are needed, ascending."""
+        in_sample = (position for run in self.sample for position in run)
+        return sorted({*self.clusters, *in_sample, *self._in_pairs("new")})
+
+    @property
+    def against_positions(self) -> list[int]:
+        """Positions of the old documents whose texts are needed, ascending."""
+        return sorted(set(self._in_pairs("old")))
+
+    def _in_pairs(self, wanted: str) -> Iterator[int]:
+        pairs = (*self.removed, *self.near)
+        return (position for pair in pairs for side, position in pair.documents if side == wanted)
+
+
+def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.SAMPLE_PAIRS) -> Choice:
+    """Choose which documents the report of a deduplication shows.
+
+    Parameters
+    ----------
+    result : Deduplication
+        What `lsh.deduplicate` returned.
+    sizes : array_like of int
+        UTF-8 bytes of each document, shape ``(n,)``.
+    sample_pairs : int, optional
+        About how many pairs of documents to compare exactly for the measured recall, at most 20,000,000; 0 measures
+        nothing. Default 500,000.
+
+    Returns
+    -------
+    Choice
+        To be passed to `html`; its `positions` and `against_positions` say which texts `html` will read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is of a wrong type or length.
+
+    Examples
+    --------
+    >>> import lsh
+    >>> result = lsh.deduplicate(["a cat sat here", "", "a cat sat here", "rain"], 0.8)
+    >>> choice = lsh.report.choose(result, sizes=[14, 0, 14, 4])
+    >>> choice.positions, choice.against_positions
+    ([0, 1, 3], [])
+    """
+    checked_result(result)
+    lengths = checked_sizes(sizes, len(result.keep))
+    limit = _checks.whole_number("sample_pairs", sample_pairs, 0, recall.MAX_SAMPLE_PAIRS)
+    removed, threshold = result.removed, result.parameters["threshold"]
+    first, number = cluster_sizes(removed)
+    largest = first[np.argsort(-number, kind="stable")[:MAX_CLUSTERS]]
+    order = np.lexsort((removed["document"], np.abs(removed["similarity"] - threshold)))
+    nearest = removed[order[~removed["identical"][order]]]
+    sample = recall.choose_sample(lengths, removed["document"][removed["identical"]], limit)
+    return Choice(
+        tuple(largest.tolist()),
+        _each_document_once(_pairs(nearest, "document", "kept")),
+        _each_document_once(_pairs(result.near, "i", "j")),
+        tuple(map(tuple, sample.tolist())),
+    )
+
+
+def _pairs(rows: Records, first: str, second: str) -> Iterator[Pair]:
+    for row, side in zip(rows, sides(rows)):
+        yield Pair(float(row["similarity"]), int(row[first]), int(row[second]), str(side))
+
+
+def _each_document_once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """Return the first pairs of which no two have a document in common."""
+    chosen: list[Pair] = []
+    seen: set[tuple[str, int]] = set()
+    for pair in pairs:
+        if not pair.documents & seen:
+            chosen.append(pair)
+            seen |= pair.documents
+        if len(chosen) == MAX_PAIRS:
+            break
+    return tuple(chosen)
+
+
+def sides(pairs: Records) -> NDArray[np.str_]:
+    """Return on which side the second document of each pair is."""
+    return pairs["side"] if "side" in (pairs.dtype.names or ()) else np.full(len(pairs), "new")
+
+
+def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the kept new documents that others were removed for, ascending, and the sizes of their clusters."""
+    first, number = np.unique(removed["kept"][sides(removed) == "new"], return_counts=True)
+    return first, number + 1
+
+
+def checked_result(result: object) -> None:
+    """Check that `result` is a Deduplication."""
+    if not isinstance(result, Deduplication):
+        raise TypeError(f"result must be what lsh.deduplicate returns, got {type(result).__name__}")
+
+
+def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:
+    """Return `sizes` as an array, checked."""
+    checked_length("sizes", sizes, number)
+    array = np.asarray(sizes)
+    if array.ndim != 1 or (number and array.dtype.kind not in "iu") or (array < 0).any():
+        raise ValueError("sizes must be whole numbers of 0 or more, one a document")
+    return array.astype(np.int64)

@@ -1,0 +1,228 @@
+"""The parts of a report but for charts and pairs: header, alarm, clusters, sources, parameters.
+
+Each function returns HTML; the figures come from `lsh.report.measures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import lsh
+from lsh._words import counted, size
+from lsh.recall import MeasuredRecall, confidence_interval
+from lsh.report.choice import Choice
+from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
+from lsh.report.measures import (
+    ALARMING_LOSS,
+    DeduplicationRun,
+    ShownCluster,
+    SourceCount,
+    clusters_by_size,
+    shown_clusters,
+)
+from lsh.report.page import Cell, Html, bar, element, joined, table
+
+MIN_PAIRS = 20  # with fewer a share of them says nothing
+MAX_ALARMS = 5  # sources that are named
+MAX_SOURCES = 200  # in the table; smaller ones are put together
+EXCERPT_LENGTH = 240  # characters
+MAX_VALUES, MAX_VALUE_LENGTH = 100, 500  # of parameters
+
+VERIFIED_BY = {"exact": "exact Jaccard similarity", "sketch": "estimate by the fingerprints", None: "a shared band"}
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, never rounded to nothing or to everything."""
+    if 0.0 < share < 0.0005:
+        return "under 0.1 %"
+    return f"{min(100 * share, 99.9) if share < 1.0 else 100.0:.1f} %"
+
+
+# ---- header ----
+
+
+def header(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
+    """Show what the run removed, and its figures."""
+    counts = run.result.summary()
+    removed = counts["removed"]
+    old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
+    how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
+    verb = " is a duplicate" if removed == 1 else " are duplicates"
+    title = joined(
+        [element("span", f"{removed:,} of {counted(counts['documents'], 'document')}", class_="accent"), verb]
+    )
+    cells = [
+        element(
+            "div",
+            element("dt", name),
+            element("dd", figure, class_="figure"),
+            element("dd", more, class_="more"),
+        )
+        for name, figure, more in _tiles(run, measured)
+    ]
+    return element(
+        "header",
+        element("p", f"Deduplication {how}{old}", class_="over"),
+        element("h1", title),
+        element("dl", *cells, class_="tiles"),
+    )
+
+
+def _tiles(run: DeduplicationRun, measured: MeasuredRecall | None) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each figure, the figure, and what it is a part of."""
+    counts = run.result.summary()
+    total, of_removed = counts["documents"], f"of {counts['removed']:,} removed"
+    saved, whole = run.removed_bytes, run.total_bytes
+    yield "Documents kept", f"{counts['kept']:,}", f"{percent(counts['kept'] / max(total, 1))} of {total:,}"
+    yield "Text saved", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
+    yield "Identical copies", f"{counts['identical']:,}", of_removed
+    if counts["old"]:
+        yield "For old documents", f"{counts['for_old']:,}", of_removed
+    yield "Clusters", f"{counts['clusters']:,}", f"kept {'new ' if counts['old'] else ''}documents with duplicates"
+    yield "Recall promised", f"{run.promised_recall:.3f}", "of pairs just at the threshold"
+    yield "Recall measured", *_recall_tile(measured)
+    yield "Pairs found", f"{counts['candidates']:,}", "that share a band"
+    yield "Pairs compared", f"{counts['compared']:,}", "exactly" if run.verify == "exact" else "by their fingerprints"
+
+
+def _recall_tile(measured: MeasuredRecall | None) -> tuple[str, str]:
+    if measured is None:
+        return "not measured", "there is no sample"
+    if measured.pairs < MIN_PAIRS:
+        pairs = counted(measured.pairs, "such pair") if measured.pairs else "no such pair"
+        return "not measured", f"{pairs} in the sample{', too few to tell' if measured.pairs else ''}"
+    low, high = confidence_interval(measured.found, measured.pairs)
+    pairs = counted(measured.pairs, "pair")
+    return f"{measured.found / measured.pairs:.3f}", f"of the bands on {pairs}: {low:.3f} to {high:.3f}"
+
+
+# ---- clusters ----
+
+
+def clusters(run: DeduplicationRun, choice: Choice) -> Html:
+    """Show how large the clusters are, and the largest."""
+    if not choice.clusters:
+        return joined([element("h2", "Clusters"), element("p", "No two new documents belong together.")])
+    classes = clusters_by_size(run.result)
+    number, shown = sum(one.clusters for one in classes), len(choice.clusters)
+    size_rows = [
+        (
+            Cell(one.name, one.low, right=False),
+            Cell(f"{one.clusters:,}", one.clusters),
+            Cell(f"{one.documents:,}", one.documents),
+            Cell(bar(one.share, percent(one.share)), one.share, right=False),
+        )
+        for one in classes
+    ]
+    rows = [_cluster_row(run, cluster) for cluster in shown_clusters(run.result, choice.clusters)]
+    heads = ("documents", "least similarity", "kept", "how the kept one begins")
+    return joined(
+        [
+            element("h2", "Clusters"),
+            element("p", f"{counted(number, 'cluster')} of one kept document and what is removed for it."),
+            table(("documents in it", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
+            element("h3", f"The {shown} largest of {number:,}" if shown < number else "All of them"),
+            table(heads, rows, name="clusters"),
+        ]
+    )
+
+
+def _cluster_row(run: DeduplicationRun, cluster: ShownCluster) -> tuple[Cell, ...]:
+    start = " ".join(run.new.readable(cluster.kept)[: 4 * EXCERPT_LENGTH].split())
+    excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
+    return (
+        Cell(f"{cluster.size:,}", cluster.size),
+        Cell(f"{cluster.lowest:.3f}", cluster.lowest),
+        Cell(run.new.shown_id(cluster.kept)),
+        Cell(excerpt),
+    )
+
+
+# ---- sources ----
+
+
+def alarm(sources: Sequence[SourceCount]) -> Html:
+    """Warn of sources that lose much."""
+    alarming = [source for source in sources if source.alarming]
+    if not alarming:
+        return Html()
+    named = [joined([element("bdi", _name(source)), f" ({percent(source.loss)})"]) for source in alarming[:MAX_ALARMS]]
+    rest = f" and {len(alarming) - MAX_ALARMS:,} more" if len(alarming) > MAX_ALARMS else ""
+    verb = "loses" if len(alarming) == 1 else "lose"
+    words = f"{len(alarming):,} of {counted(len(sources), 'source')} {verb} more than {100 * ALARMING_LOSS:.0f} %"
+    return element("div", f"{words}: ", joined(named, ", "), f"{rest}.", class_="panel alarm", id="alarm", role="note")
+
+
+def survival(sources: Sequence[SourceCount]) -> Html:
+    """Show how many documents of each source are kept."""
+    largest = set(sorted(sources, key=lambda source: -source.documents)[:MAX_SOURCES])
+    rest = [source for source in sources if source not in largest]
+    rows = [_source_row(source) for source in sources if source in largest]
+    foot: tuple[object, ...] = ()
+    if rest:
+        together = SourceCount(
+            f"{len(rest):,} smaller ones",
+            sum(source.documents for source in rest),
+            sum(source.removed for source in rest),
+        )
+        numbers = (f"{number:,}" for number in (together.documents, together.kept, together.removed))
+        foot = (together.name, *numbers, bar(together.loss, percent(together.loss)))
+    heads = ("source", "documents", "kept", "removed", "lost")
+    words = (
+        f"What is left of {counted(len(sources), 'source')}; ▲ marks a loss of more than {100 * ALARMING_LOSS:.0f} %."
+    )
+    return joined([element("h2", "Sources"), element("p", words), table(heads, rows, foot=foot, name="survival")])
+
+
+def _source_row(source: SourceCount) -> tuple[Cell, ...]:
+    alarming = source.alarming
+    loss = element("span", "▲ " if alarming else "", percent(source.loss), class_="alarm" if alarming else None)
+    return (
+        Cell(element("bdi", _name(source), class_="id")),
+        Cell(f"{source.documents:,}", source.documents),
+        Cell(f"{source.kept:,}", source.kept),
+        Cell(f"{source.removed:,}", source.removed),
+        Cell(bar(source.loss, loss, alarming), source.loss, right=False),
+    )
+
+
+def _name(source: SourceCount) -> str:
+    return shortened(source.name, MAX_NAME_LENGTH) or "(no source)"
+
+
+# ---- parameters ----
+
+
+def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
+    """Show the parameters of the run, and those given."""
+    rows = [
+        element(
+            "tr",
+            element("td", shortened(name, MAX_NAME_LENGTH)),
+            element("td", element("bdi", shortened(value, MAX_VALUE_LENGTH))),
+        )
+        for name, value in _values(run, parameters)
+    ]
+    content = element("table", element("tbody", *rows), class_="run", id="run")
+    return joined([element("h2", "What was run"), element("div", content, class_="scroll")])
+
+
+def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each parameter."""
+    counts = run.result.summary()
+    yield "version", f"lsh-dedup {lsh.__version__}"
+    yield "threshold", f"{run.threshold:g}"
+    yield "promised recall", f"{run.promised_recall:.6f} at the threshold"
+    yield "verified by", VERIFIED_BY[run.verify]
+    yield "shingles", repr(run.hasher.shingles)
+    yield "fingerprints", repr(run.hasher)
+    yield "bands", str(run.bands).partition("\n")[0]
+    for name, value in list(parameters.items())[:MAX_VALUES]:
+        yield str(name), decoded(value)
+    for name, words in (
+        ("without_shingles", "documents without shingles, kept"),
+        ("missing", "missing texts, kept"),
+        ("capped", "members of huge buckets passed over"),
+    ):
+        if counts[name]:
+            yield words, f"{counts[name]:,}"

@@ -1,0 +1,111 @@
+"""Texts and ids of documents, looked up by position, whatever holds them.
+
+Only what is shown is looked up, so that neither a file nor a column has to be loaded. The parameters that hold one
+value a document are checked here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from lsh import _checks
+from lsh.minhash import Text
+from lsh.report.page import Html, element
+
+MAX_NAME_LENGTH = 120  # characters of an id or a source
+
+
+class Indexed(Protocol):
+    """Has one value a document, by position: a list, an array, a column."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> object: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+
+class TextLookup:
+    """The texts and the ids of some documents, by position.
+
+    Parameters
+    ----------
+    name, ids_name : str
+        What the caller calls the texts and the ids, for messages.
+    texts : sequence of str or bytes, Arrow array, or callable
+        The texts; a callable is called with a position.
+    ids : sequence or None
+        The ids. ``None``: the positions.
+    number : int or None
+        How many documents there must be; ``None``: any number.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        texts: Indexed | Callable[[int], object],
+        ids_name: str,
+        ids: Indexed | None,
+        number: int | None,
+    ) -> None:
+        self._name = name
+        if callable(texts):
+            self._text = texts
+        else:
+            if isinstance(texts, (*_checks.TEXT_TYPES, Mapping)) or not hasattr(texts, "__getitem__"):
+                raise TypeError(f"{name} must be a sequence of texts or callable, got {type(texts).__name__}")
+            if number is not None:
+                checked_length(name, texts, number)
+            self._text = _by_position(texts).__getitem__
+        self._ids = None if ids is None else _by_position(ids)
+        if ids is not None and number is not None:
+            checked_length(ids_name, ids, number)
+
+    def text(self, position: int) -> Text:
+        """Return a text as it was given, a missing one as empty."""
+        value = self._text(position)
+        if hasattr(value, "as_py"):  # of an Arrow array
+            value = value.as_py()
+        given: Text = _checks.text(f"{self._name}[{position}]", "" if value is None else value)
+        return given
+
+    def readable(self, position: int) -> str:
+        """Return a text as str, to be read by people."""
+        return decoded(self.text(position))
+
+    def size(self, position: int) -> int:
+        """Return how many bytes of UTF-8 a text has."""
+        value = self.text(position)
+        if isinstance(value, str) and not value.isascii():
+            return len(value.encode("utf-8", "surrogatepass"))
+        return memoryview(value).nbytes if isinstance(value, memoryview) else len(value)
+
+    def shown_id(self, position: int) -> Html:
+        """Return the id of a document, as an element."""
+        name = f"{position}" if self._ids is None else shortened(decoded(self._ids[position]), MAX_NAME_LENGTH)
+        return element("bdi", name, class_="id")
+
+
+def _by_position(values: Indexed) -> Indexed:
+    """Return `values` as they are looked up by position: a column of pandas is looked up by its labels."""
+    by_position: Indexed = getattr(values, "iloc", values)
+    return by_position
+
+
+def checked_length(name: str, values: Indexed, number: int) -> None:
+    """Check that there is one value a document."""
+    if isinstance(values, (*_checks.TEXT_TYPES, Mapping)) or not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must be a sequence with one value a document, got {type(values).__name__}")
+    if len(values) != number:
+        raise ValueError(f"{name} must have one value a document ({number}), got {len(values)}")
+
+
+def decoded(value: object) -> str:
+    """Return bytes as text, all else by ``str``."""
+    return bytes(value).decode("utf-8", "replace") if isinstance(value, _checks.TEXT_TYPES[1:]) else str(value)
+
+
+def shortened(value: str, length: int) -> str:
+    """Return the first characters of a text."""
+    return value if len(value) <= length else f"{value[: length - 1]}…"

@@ -1,0 +1,189 @@
+"""The figures of a report: what the run was, its recall, removals by similarity, clusters by size, what sources lose.
+
+They are those of a `lsh.Deduplication`; nothing here reads a text or makes HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh._sketch_filter import LOSS
+from lsh.bands import Bands
+from lsh.dedup import Deduplication
+from lsh.minhash import MinHasher
+from lsh.planning import Plan
+from lsh.report.choice import cluster_sizes, sides
+from lsh.report.lookup import TextLookup, decoded
+
+ALARMING_LOSS = 0.3  # share of a source's documents: sources that lose more are named
+# Where classes of cluster sizes begin.
+SIZE_CLASSES = (2, 3, 4, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
+
+
+class DeduplicationRun(NamedTuple):
+    """A deduplication, and the documents of which it was one."""
+
+    result: Deduplication
+    new: TextLookup
+    old: TextLookup | None
+    sizes: NDArray[np.int64]
+
+    @property
+    def threshold(self) -> float:
+        """The least similarity of near duplicates."""
+        return float(self.result.parameters["threshold"])
+
+    @property
+    def hasher(self) -> MinHasher:
+        """What made the fingerprints."""
+        hasher: MinHasher = self.result.parameters["hasher"]
+        return hasher
+
+    @property
+    def bands(self) -> Bands:
+        """The bands."""
+        bands: Bands = self.result.parameters["bands"]
+        return bands
+
+    @property
+    def verify(self) -> str | None:
+        """What made a candidate pair a pair of duplicates."""
+        verify: str | None = self.result.parameters["verify"]
+        return verify
+
+    @property
+    def promised_recall(self) -> float:
+        """The probability that a pair just at the threshold is found and, if candidates are filtered, passes."""
+        plan: Plan | None = self.result.parameters["plan"]
+        if plan is not None and self.verify == "exact":
+            return plan.recall_at(self.threshold)
+        passed = 1.0 - LOSS if self.verify == "exact" else 1.0
+        return self.bands.probability(self.threshold) * passed
+
+    @property
+    def removed_bytes(self) -> int:
+        """The size of the removed documents."""
+        return int(self.sizes[self.result.removed["document"]].sum())
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of all documents."""
+        return int(self.sizes.sum())
+
+    def side(self, name: str) -> TextLookup:
+        """Return the new or the old documents."""
+        return self.old if name == "old" and self.old is not None else self.new
+
+
+class SimilarityHistogram(NamedTuple):
+    """Removed documents by similarity; byte-identical ones are counted apart."""
+
+    edges: list[float]
+    counts: list[int]
+    identical: int
+
+    @property
+    def step(self) -> float:
+        """The width of an interval."""
+        return (self.edges[-1] - self.edges[0]) / len(self.counts)
+
+    @property
+    def names(self) -> list[str]:
+        """The intervals in words."""
+        return [f"{low:g} to {high:g}" for low, high in zip(self.edges, self.edges[1:])]
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether there are so many identical ones that their column is cut short."""
+        return self.identical > 1.6 * max(*self.counts, 1)
+
+
+def similarity_histogram(run: DeduplicationRun) -> SimilarityHistogram:
+    """Count the removed documents by their similarity to the kept one."""
+    removed = run.result.removed
+    values = removed["similarity"][~removed["identical"]]
+    low = min(run.threshold, 0.95, float(values.min(initial=1.0)))
+    step = next(step for step in (0.005, 0.01, 0.02, 0.05) if (1 - low) / step <= 25)
+    edges = np.round(np.arange(int(low / step + 1e-9), round(1 / step) + 1) * step, 10)
+    return SimilarityHistogram(edges.tolist(), np.histogram(values, edges)[0].tolist(), int(removed["identical"].sum()))
+
+
+class SizeClass(NamedTuple):
+    """The clusters whose sizes are of one class."""
+
+    name: str
+    low: int  # the least size
+    clusters: int
+    documents: int
+    share: float  # of the documents of all clusters
+
+
+def clusters_by_size(result: Deduplication) -> list[SizeClass]:
+    """Count clusters by their size, in classes."""
+    sizes = cluster_sizes(result.removed)[1]
+    classes = []
+    for low, high in zip(SIZE_CLASSES, (*SIZE_CLASSES[1:], int(sizes.max(initial=0)) + SIZE_CLASSES[-1])):
+        inside = sizes[(sizes >= low) & (sizes < high)]
+        if len(inside):
+            name = f"{low:,}" if high == low + 1 else f"{low:,} to {high - 1:,}"
+            name = name if low < SIZE_CLASSES[-1] else f"{low:,} or more"
+            documents = int(inside.sum())
+            classes.append(SizeClass(name, low, len(inside), documents, float(documents / sizes.sum())))
+    return classes
+
+
+class ShownCluster(NamedTuple):
+    """One of the largest clusters."""
+
+    kept: int  # position of the kept document
+    size: int
+    lowest: float  # similarity of a document to the kept one
+
+
+def shown_clusters(result: Deduplication, kept: Iterable[int]) -> list[ShownCluster]:
+    """Return the clusters of some kept documents, in their order."""
+    sizes, lowest = dict.fromkeys(kept, 1), dict.fromkeys(kept, 1.0)
+    removed = result.removed[sides(result.removed) == "new"]
+    removed = removed[np.isin(removed["kept"], list(sizes))]
+    for document, similarity in zip(removed["kept"].tolist(), removed["similarity"].tolist()):
+        sizes[document] += 1
+        lowest[document] = min(lowest[document], similarity)
+    return [ShownCluster(document, size, lowest[document]) for document, size in sizes.items()]
+
+
+class SourceCount(NamedTuple):
+    """The documents of a source, and how many of them are removed."""
+
+    name: str
+    documents: int
+    removed: int
+
+    @property
+    def kept(self) -> int:
+        """How many documents are kept."""
+        return self.documents - self.removed
+
+    @property
+    def loss(self) -> float:
+        """The share that is removed."""
+        return self.removed / self.documents
+
+    @property
+    def alarming(self) -> bool:
+        """Whether more is removed than should go unnoticed."""
+        return self.loss > ALARMING_LOSS
+
+
+def count_by_source(labels: Iterable[object], keep: NDArray[np.bool_]) -> list[SourceCount]:
+    """Return the sources, those that lose the largest share first."""
+    counts: dict[str, list[int]] = {}
+    for label, kept in zip(labels, keep.tolist()):
+        count = counts.setdefault("" if label is None else decoded(label), [0, 0])
+        count[0] += 1
+        count[1] += not kept
+    sources = [SourceCount(name, *count) for name, count in counts.items()]
+    return sorted(sources, key=lambda source: (-source.loss, -source.documents, source.name))

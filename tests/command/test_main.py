@@ -1,0 +1,390 @@
+"""What all commands share: usage, help, exit codes, standard streams, signals; most of it on real processes.
+
+The other tests run the command in their own process; that this comes to the same is shown here for a few runs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from running import TIMEOUT, contents, done, environment, lsh, process, refused
+
+import lsh as package
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+COMMANDS = ["dedup", "pairs", "compare", "plan", "stats", "version"]
+
+STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
+KEPT = b"\n".join([STORY, OTHER]) + b"\n"
+MAIN = "from lsh.command.main import main"
+CATCH_INTERRUPTS = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs of a shell ignore it
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    """A folder with news.txt of four lines, of which each of the first two has a near duplicate."""
+    (tmp_path / "news.txt").write_bytes(DOCUMENTS)
+    return tmp_path
+
+
+# Usage and help.
+
+
+def test_no_command_is_the_help(news):
+    result = lsh(news)
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert result.stderr.startswith(b"usage: lsh")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dedup"], "are required: INPUT; see lsh dedup --help"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing; see lsh dedup --help"),
+        (["dedup", "news.txt", "--nonsense", "1"], "unrecognized option --nonsense; see lsh dedup --help"),
+        (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
+        (["dedup", "news.txt", "-o", "x", "-z"], "unrecognized option -z; see lsh dedup --help"),
+        (["pairs", "news.txt", "--preset", "nemo"], "unrecognized option --preset; see lsh pairs --help"),
+        (["stats", "news.txt", "b.txt"], "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'"),
+        (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
+        (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
+    ],
+)
+def test_bad_usage(news, arguments, words):
+    assert words in refused(news, *arguments)
+
+
+def test_version(tmp_path):
+    name, version = done(tmp_path, "--version").decode().split()
+    assert name.startswith("lsh")
+    assert version == package.__version__
+
+
+def test_help_lists_the_commands(tmp_path):
+    text = done(tmp_path, "--help").decode()
+    for command in COMMANDS:
+        assert re.search(rf"^ +{command} +\w", text, re.MULTILINE), command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_the_exit_codes(tmp_path, command):
+    text = done(tmp_path, command, "--help").decode()
+    assert re.search(r"exit codes: 0 done; 2 .*; 130 interrupted; 141 ", text)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_the_help_run(tmp_path, command):
+    rows = [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
+    records = [json.dumps({"id": row[0].decode(), "text": row[1].decode()}).encode() + b"\n" for row in rows]
+    (tmp_path / "news.tsv.gz").write_bytes(gzip.compress(SAMPLE.read_bytes()))
+    (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
+    (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))
+    (tmp_path / "train.jsonl").write_bytes(b"".join(records[:150]))
+    (tmp_path / "test.jsonl").write_bytes(b"".join(records[100:]))
+    (tmp_path / "monday.txt").write_bytes(STORY)
+    (tmp_path / "tuesday.txt").write_bytes(OTHER)
+    examples = re.findall(r"^  lsh (.*)$", done(tmp_path, command, "--help").decode(), re.MULTILINE)
+    assert examples
+    for example in examples:
+        arguments = shlex.split(example)
+        assert arguments[0] == command
+        if "--plot" in arguments:
+            pytest.importorskip("matplotlib")
+        printed = done(tmp_path, *arguments)
+        assert bool(printed) == ("-o" not in arguments)
+
+
+# Processes: that they do as `main` does, and how they start.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        (["pairs", "news.txt", "-q"], b""),
+        (["dedup", "-", "-o", "-", "--format", "txt.gz", "--removed", "removed.tsv", "-q"], gzip.compress(DOCUMENTS)),
+        (["stats", "absent.txt"], b""),
+        ([], b""),
+    ],
+    ids=["pairs", "dedup", "error", "help"],
+)
+def test_a_process_does_as_main_does(tmp_path, arguments, stdin):
+    runs = []
+    for run in (lsh, process):
+        folder = tmp_path / run.__name__
+        folder.mkdir()
+        (folder / "news.txt").write_bytes(DOCUMENTS)
+        result = run(folder, *arguments, stdin=stdin)
+        runs.append((result.returncode, result.stdout, result.stderr, contents(folder)))
+    assert runs[0] == runs[1]
+
+
+def test_a_run_in_this_process_leaves_it_as_it_was(tmp_path):
+    def state():
+        handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        streams = sys.stdin, sys.stdout, sys.stderr
+        return os.getcwd(), streams, handlers, warnings.filters[:], warnings.showwarning
+
+    before = state()
+    assert lsh(tmp_path, "--help").returncode == 0
+    assert lsh(tmp_path, "stats", "absent.txt").returncode == 2
+    assert state() == before
+
+
+@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
+def test_installed_commands(tmp_path, name):
+    path = shutil.which(name, path=str(Path(sys.executable).parent))
+    if path is None:
+        pytest.skip("the package is not installed beside this Python")
+    result = subprocess.run([path, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT)
+    assert result.returncode == 0
+    assert result.stdout == done(tmp_path, "--version")
+
+
+def test_an_unknown_level_is_one_line_of_error(tmp_path):
+    message = refused(tmp_path, "--help", run=process, env={"LSH_SIMD": "sse9"})
+    assert message.startswith("lsh: error: LSH_SIMD must name a level that this CPU has (")
+    assert "'sse9'" in message
+
+
+@pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
+def test_an_unknown_level_for_an_installed_command(tmp_path, name):
+    script = tmp_path / name
+    script.write_text(f"import sys\n{MAIN}\nsys.exit(main())\n", encoding="ascii")
+    message = refused(tmp_path, "version", run=process, python=[script], env={"LSH_SIMD": "sse9"})
+    assert message.startswith("lsh: error: LSH_SIMD must name a level")
+
+
+def test_locale_changes_nothing(tmp_path):
+    line = "été\tUn vélo bleu à vendre, très peu utilisé, à retirer près de la gare.\n"
+    (tmp_path / "in.tsv").write_text(line + line.replace("été", "夏"), encoding="utf-8", newline="\n")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv", run=process, env=plain)
+    assert (tmp_path / "out.tsv").read_bytes() == line.encode()
+    assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
+
+
+@pytest.mark.parametrize("form", ["txt", "txt.gz"])
+def test_no_file_is_left_open(tmp_path, form):
+    """With every warning an error, nothing but the summary is printed."""
+    data = DOCUMENTS if form == "txt" else gzip.compress(DOCUMENTS)
+    (tmp_path / f"in.{form}").write_bytes(data)
+    options = ["-o", f"out.{form}", "--removed", "removed.tsv", "--format", form]
+    program = f"{MAIN}; raise SystemExit(main(['dedup', 'in.{form}', *{options}]) or main(['dedup', '-', *{options}]))"
+    result = process(tmp_path, stdin=data, python=["-X", "dev", "-W", "error", "-c", program])
+    assert result.returncode == 0
+    assert result.stderr.count(b"\n") == 2, result.stderr.decode()
+
+
+# Standard streams.
+
+
+def test_input_that_can_be_read_once(tmp_path):
+    """A pipe with a name, as the shell's <(...) makes them."""
+    reader, writer = os.pipe()
+    os.write(writer, DOCUMENTS)
+    os.close(writer)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "lsh", "dedup", f"/dev/fd/{reader}", "-o", "out.txt", "--format", "txt"],
+            cwd=tmp_path,
+            capture_output=True,
+            pass_fds=[reader],
+            env=environment(),
+            timeout=TIMEOUT,
+        )
+    finally:
+        os.close(reader)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.txt").read_bytes() == KEPT
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["pairs", SAMPLE], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE], ["version"]),
+        *(["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json"]),
+    ],
+    ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
+)
+def test_a_broken_pipe_ends_quietly(tmp_path, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb", 0) as stdout:
+        result = lsh(tmp_path, *arguments, stdout=stdout)
+    assert result.returncode == 141
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize("arguments", [["pairs", SAMPLE], ["--help"]], ids=["pairs", "help"])
+def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
+    """Python itself writes nothing either when it ends."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb", 0) as stdout:
+        result = subprocess.run(
+            [sys.executable, "-m", "lsh", *map(str, arguments)],
+            cwd=tmp_path,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=TIMEOUT,
+        )
+    assert result.returncode == 141
+    assert result.stderr == b""
+
+
+def test_a_pipe_that_breaks_while_it_is_written_ends_quietly(tmp_path):
+    lines = b"".join(b"%d times %d is a number, and %d its square\n" % (i, i, i * i) for i in range(20_000))
+    (tmp_path / "in.txt").write_bytes(lines)
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsh", "dedup", "in.txt", "-o", "-", "--threshold", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as running:
+        running.stdout.close()
+        stderr = running.stderr.read().decode()
+        running.wait(TIMEOUT)
+    assert "Traceback" not in stderr
+    assert "Exception ignored" not in stderr
+    assert "rror" not in stderr
+    assert stderr.count("\n") <= 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_one_line_of_error(news):
+    assert refused(news, "version", run=process, shell=">/dev/full").startswith("lsh: error: standard output: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed"),
+    [
+        (["-", "-o", "out.txt", "--format", "txt"], "<&-"),
+        (["news.txt", "-o", "-"], ">&-"),
+    ],
+)
+def test_a_closed_standard_stream_is_an_error(news, arguments, closed):
+    """A daemon may start the command without the stream that it is told to use."""
+    result = process(news, "dedup", *arguments, shell=closed)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"lsh: error: ")
+    assert set(contents(news)) == {"news.txt"}
+
+
+def test_a_closed_standard_error_is_none(news):
+    assert process(news, "dedup", "news.txt", "-o", "out.txt", shell="2>&-").returncode == 0
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+def terminal_output(folder: Path, program: str, *arguments: str) -> bytes:
+    """What a program writes to standard error where that is a terminal; its standard output must be `KEPT`."""
+    pty, fcntl, termios = (
+        pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
+    )
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=end, env=environment()
+    ) as running:
+        os.close(end)
+        assert running.stdout.read() == KEPT
+        running.wait(TIMEOUT)
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(terminal)
+    assert running.returncode == 0
+    return written
+
+
+@pytest.mark.parametrize("bars", [False, True])
+def test_progress_on_a_terminal(news, bars):
+    """A bar for each stage with tqdm, one line that is drawn anew without it; the closing line replaces it."""
+    if bars:
+        pytest.importorskip("tqdm", reason="the bars are tqdm's")
+    without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
+    written = terminal_output(news, f"{without}{MAIN}; raise SystemExit(main())", "dedup", "news.txt", "-o", "-")
+    assert b"fingerprints: " in written
+    assert re.search(rb"\r\x1b\[K4 documents, 2 removed, [^\r\n]*\r\n$", written)
+
+
+def test_a_quiet_run_shows_no_progress(news):
+    assert terminal_output(news, f"{MAIN}; raise SystemExit(main())", "dedup", "news.txt", "-o", "-", "-q") == b""
+
+
+# Signals.
+
+
+@pytest.mark.parametrize(
+    ("command", "number", "code", "word"),
+    [
+        ("pairs", signal.SIGINT, 130, "interrupted"),
+        ("pairs", signal.SIGTERM, 143, "terminated"),
+        ("dedup", signal.SIGINT, 130, "interrupted"),
+    ],
+)
+def test_interrupt(tmp_path, command, number, code, word):
+    """Ctrl-C, or a request to end, while input is awaited: one line, a code of its own, and the old file stays."""
+    (tmp_path / "out.txt").write_bytes(b"yesterday\n")
+    program = f"import runpy, signal; {CATCH_INTERRUPTS}; runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, command, "-", "-o", "out.txt", "--format", "txt"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as running:
+        running.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds: written means that it is reading
+        running.stdin.flush()
+        time.sleep(0.2)  # until it waits for more
+        running.send_signal(number)
+        stderr = running.stderr.read().decode()
+        running.wait(TIMEOUT)
+    assert running.returncode == code
+    assert stderr == f"lsh: error: {word}\n"
+    assert contents(tmp_path) == {"out.txt": b"yesterday\n"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
+    program = (
+        "import builtins, os, signal\n"
+        f"{MAIN}\n"
+        f"{CATCH_INTERRUPTS}\n"
+        "real = builtins.open\n"
+        "def slow(path, *a, **k):\n"
+        "    file = real(path, *a, **k)\n"
+        f"    if str(path).endswith('.part'): os.kill(os.getpid(), {int(number)}), os.kill(os.getpid(), 2)\n"
+        "    return file\n"
+        "builtins.open = slow\n"
+        "raise SystemExit(main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
+    )
+    result = process(news, python=["-c", program])
+    assert result.returncode == 128 + number
+    assert result.stderr.count(b"\n") == 1
+    assert contents(news) == {"news.txt": DOCUMENTS}

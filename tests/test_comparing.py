@@ -1,0 +1,91 @@
+"""The bindings that compare candidates check what they index with; what they find is tested in test_dedup.py."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+from lsh._batch import Batch
+from lsh._comparing import Pairs, Similarity, Walk, content_keys, first_copies, same_texts
+from lsh._minhash import UNIT_CODES
+from lsh._sets import ShingleSets
+
+SKETCHES = numpy.zeros((9, 4), numpy.uint8)
+LINKS = numpy.array([[-1, 0]], numpy.int32)
+
+
+def two_sets() -> ShingleSets:
+    return ShingleSets(Batch(["a", "b"]), UNIT_CODES["byte"], 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts"), [([0, 9], [0, 1]), ([-1, 0], [0, 1]), ([0, 1], [0, 2]), ([0, 1], [-2, 0]), ([0, 1], [0])]
+)
+def test_bad_rows_and_texts(rows, texts):
+    with pytest.raises(ValueError, match="must be 2 numbers from"):
+        Similarity(SKETCHES, rows, two_sets(), texts, 0)
+
+
+@pytest.mark.parametrize(
+    ("sketches", "sets"), [(SKETCHES, None), (SKETCHES.astype(numpy.uint32), two_sets()), (SKETCHES[:, :3], two_sets())]
+)
+def test_bad_sketches(sketches, sets):
+    with pytest.raises(ValueError, match="matrix must be C-contiguous"):
+        Similarity(sketches, [0, 1], sets, [0, 1], 0)
+
+
+def test_bad_arguments_of_a_walk():
+    similarity, depth = Similarity(SKETCHES, [0, 1], two_sets(), [0, 1], 0), numpy.zeros((1, 2), numpy.int32)
+    for wrong in ([[0, 0]], [[-1, 1]], [[-1, 5]], [[-2, 0]]):
+        with pytest.raises(ValueError, match="links must lead to earlier documents"):
+            Walk(similarity, numpy.array(wrong, numpy.int32), depth, 0, 0.5, 10, False)
+    with pytest.raises(ValueError, match="depth must be as large as links"):
+        Walk(similarity, LINKS.copy(), depth[:, :1].copy(), 0, 0.5, 10, False)
+    for settled in (-1, 3):
+        with pytest.raises(ValueError, match="of the same documents"):
+            Walk(similarity, LINKS.copy(), depth, settled, 0.5, 10, False)
+    walk = Walk(similarity, LINKS.copy(), depth, 0, 0.5, 10, False)
+    for start, stop in ((-1, 1), (0, 3), (2, 1)):
+        with pytest.raises(ValueError, match="start and stop"):
+            walk.run(start, stop)
+
+
+def test_a_walk_over_a_document_without_a_text():
+    silent, depth = Similarity(SKETCHES, [0, 1], two_sets(), [0, -1], 0), numpy.zeros((1, 2), numpy.int32)
+    with pytest.raises(ValueError, match="one of them has no text"):
+        Walk(silent, LINKS.copy(), depth, 0, 0.5, 10, False).run(0, 2)
+
+
+def test_bad_arguments_of_pairs():
+    similarity = Similarity(SKETCHES, [0, 1], two_sets(), [0, 1], 0)
+    for firsts in ([0, 7], [-3, 0], [0]):
+        with pytest.raises(ValueError, match="firsts must be 2 numbers"):
+            Pairs(similarity, LINKS, firsts, 0.5)
+    for document, stop in ((2, 0), (0, -2), (0, 1)):
+        with pytest.raises(ValueError, match="document and stop"):
+            Pairs(similarity, LINKS, [0, 1], 0.5).next(document, stop)
+
+
+@pytest.mark.parametrize("places", [[0, 2], [0, -1], [0]])
+def test_bad_places(places):
+    batch = Batch(["a", "b"])
+    with pytest.raises(ValueError, match=r"places_[ab] must be"):
+        same_texts(batch, [0, 1], batch, places)
+    with pytest.raises(ValueError, match=r"places_[ab] must be"):
+        same_texts(batch, places, batch, [0, 1])
+
+
+def test_bad_links_to_first_copies():
+    links = LINKS[0]
+    for order, wrong in (([0, 1], links + 1), ([1, 0], links), ([1], links), ([0, 1], links - 1)):
+        with pytest.raises(ValueError, match="links must lead"):
+            first_copies(wrong, order)
+    for order in ([0, 2], [-1]):
+        with pytest.raises(ValueError, match="order must be"):
+            first_copies(links, order)
+
+
+@pytest.mark.parametrize(("secret", "room"), [(bytes(16), 3), (bytes(15), 2)])
+def test_bad_arguments_of_content_keys(secret, room):
+    with pytest.raises(ValueError, match="a number a text, and secret 16 bytes"):
+        content_keys(Batch(["a", "b"]), secret, numpy.zeros(room, numpy.uint64))

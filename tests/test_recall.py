@@ -1,0 +1,48 @@
+"""The measured recall: which documents are in the sample, and the interval of a share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lsh import recall
+
+
+def test_the_interval_is_wilsons():
+    assert recall.confidence_interval(8, 10) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
+    assert recall.confidence_interval(0, 10) == pytest.approx((0.0, 0.2775328), abs=1e-6)
+    assert recall.confidence_interval(10, 10) == pytest.approx((0.7224672, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 1000, 30_000, 10**6])
+@pytest.mark.parametrize("number", [2, 3, 100, 900, 30_000])
+def test_a_sample_has_no_more_pairs_than_wanted(number, pairs):
+    skipped = np.arange(0, number - 2, 3)
+    chosen = recall.choose_sample(np.full(number, 500), skipped, pairs)
+    length = chosen.shape[1]
+    assert 1 <= len(chosen) * length * (length - 1) // 2 <= pairs
+    assert len(np.unique(chosen)) == chosen.size <= recall.MAX_SAMPLE_DOCUMENTS
+    assert set(chosen.ravel().tolist()).isdisjoint(skipped.tolist())
+    assert (np.diff(chosen, axis=1) <= 2).all()  # neighbours, but for what is skipped
+    if len(chosen) > 1:
+        assert chosen[0, 0] <= 1
+        assert chosen[-1, -1] == number - 1  # from end to end
+
+
+def test_a_large_sample_uses_what_it_may():
+    chosen = recall.choose_sample(np.full(50_000, 500), np.array([], int), 500_000)
+    assert chosen.shape == (100, 100)
+
+
+def test_a_sample_of_long_texts_is_smaller():
+    sizes = np.full(1000, 50_000)
+    sizes[::2] = recall.MAX_TEXT_SIZE + 1
+    chosen = recall.choose_sample(sizes, np.array([], int), 10**6)
+    assert (sizes[chosen] == 50_000).all()
+    assert recall.MAX_COMPARED_BYTES / 2 <= chosen.shape[1] * sizes[chosen].sum() <= recall.MAX_COMPARED_BYTES
+
+
+@pytest.mark.parametrize("sizes", [[], [5], [5, recall.MAX_TEXT_SIZE + 1]])
+def test_no_sample(sizes):
+    assert recall.choose_sample(np.array(sizes, int), np.array([], int), 1000).size == 0
+    assert recall.choose_sample(np.full(9, 5), np.array([], int), 0).size == 0

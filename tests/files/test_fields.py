@@ -17,6 +17,7 @@ from lsh.files import blocks, documents, jsonl, lines, separated
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 
 MANY = sys.maxsize
+EXAMPLES = settings.default.max_examples  # of the profile
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
 PLAIN = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**80), 2**80), st.floats(), TEXTS),
@@ -65,7 +66,7 @@ def test_plain_json_is_found(written, cut):
 
 
 @given(json_lines(), st.integers(0, 2**32), st.binary(min_size=1, max_size=3))
-@settings(max_examples=500)
+@settings(max_examples=5 * EXAMPLES)
 def test_what_is_found_in_damaged_json_is_what_python_finds(written, place, odd):
     block = written[1]
     place %= len(block) + 1
@@ -281,7 +282,7 @@ ODD_LINES = {
 
 
 @given(data=st.data(), form=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
     text = st.text('ab"\\,\n\r\t é\U0001f600', max_size=30)
     name = st.text("abc", max_size=3)

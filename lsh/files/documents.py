@@ -13,7 +13,9 @@ import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lsh.files.folder import EVERY, Folder
 from lsh.files.jsonl import JsonLines
@@ -317,7 +319,9 @@ def write_kept(documents: Documents, keep: Iterable[bool], target: Target | Fold
     documents._write_kept(keep, target)
 
 
-def write_removed(ids: Sequence[bytes], removed: Any, target: Target, old: Sequence[bytes] = ()) -> None:
+def write_removed(
+    ids: Sequence[bytes], removed: npt.NDArray[np.void], target: Target, old: Sequence[bytes] = ()
+) -> None:
     """Write removed id, kept id and similarity, tab-separated, one removed document per line.
 
     Where there are old documents, whose ids are `old`, a fourth cell says ``new`` or ``old`` of the kept one.

@@ -191,7 +191,7 @@ class _Pass:
             raise problem
 
     def kept(self, flags: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
-        """Yield the mark of the first file, the first header and the records whose flag is true; True with a mark."""
+        """Yield the mark of the first file, the first header and the records to keep, with whether it is the mark."""
         has_header = False
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (mark, header, lines):

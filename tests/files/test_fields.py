@@ -18,6 +18,7 @@ from lsh.files import blocks, documents, jsonl, lines, separated
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 
 MANY = sys.maxsize
+EXAMPLES = settings.default.max_examples  # of the profile
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
 PLAIN = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**80), 2**80), st.floats(), TEXTS),
@@ -253,9 +254,9 @@ def test_places_are_within_every_row():
 # Whole files: in blocks of any size the documents are those that are read one by one.
 
 
-def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) -> bytes:
-    """Documents of an id, a text and a source as a file of the form, with an odd line before some of them."""
-    made = [b"id,text,from\r\n"] if form == "csv" else [b"text\tfrom\tid\n"] if form == "tsv" else []
+def written(format: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) -> bytes:
+    """Documents of an id, a text and a source as a file of the format, with an odd line before some of them."""
+    made = [b"id,text,from\r\n"] if format == "csv" else [b"text\tfrom\tid\n"] if format == "tsv" else []
     for number, (identity, text, source) in enumerate(rows):
         made.append(odd.get(number, b""))
         flat = " ".join(text.split())
@@ -268,7 +269,7 @@ def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) 
                 "csv": b",".join(quoted(cell.encode()) for cell in (str(identity), text, source)),
                 "tsv": f"{flat}\t{source}\t{identity}".encode(),
                 "txt": flat.encode(),
-            }[form]
+            }[format]
             + (b"\r\n" if number % 3 == 0 else b"\n")
         )
     return b"".join(made)
@@ -282,23 +283,23 @@ ODD_LINES = {
 }
 
 
-@given(data=st.data(), form=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
+@given(data=st.data(), format=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
 @strategies.examples(70, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
+def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
     text = st.text('ab"\\,\n\r\t é\U0001f600', max_size=30)
     name = st.text("abc", max_size=3)
     rows = data.draw(st.lists(st.tuples(st.one_of(st.integers(0, 99), st.text("xyz", min_size=1)), text, name)))
     places = st.integers(0, max(len(rows) - 1, 0))
-    odd = data.draw(st.dictionaries(places, st.sampled_from(ODD_LINES[form]), max_size=2))
-    path = tmp_path / f"in.{form}"
-    path.write_bytes(written(form, rows, odd if rows else {}))
+    odd = data.draw(st.dictionaries(places, st.sampled_from(ODD_LINES[format]), max_size=2))
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, odd if rows else {}))
     options: dict[str, Any] = {"on_bad_line": "skip"}
-    if form != "txt":
-        fields = ["text", "text,id", "id,text", "from,text"] if form != "tsv" else ["text"]
+    if format != "txt":
+        fields = ["text", "text,id", "id,text", "from,text"] if format != "tsv" else ["text"]
         options |= {"source_field": "from", "field": data.draw(st.sampled_from(fields))}
-    if form == "jsonl" and data.draw(st.booleans()):
+    if format == "jsonl" and data.draw(st.booleans()):
         options |= {"field": data.draw(st.sampled_from(["meta.text", "text,meta.text"])), "id_field": "meta.id.n"}
-    if form == "tsv":
+    if format == "tsv":
         options["header"] = True
 
     def documents() -> tuple[list[Any], int]:
@@ -311,24 +312,24 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
         for reader in (jsonl.JsonLines, separated.Csv, separated.Tsv, separated.PlainText):
             patch.setattr(reader, "many", lambda self, block: None)
         assert in_blocks == documents()
-    kept = len(rows) if form != "csv" else len(in_blocks[0])
+    kept = len(rows) if format != "csv" else len(in_blocks[0])
     assert len(in_blocks[0]) >= kept - in_blocks[1]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv", "txt"])
-def test_plain_files_are_read_in_blocks(tmp_path, form, monkeypatch):
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "txt"])
+def test_plain_files_are_read_in_blocks(tmp_path, format, monkeypatch):
     """Nothing but the first document, which shows what the fields are, is read by itself."""
     rows = [(f"n{i}", f'the text of number {i}, "é"', "here") for i in range(1000)]
-    path = tmp_path / f"in.{form}"
-    path.write_bytes(written(form, rows, {}))
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, {}))
     alone = []
-    reader = documents.READERS[form]
+    reader = documents.READERS[format]
     one = reader.one
     monkeypatch.setattr(reader, "one", lambda self, record: alone.append(record) or one(self, record))
     monkeypatch.setattr(blocks, "READ_SIZE", 1000)
-    with files.Documents(str(path), header=True if form == "tsv" else None) as source:
+    with files.Documents(str(path), header=True if format == "tsv" else None) as source:
         assert [record.text for record in source.records()] == [text.encode() for _, text, _ in rows]
-    assert len(alone) == (1 if form == "jsonl" else 0)
+    assert len(alone) == (1 if format == "jsonl" else 0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])

@@ -587,6 +587,7 @@ def test_error_leaves_both_outputs_as_they_were(tmp_path):
 # A real corpus.
 
 
+@pytest.mark.slow
 def test_reuters(tmp_path, data_folder):
     """At least 99.5 % of the exact answer's removals are made, and none without a kept story at J >= .8."""
     corpus = data_folder / "reuters21578.tsv.gz"

@@ -424,6 +424,7 @@ def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
     return pairs
 
 
+@pytest.mark.slow
 def test_reuters(tmp_path, data_folder):
     """What is found is true to the last bit, and of what there is 99 % are found, as promised for the threshold."""
     corpus = data_folder / "reuters21578.tsv.gz"
@@ -451,6 +452,7 @@ def test_articles(tmp_path, data_folder):
     assert [row[0] for row in rows((tmp_path / "out.tsv").read_bytes())] == [i for i in ids if i not in expected]
 
 
+@pytest.mark.slow
 def test_ads(tmp_path, data_folder):
     """Against all pairs by brute force: many copies of few advertisements, and hardly a pair near the threshold."""
     corpus = data_folder / "ads_rome_it.tsv.gz"

@@ -137,6 +137,7 @@ def test_news_wire_on_the_sample(sample):
     check_news_wire(sample, all_pairs([text for _, text in sample], 0.9, 5, "byte"))
 
 
+@pytest.mark.slow
 def test_news_wire_on_reuters(stories, data_folder):
     lines = {doc_id: line for line, (doc_id, _) in enumerate(stories)}
     with gzip.open(data_folder / "reuters_pairs.tsv.gz", "rb") as file:
@@ -253,6 +254,7 @@ def test_advertisements_on_the_sample(sample):
     check_advertisements([text for _, text in sample])
 
 
+@pytest.mark.slow
 def test_advertisements_of_rome(advertisements):
     check_advertisements(advertisements)
 

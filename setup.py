@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 SOURCES = {
     "_columns": [],
     "_batch": ["kernels/utf8.c"],
-    "files._fields": ["kernels/fields.c"],
+    "files._fields": ["kernels/json.c", "kernels/cells.c"],
     "_minhash": [
         "_murmur3.c",
         "kernels/shingle.c",
@@ -47,9 +47,14 @@ def extension(name, sources):
     )
 
 
+# What Cython needs for memoryviews, once for all modules instead of in each; it writes the source itself. The name has
+# the package in it twice, as Cython enters such a module under its last part into sys.modules, too.
+SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"], extra_compile_args=FLAGS, extra_link_args=LINK_FLAGS)
+
 setup(
     ext_modules=cythonize(
-        [extension(name, sources) for name, sources in SOURCES.items()],
+        [*(extension(name, sources) for name, sources in SOURCES.items()), SHARED],
         build_dir="build/cython",  # so that no generated C lies beside the hand-written
+        shared_utility_qualified_name=SHARED.name,
     )
 )

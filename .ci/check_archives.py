@@ -36,7 +36,7 @@ def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
         metadata = wheel.read(next(name for name in held if name.endswith(".dist-info/METADATA"))).decode()
         scripts = wheel.read(next(name for name in held if name.endswith(".dist-info/entry_points.txt"))).decode()
     package = {name for name in files if re.fullmatch(r"lsh/([\w/]+\.(pyi?|css|js)|py\.typed)", name)}
-    compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/[\w/]+\.pyx", name)}
+    compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/[\w/]+\.pyx", name)} | {"_lsh_cython"}
     built = {Path(name).name.partition(".")[0] for name in held if name.endswith((".so", ".pyd"))}
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     faults = [f"the wheel lacks {name}" for name in package - held]

@@ -13,6 +13,7 @@ import harness
 import numpy as np
 
 import lsh
+from lsh.shingling import shingle_sets
 
 SIZES = (100, 2000, 20_000)
 SHINGLES = (
@@ -42,7 +43,7 @@ def raw(pairs: list[bytes], shingles: lsh.Shingles) -> np.ndarray:
     """Compare the halves of each text."""
     halves = [half for pair in pairs for half in (pair[: len(pair) // 2], pair[len(pair) // 2 :])]
     firsts = np.arange(0, len(halves), 2)
-    return shingles.sets(shingles.batch(halves)).similarities(firsts, firsts + 1)
+    return shingle_sets(shingles, halves).similarities(firsts, firsts + 1)
 
 
 def plain_raw(pairs: list[bytes], shingles: lsh.Shingles) -> list[float]:
@@ -53,7 +54,7 @@ def plain_raw(pairs: list[bytes], shingles: lsh.Shingles) -> list[float]:
 def prepared(texts: list[bytes], shingles: lsh.Shingles) -> dict[str, dict[str, float]]:
     """Pairs a second of matrices whose sets are made, for the library and for sets of Python."""
     groups = [texts[i * SIDE : (i + 1) * SIDE] for i in range(min(MATRICES, len(texts) // SIDE))]
-    made = [shingles.sets(shingles.batch(group)) for group in groups]
+    made = [shingle_sets(shingles, group) for group in groups]
     sets = [[plain_set(text, shingles) for text in group] for group in groups]
     for one, few in zip(made, sets):
         harness.must(one.matrix(SIDE, 0).tolist() == [[plain(a, b) for b in few] for a in few], f"{shingles!r} differs")

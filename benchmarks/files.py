@@ -141,7 +141,7 @@ def reading_ahead(path: Path) -> dict[str, float]:
             "reading": lambda: wall(lambda: deque(read(), 0)),
             "hashing": lambda: hashed(lambda: iter(held)),
             "in turn": lambda: hashed(read),
-            "ahead": lambda: hashed(lambda: files.ahead(read())),
+            "ahead": lambda: hashed(lambda: files.prefetched(read())),
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(ROUNDS):

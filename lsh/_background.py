@@ -90,7 +90,7 @@ def _given_similarities(background: Any) -> Array:
     return given
 
 
-def _are_texts(background: Any) -> bool:
+def _are_texts(background: object) -> bool:
     """Tell texts from numbers, by the dtype or the first element."""
     if hasattr(background, "to_numpy"):
         background = background.to_numpy()
@@ -119,10 +119,10 @@ def _random_pairs(texts: Any, shingles: Shingles) -> Array:
 
 def _some_texts(texts: Texts, draw: np.random.RandomState) -> Batch:
     """Return the texts, or a random part of many; a missing one counts as empty."""
-    taken: Any = texts if isinstance(texts, Sequence) else _texts.whole("background", texts, True)
+    taken: Any = texts if isinstance(texts, Sequence) else _texts.as_batch("background", texts, True)
     if len(taken) > SAMPLE_TEXTS:
         chosen = np.sort(draw.permutation(len(taken))[:SAMPLE_TEXTS]).tolist()
         if isinstance(taken, Batch):
             return Batch.join([Batch(taken, start=i, stop=i + 1) for i in chosen])
         taken = [taken[i] for i in chosen]
-    return _texts.whole("background", taken, True)
+    return _texts.as_batch("background", taken, True)

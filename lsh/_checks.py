@@ -1,16 +1,18 @@
-"""Values that people hand in, checked once and in one voice: what was expected, what came, what to do.
+"""Checks of what the public functions are given: each error says what was expected, what came, and what to do.
 
-Every public function of this floor checks its parameters here, so that the floors below can rely on them. Nothing
-here knows what a parameter means.
+The compiled modules rely on these checks. Nothing here knows what a parameter means.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from numbers import Number
+from typing import Any, TypeVar
 
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
+
+Option = TypeVar("Option")
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -35,6 +37,8 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     try:
         if isinstance(value, (bool, str, bytes)) or type(value).__name__ in ("bool", "bool_"):  # numpy's own, too
             raise TypeError
+        if getattr(value, "ndim", 0):  # float() would take an array of one number
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
@@ -43,15 +47,15 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     return number
 
 
-def choice(name: str, value: Any, options: tuple[Any, ...]) -> Any:
-    """Return `value` if it is one of the options."""
-    if not any(value is option or (isinstance(value, str) and value == option) for option in options):
-        listed = ", ".join(map(repr, options))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-    return value
+def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
+    """Return the option that `value` is."""
+    for option in options:
+        if value is option or (isinstance(value, str) and value == option):
+            return option
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
 
 
-def keys(name: str, value: Any, expected: set[str]) -> dict[str, Any]:
+def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     """Return `value` if it is a dict with exactly these keys."""
     if not isinstance(value, dict):
         raise TypeError(f"{name} must be a dict, as to_dict gives it, got {type(value).__name__}")
@@ -61,18 +65,23 @@ def keys(name: str, value: Any, expected: set[str]) -> dict[str, Any]:
     return value
 
 
-def text(name: str, value: Any) -> Any:
+def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
     """Return `value` if it is a text."""
     if not isinstance(value, TEXT_TYPES):
         raise TypeError(f"{name} must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
     return value
 
 
-def collection(name: str, value: Any) -> Any:
-    """Return `value` if it is an iterable of texts in a definite order."""
+def collection(name: str, value: Any) -> None:
+    """Check that `value` is an iterable of texts in a definite order."""
     if isinstance(value, TEXT_TYPES):
         raise TypeError(
             f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
+        )
+    if not isinstance(value, bool) and isinstance(value, Number):
+        raise TypeError(
+            f"{name} must be a collection of texts, got the number {value}; "
+            f"if it is a threshold, write threshold={value}"
         )
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
@@ -84,4 +93,3 @@ def collection(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be a collection of texts, got {type(value).__name__}; pass a list or a column")
     if dimensions != 1:
         raise ValueError(f"{name} must have one dimension, got {dimensions}; pick a column or flatten it")
-    return value

@@ -1,15 +1,15 @@
-"""A corpus on its way through the house: what is kept of each text, and the texts that are needed again.
+"""Keys, sketches and texts of a corpus.
 
-Every text is read once for its band keys, its sketch and a hash of its content. A text that shares a bucket with
-another one is looked at again: where it lies, or, of a source that is read anew, in a file where such texts are kept
-aside. The rest of the texts is never held here.
+Every text is read once for its band keys, its sketch (or, where nothing is verified exactly, its fingerprint) and a
+hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, where the
+collection is a callable, copied when that is called again. The other texts are not held here.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,23 +17,26 @@ from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, first_copies, same_texts
 from lsh._grouping import Linker
+from lsh._progress import Progress
 from lsh._spill import Spill
-from lsh._texts import Piece, pieces
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, pieces
 from lsh.bands import Bands
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, batch_fingerprints, work_shares
+from lsh.shingling import shingle_sets
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
-SMALL_BLOCK, BLOCK = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
-PIECE = 1 << 12  # texts that are taken from an iterator at once
-SHARE = 1 << 10  # most texts of a thread's share
-WORTH = (
-    4  # times the bytes of a share where only fingerprints are computed: more is done here to each, some of it in turn
-)
+MIN_ROOM, MAX_ROOM = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
+MAX_PIECE = 1 << 12  # texts that are taken from an iterator at once
+MAX_SHARE = 1 << 10  # texts that a thread takes at once
+# Times the bytes that a thread takes where only fingerprints are computed: more is done to each text here.
+SHARE_FACTOR = 4
 
-_GIVEN_BACK = np.empty(0, np.uint64)
+_FREED = np.empty(0, np.uint64)
 
 Array = np.ndarray[Any, Any]
-Progress = Callable[[str, int, "int | None"], object]
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
@@ -42,12 +45,12 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
     return slice(*np.searchsorted(ascending, bounds).tolist())
 
 
-class Wanted(NamedTuple):
-    """Which texts of a source are wanted again, and what is known of all of them."""
+class NeededTexts(NamedTuple):
+    """Which texts of a collection are needed again, and what is known of all its texts."""
 
     positions: Array  # int32: ascending
     stands: Array  # int32: for each the first position that has its content key
-    content: Array  # uint64: the content keys of all texts as they were when the source was read first
+    content: Array  # uint64: the content keys of all texts as they were when the collection was read first
     secret: bytes  # under which they were computed
     sizes: Array  # int64: the bytes of all texts
 
@@ -64,18 +67,20 @@ class Collection:
     name : str
         What the caller calls it, for messages.
     collection : object
-        What `edge.pieces` takes, or a callable that returns it.
+        What `lsh._texts.pieces` takes, or a callable that returns it.
     missing : bool
         Whether a text may be ``None``.
     """
 
-    def __init__(self, name: str, collection: Any, missing: bool) -> None:
+    def __init__(self, name: str, collection: TextsOrCallable | None, missing: bool) -> None:
         self.name, self.missing = name, missing
-        self._again = collection if callable(collection) else None
+        self._again: Callable[[], Texts | Pieces] | None = None
         self._held: list[Piece] = []
         self.size: int | None = None  # known from the start, or once it was read
-        if self._again is None:
-            taken = pieces(name, collection, PIECE)
+        if callable(collection):
+            self._again = collection
+        else:
+            taken = pieces(name, collection, MAX_PIECE)
             self._held = list(taken) if isinstance(taken, Iterator) else [taken]
             self.size = sum(map(len, self._held))
 
@@ -97,7 +102,7 @@ class Collection:
         if self._again is None:
             yield from self._held
             return
-        taken = pieces(self.name, self._again(), PIECE)
+        taken = pieces(self.name, self._again(), MAX_PIECE)
         if isinstance(taken, Iterator):
             yield from taken
         else:
@@ -107,39 +112,39 @@ class Collection:
         """Return texts start to stop - 1 of the piece at `first`."""
         return Batch(piece, first, self.missing, None, self.name, start, stop)
 
-    def gather(self, wanted: Wanted, spill: Spill, report: Progress) -> Batch | None:
-        """Return one text of each content, in the order of their positions.
+    def read_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
+        """Return one of the needed texts of each content, in the order of their positions.
 
         ``None`` if texts of one content key are not the same bytes.
         """
         if self._again is not None:
-            return self._gather_again(wanted, spill, report)
+            return self._call_again(needed, spill, report)
         batches = []
         for first, piece in self.pieces():
-            chosen = wanted.within(first, len(piece)) - first
+            chosen = needed.within(first, len(piece)) - first
             if len(chosen) and isinstance(piece, tuple):
                 texts = [piece[i] for i in chosen.tolist()]
                 batches.append(Batch(texts, first, self.missing, None, self.name))
             elif len(chosen):
                 batches.append(self.batch(first, piece, 0, len(piece)).take(chosen))
         batch = Batch.join(batches)
-        copies = np.flatnonzero(wanted.stands != wanted.positions)
-        stands = np.searchsorted(wanted.positions, wanted.stands[copies])
+        copies = np.flatnonzero(needed.stands != needed.positions)
+        stands = np.searchsorted(needed.positions, needed.stands[copies])
         if not same_texts(batch, stands, batch, copies):
             return None
-        return batch.take(np.flatnonzero(wanted.stands == wanted.positions))
+        return batch.take(np.flatnonzero(needed.stands == needed.positions))
 
-    def _gather_again(self, wanted: Wanted, spill: Spill, report: Progress) -> Batch | None:
-        """Read the source anew, and keep aside what is asked for."""
-        own = wanted.positions[wanted.stands == wanted.positions]
-        ends = np.concatenate([[0], np.cumsum(wanted.sizes[own])])
+    def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
+        """Call for the texts again, and copy those that are needed."""
+        own = needed.positions[needed.stands == needed.positions]
+        ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
         kept = spill.array(int(ends[-1]), np.uint8)
         texts = Batch.of_bytes(kept, ends)
         for first, piece in self.pieces():
             batch = self.batch(first, piece, 0, len(piece))
             found = np.empty(len(batch), np.uint64)
-            content_keys(batch, wanted.secret, found)
-            expected = wanted.content[first : first + len(batch)]
+            content_keys(batch, needed.secret, found)
+            expected = needed.content[first : first + len(batch)]
             changed = np.flatnonzero(found[: len(expected)] != expected)
             if len(changed):
                 raise ValueError(
@@ -149,8 +154,8 @@ class Collection:
             here = _between(own, first, first + len(batch))
             if here.start < here.stop:
                 batch.take(own[here] - first).write(kept[ends[here.start] : ends[here.stop]])
-            chosen = wanted.within(first, len(batch))
-            stands = wanted.stands[np.searchsorted(wanted.positions, chosen)]
+            chosen = needed.within(first, len(batch))
+            stands = needed.stands[np.searchsorted(needed.positions, chosen)]
             copies = stands != chosen
             if not same_texts(texts, np.searchsorted(own, stands[copies]), batch, chosen[copies] - first):
                 return None
@@ -162,7 +167,7 @@ class Collection:
 class DocumentArrays:
     """What is kept of some documents, in order of position."""
 
-    def __init__(self, room: int, bands: int, k: int, dtype: Any, spill: Spill) -> None:
+    def __init__(self, room: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
         self.room, self.count = room, 0
         self.keys = spill.rows(bands, room, np.uint64)
         self.sketches = spill.array((room, k), dtype)
@@ -194,16 +199,16 @@ class Groups(NamedTuple):
 
 
 class Corpus:
-    """Keys and sketches of all documents, by position over all sources in turn.
+    """Keys and sketches of all documents, by position over all collections in turn.
 
     Parameters
     ----------
-    sources : list of Collection
+    collections : list of Collection
         The texts.
     hasher, bands
         What makes their fingerprints and keys.
-    whole : bool
-        Keep whole fingerprints as sketches, and not the low bytes of the components.
+    keep_fingerprints : bool
+        Keep fingerprints in place of sketches.
     spill : Spill
         Where the arrays lie.
     num_threads, report
@@ -212,7 +217,7 @@ class Corpus:
     Attributes
     ----------
     offsets : list of int
-        The position of each source's first text, and behind the last one's last.
+        The position of each collection's first text, and the number of all texts.
     has_shingles, sizes : numpy.ndarray
         bool and int64, shape ``(n,)``: whether there are any, and the bytes of UTF-8.
     num_missing : int
@@ -221,83 +226,83 @@ class Corpus:
 
     def __init__(
         self,
-        sources: list[Collection],
+        collections: list[Collection],
         hasher: MinHasher,
         bands: Bands,
-        whole: bool,
+        keep_fingerprints: bool,
         spill: Spill,
         num_threads: int,
         report: Progress,
     ) -> None:
-        self.sources, self.hasher, self.bands, self.spill = sources, hasher, bands, spill
-        self.whole, self.num_threads, self.report = whole, num_threads, report
+        self.collections, self.hasher, self.bands, self.spill = collections, hasher, bands, spill
+        self.keep_fingerprints, self.num_threads, self.report = keep_fingerprints, num_threads, report
         self._read()
 
     def _read(self) -> None:
-        """Read every source."""
-        self.blocks: list[DocumentArrays] = []
+        """Read every collection."""
+        self.arrays: list[DocumentArrays] = []
         self.secret = os.urandom(16)  # nobody can choose texts whose content keys are equal
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
-        known = [source.size for source in self.sources]
+        known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
-        dtype = hasher.dtype if self.whole else np.uint8
+        dtype = hasher.dtype if self.keep_fingerprints else np.uint8
 
-        def cuts() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
-            for source in self.sources:
-                for first, piece in source.pieces():
-                    for start, stop in hasher.cuts(piece, SHARE, WORTH):
-                        yield self.offsets[-1], source, first, piece, start, stop
-                self.offsets.append(self.offsets[-1] + (source.size or 0))
+        def shares() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
+            for collection in self.collections:
+                for first, piece in collection.pieces():
+                    for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
+                        yield self.offsets[-1], collection, first, piece, start, stop
+                self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
-        def look(cut: tuple[int, Collection, int, Piece, int, int]) -> tuple[int, list[Array], int]:
+        def arrays_of(share: tuple[int, Collection, int, Piece, int, int]) -> tuple[int, list[Array], int]:
             """Return where some texts end, what is kept of them, and how many are missing."""
-            offset, source, first, piece, start, stop = cut
-            raw = source.batch(first, piece, start, stop)
-            rows = hasher.of_batch(hasher.shingles.batch(raw))
+            offset, collection, first, piece, start, stop = share
+            raw = collection.batch(first, piece, start, stop)
+            rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
-            sketches = rows if self.whole else rows.astype(np.uint8)
+            sketches = rows if self.keep_fingerprints else rows.astype(np.uint8)
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return offset + first + stop, found, raw.num_missing
 
-        for stop, (keys, *columns), missing in _threads.map_in_order(look, cuts(), self.num_threads):
+        for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
             taken = 0
             while taken < keys.shape[1]:
-                if not self.blocks or self.blocks[-1].count == self.blocks[-1].room:
+                if not self.arrays or self.arrays[-1].count == self.arrays[-1].room:
                     spill.release()
                     seen = stop - keys.shape[1] + taken
-                    room = max(SMALL_BLOCK, seen) if total is None else total - seen
-                    self.blocks.append(
-                        DocumentArrays(min(room, BLOCK), bands.num_bands, hasher.num_seeds, dtype, spill)
+                    room = max(MIN_ROOM, seen) if total is None else total - seen
+                    self.arrays.append(
+                        DocumentArrays(min(room, MAX_ROOM), bands.num_bands, hasher.num_seeds, dtype, spill)
                     )
-                taken += self.blocks[-1].append(keys[:, taken:], *(column[taken:] for column in columns))
+                taken += self.arrays[-1].append(keys[:, taken:], *(column[taken:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)
         self.total = self.offsets[-1]
-        self.has_shingles = self._whole("has_shingles", np.bool_)
-        self.sizes = self._whole("sizes", np.int64)
-        self.content = self._whole("content", np.uint64)
+        self.has_shingles = self._column("has_shingles", np.bool_)
+        self.sizes = self._column("sizes", np.int64)
+        self.content = self._column("content", np.uint64)
 
-    def _whole(self, name: str, dtype: Any) -> Array:
+    def _column(self, name: str, dtype: DTypeLike) -> Array:
         """Put a column together, by position."""
         column, at = self.spill.array(self.total, dtype), 0
-        for block in self.blocks:
-            column[at : at + block.count] = getattr(block, name)[: block.count]
-            setattr(block, name, None)
-            at += block.count
+        for arrays in self.arrays:
+            column[at : at + arrays.count] = getattr(arrays, name)[: arrays.count]
+            setattr(arrays, name, None)
+            at += arrays.count
         self.spill.release()
         return column
 
-    def _band(self, band: int, keys: Array) -> None:
-        """Put the keys of a band together, and give them back."""
+    def _take_keys(self, band: int, keys: Array) -> None:
+        """Put the keys of a band together, and free them where they were."""
         at = 0
-        for block in self.blocks:
-            keys[at : at + block.count] = block.keys[band][: block.count]
-            block.keys[band] = _GIVEN_BACK
-            at += block.count
+        for arrays in self.arrays:
+            keys[at : at + arrays.count] = arrays.keys[band][: arrays.count]
+            arrays.keys[band] = _FREED
+            at += arrays.count
 
     def group(self, order: Array, partners: int | None = None) -> Groups:
         """Find the copies among the documents of `order`, and link those that share a bucket.
@@ -321,7 +326,7 @@ class Corpus:
             texts = self._texts(firsts, shares)
             if texts is not None:
                 break
-            self._read()  # two texts of one content key: it may happen, once in the life of a star
+            self._read()  # a collision of 64-bit keys: read again with a new secret
         places, batch = texts
         self.content = np.empty(0, np.uint64)
         entered = int(shares[documents[:entered]].sum())
@@ -354,7 +359,7 @@ class Corpus:
                 keys, links = idle.pop()
             except IndexError:
                 keys, links = np.empty(self.total, np.uint64), np.empty(self.total, np.int32)
-            self._band(band, keys)
+            self._take_keys(band, keys)
             linker.link(keys, links)
             linked = np.flatnonzero(links >= 0)
             found = self.spill.array((2, len(linked)), np.int32)
@@ -373,25 +378,26 @@ class Corpus:
     def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch] | None:
         """Return the texts of the documents that share a bucket: by position a place in a batch, and the batch.
 
-        Of byte-identical texts there is one a source. ``None`` if those of one content key are not.
+        Of byte-identical texts there is one a collection. ``None`` if those of one content key are not.
         """
         numbers = np.arange(self.total, dtype=np.int32)
-        wanted = np.zeros(self.total, np.bool_)
-        wanted[firsts[shares]] = True
-        wanted[firsts[(firsts >= 0) & (firsts != numbers)]] = True
-        members = numbers[(firsts >= 0) & wanted[firsts]]
+        needed = np.zeros(self.total, np.bool_)
+        needed[firsts[shares]] = True
+        needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
+        members = numbers[(firsts >= 0) & needed[firsts]]
         stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
         known = np.full(self.total, -1, np.int32)  # by the first document of a content: the place of its text
         batches: list[Batch] = []
         at = 0
-        for source, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
+        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
             here = members[_between(members, offset, end)]
             if not len(here):
                 continue
             stands[firsts[here][::-1]] = here[::-1]  # the last one that is assigned stays: the first of a content
             own = stands[firsts[here]]
             known_of = self.content[offset:end], self.secret, self.sizes[offset:end]
-            batch = source.gather(Wanted(here - offset, own - offset, *known_of), self.spill, self.report)
+            again = NeededTexts(here - offset, own - offset, *known_of)
+            batch = collection.read_again(again, self.spill, self.report)
             if batch is None:
                 return None
             kept = here[own == here]
@@ -400,8 +406,8 @@ class Corpus:
             batches.append(batch)
             at += len(kept)
             joined = Batch.join(batches)
-            again = kept[known[firsts[kept]] >= 0]
-            if not same_texts(joined, known[firsts[again]], joined, places[again]):
+            copies = kept[known[firsts[kept]] >= 0]
+            if not same_texts(joined, known[firsts[copies]], joined, places[copies]):
                 return None
             known[firsts[kept]] = places[kept]
         return places, Batch.join(batches)
@@ -409,24 +415,24 @@ class Corpus:
     def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
         """Return how alike documents are that share a bucket: by sets, or by fingerprints where there is no filter.
 
-        Of the other documents nothing is kept any more.
+        What is kept of the other documents is freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
         rows = np.empty(len(chosen), np.int32)
         rows[chosen] = np.arange(len(chosen), dtype=np.int32)
-        dtype = self.hasher.dtype if self.whole else np.uint8
+        dtype = self.hasher.dtype if self.keep_fingerprints else np.uint8
         sketches = self.spill.array((len(chosen), self.hasher.num_seeds), dtype)
         at = 0
-        for block in self.blocks:
-            here = _between(positions, at, at + block.count)
-            sketches[here] = block.sketches[positions[here] - at]
-            block.sketches = np.empty(0, dtype)
-            at += block.count
+        for arrays in self.arrays:
+            here = _between(positions, at, at + arrays.count)
+            sketches[here] = arrays.sketches[positions[here] - at]
+            arrays.sketches = np.empty(0, dtype)
+            at += arrays.count
             self.spill.release()
-        self.blocks = []
+        self.arrays = []
         self.spill.expect_leaps()  # from here on texts are looked up where a bucket leads
         if least_equal is None:
             return Similarity(sketches, rows, None, None, 0)
-        sets = self.hasher.shingles.sets(self.hasher.shingles.batch(groups.batch))
+        sets = shingle_sets(self.hasher.shingles, groups.batch)
         return Similarity(sketches, rows, sets, groups.texts, least_equal)

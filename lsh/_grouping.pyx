@@ -25,6 +25,8 @@ import numpy as np
 cdef enum:
     SMALLEST_TABLE = 8
 
+_BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
+
 
 # ---- band keys ----
 
@@ -277,7 +279,7 @@ cdef class BinTables:
             if document == head:
                 break
             if document == LSH_NOTHING or <size_t> count > self.capacity:
-                raise ValueError("the bin is broken: a document was removed with other keys than it was added with")
+                raise ValueError(_BROKEN)
         document = head
         result = np.empty(count, np.uint32)
         cdef uint32_t[::1] view = result
@@ -287,26 +289,88 @@ cdef class BinTables:
         return result
 
     def bins(self, Py_ssize_t band):
-        """Return the keys of the bins of a band (uint64) and the first document of each (uint32), by that document."""
+        """Return the bins of a band, ordered by the first document of each.
+
+        Returns
+        -------
+        keys : numpy.ndarray
+            uint64, shape ``(n,)``.
+        documents : numpy.ndarray
+            uint32: the members of bin 0 in order of insertion, then those of bin 1, and so on.
+        bounds : numpy.ndarray
+            intp, shape ``(n + 1,)``: the members of bin i are documents[bounds[i]] to documents[bounds[i + 1] - 1].
+        """
         if not 0 <= band < self.num_bands:
             raise IndexError(f"band {band} of {self.num_bands}")
         cdef Band *table = &self.bands[band]
         cdef size_t i, at = 0
+        cdef uint32_t document
         keys, heads = np.empty(table.used, np.uint64), np.empty(table.used, np.uint32)
+        documents, bounds = np.empty(self.capacity, np.uint32), np.zeros(table.used + 1, np.intp)
         cdef uint64_t[::1] keys_view = keys
-        cdef uint32_t[::1] heads_view = heads
+        cdef uint32_t[::1] heads_view = heads, documents_view = documents
+        cdef Py_ssize_t[::1] bounds_view = bounds
         for i in range(table.size):
             if table.heads[i] != LSH_NOTHING:
                 keys_view[at], heads_view[at] = table.keys[i], table.heads[i]
                 at += 1
         by_document = np.argsort(heads)
-        return keys[by_document], heads[by_document]
+        keys, heads_view, at = keys[by_document], heads[by_document], 0
+        for i in range(table.used):
+            document = heads_view[i]
+            while True:
+                if document == LSH_NOTHING or at == self.capacity:
+                    raise ValueError(_BROKEN)
+                documents_view[at] = document
+                at += 1
+                document = table.next[document]
+                if document == heads_view[i]:
+                    break
+            bounds_view[i + 1] = at
+        return keys, documents[:at].copy(), bounds
 
     def num_bins(self, Py_ssize_t band):
         """Return the number of bins of a band."""
         if not 0 <= band < self.num_bands:
             raise IndexError(f"band {band} of {self.num_bands}")
         return self.bands[band].used
+
+
+cdef class BinSets:
+    """Yield the members of each bin of a band as a set: the keys of a dict, in order of insertion.
+
+    Parameters
+    ----------
+    objects : list
+        What a document is in the sets, by its number; copied.
+    documents, bounds : numpy.ndarray
+        What `BinTables.bins` returned; not to be changed.
+    """
+
+    cdef list objects
+    cdef const uint32_t[::1] documents
+    cdef const Py_ssize_t[::1] bounds
+    cdef Py_ssize_t bin
+
+    def __cinit__(self, list objects not None, documents not None, bounds not None):
+        self.objects, self.documents, self.bounds = list(objects), documents, bounds
+        if len(documents) and documents.max() >= len(self.objects):
+            raise ValueError(f"documents must be less than {len(self.objects)}, got {documents.max()}")
+        if not len(bounds) or bounds[0] < 0 or bounds[-1] > len(documents) or (bounds[1:] < bounds[:-1]).any():
+            raise ValueError(f"bounds must ascend from 0 to at most {len(documents)}")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t i, bin = self.bin
+        cdef dict members = {}
+        if bin + 1 >= self.bounds.shape[0]:
+            raise StopIteration
+        self.bin = bin + 1
+        for i in range(self.bounds[bin], self.bounds[bin + 1]):
+            members[self.objects[self.documents[i]]] = None
+        return members.keys()
 
 
 cdef uint32_t *_grow(uint32_t *values, size_t old, size_t new) except NULL:

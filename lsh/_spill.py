@@ -12,23 +12,26 @@ import os
 import re
 import tempfile
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsh import _checks
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 Array = np.ndarray[Any, Any]
 
-LEAST = 1 << 18  # bytes of an array that is worth a file
-HUGE = 1 << 22  # bytes of an array for which large pages are asked: to hand out small ones takes a while
+MIN_FILE = 1 << 18  # bytes of an array that is worth a file
+MIN_HUGE_PAGES = 1 << 22  # bytes of an array for which large pages are asked: to hand out small ones takes a while
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {unit + end: 1000**power for power, unit in enumerate("KMGT", 1) for end in ("", "B")}
 _UNITS |= {unit + end: 1024**power for power, unit in enumerate("KMGT", 1) for end in ("I", "IB")}
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
-def memory_size(name: str, value: Any) -> int | None:
+def memory_size(name: str, value: object) -> int | None:
     """Return a number of bytes: a whole number, or text such as ``"2GB"`` or ``"500 MiB"``; ``None`` stays."""
     if value is None:
         return None
@@ -59,12 +62,7 @@ class Spill:
         """Whether there is a bound."""
         return self._most is not None
 
-    @property
-    def spilled(self) -> int:
-        """Bytes that lie in files."""
-        return sum(map(len, self._files.alive()))
-
-    def array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+    def array(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an array whose content may be anything.
 
         Raises
@@ -74,11 +72,11 @@ class Spill:
         """
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if size < LEAST:
+        if size < MIN_FILE:
             return np.empty(shape, dtype)
         if self._has_room(size):
             mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)  # a heap would keep what is given back
-            if size >= HUGE:
+            if size >= MIN_HUGE_PAGES:
                 _advise(mapped, "MADV_HUGEPAGE")
             if self.is_bounded:
                 self._held.add(mapped)
@@ -98,7 +96,7 @@ class Spill:
     def _has_room(self, size: int) -> bool:
         return self._most is None or size + sum(map(len, self._held.alive())) <= self._most
 
-    def rows(self, count: int, length: int, dtype: Any) -> list[Array]:
+    def rows(self, count: int, length: int, dtype: DTypeLike) -> list[Array]:
         """Return `count` arrays, of which each can be given back by itself as long as they are in memory."""
         size = count * length * np.dtype(dtype).itemsize
         if not self._has_room(size):
@@ -151,7 +149,7 @@ class Spill:
 
 
 class _Maps:
-    """Maps, as long as somebody else holds them: no callback, in which an interrupt would get lost."""
+    """Maps, as long as something else holds them: no callback, in which an interrupt would get lost."""
 
     def __init__(self) -> None:
         self._known: list[weakref.ref[mmap.mmap]] = []
@@ -165,13 +163,13 @@ class _Maps:
 
 
 def _mapped_memory() -> float:
-    """Return the bytes of files that are in the memory of the process; as good as endless where nobody tells."""
+    """Return the bytes of files that are in the memory of the process; infinity where the system does not tell."""
     with contextlib.suppress(OSError), open("/proc/self/statm", "rb") as state:  # Linux
         return int(state.read().split()[2]) * mmap.PAGESIZE
     return float("inf")
 
 
 def _advise(mapped: mmap.mmap, advice: str) -> None:
-    """Give advice, which not every system has or takes."""
+    """Call madvise; ignored where unsupported."""
     with contextlib.suppress(OSError, AttributeError):
         mapped.madvise(getattr(mmap, advice))

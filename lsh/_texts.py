@@ -1,4 +1,4 @@
-"""Collections of texts, whatever holds them, as pieces of which the floor below makes batches.
+"""Collections of texts, whatever holds them, as pieces of which `lsh._batch` makes batches.
 
 A piece is a tuple of objects, a column (an Arrow array, numpy's fixed-width bytes) or a batch. What can be huge, a
 stream or a generator, comes piece by piece; a list is copied at once, so that another thread may go on changing it.
@@ -7,9 +7,9 @@ Arrow is read by its PyCapsule interface, the rest by iteration; no package is i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,7 +38,10 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Texts = Iterable[Any] | ArrowArray | ArrowStream | Batch
+Text = str | bytes | bytearray | memoryview
+Texts = Iterable[Text | None] | ArrowArray | ArrowStream | Batch
+TextsOrCallable = Texts | Callable[[], Texts | Pieces]
+Missing = Literal["error", "empty"]
 
 OBJECTS = ("object", "Object")  # what pandas and polars call a dtype of Python objects
 
@@ -79,7 +82,7 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
     return tuple(texts) if isinstance(texts, (list, tuple)) else _cut(iter(texts), size)
 
 
-def whole(name: str, texts: Any, missing: bool = False) -> Batch:
+def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
     """Return a collection of texts as one batch; `missing` counts ``None`` as an empty text."""
     taken = pieces(name, texts)
     if isinstance(taken, Batch):

@@ -1,6 +1,6 @@
 """How many threads to use, and using them: work shared out, or a map whose results come back in order.
 
-The work itself releases the GIL on the floor below. Threads live for one call only, so a process may fork
+The work itself, in the compiled modules, releases the GIL. Threads live for one call only, so a process may fork
 between calls.
 """
 
@@ -10,9 +10,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lsh import _checks
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,7 +39,7 @@ def available_cores() -> int:
     return max(cores, 1)
 
 
-def number_of(num_threads: Any) -> int:
+def number_of(num_threads: object) -> int:
     """Return how many threads a caller's `num_threads` asks for; ``None`` means every available core."""
     return (
         available_cores() if num_threads is None else _checks.whole_number("num_threads", num_threads, 1, MAX_THREADS)
@@ -127,7 +130,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_
 
     failures: list[Exception] = []
     with ThreadPoolExecutor(num_threads) as pool:
-        waiting: deque[Any] = deque()
+        waiting: deque[Future[Result]] = deque()
         try:
             for item in _until_failure(items, failures):
                 waiting.append(pool.submit(function, item))

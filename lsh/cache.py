@@ -1,7 +1,7 @@
 """The banded cache: documents kept in bins, so that the similar ones are found without comparing all.
 
 `Cache` says what the operations mean: which documents a query finds, what an id is, what replaces what. The bins
-themselves are tables on the floor below.
+themselves are tables of a compiled module, `lsh._grouping`.
 """
 
 from __future__ import annotations
@@ -9,26 +9,37 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._grouping import BinTables
-from lsh._texts import Texts
+from lsh._grouping import BinSets, BinTables
+from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
-from lsh.minhash import MinHasher
+from lsh.minhash import (
+    CONFIDENCE,
+    Array,
+    Fingerprint,
+    Fingerprints,
+    MinHasher,
+    checked_fingerprint,
+    checked_fingerprints,
+    wilson_interval,
+)
 from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "Match"]
 
+DEFAULT_THRESHOLD = 0.8  # for which bands are planned where nothing else is asked for
 SPARE = 1024  # removed documents a cache may carry before it is packed anew, besides as many as it holds
 
-Array = np.ndarray[Any, Any]
+DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer can be used as what they are
 _GONE = object()
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
@@ -43,17 +54,36 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
+class Match(NamedTuple):
+    """A stored document that `Cache.query` found.
+
+    Attributes
+    ----------
+    id : hashable
+        The id of the document.
+    similarity : float
+        The estimated Jaccard similarity.
+    interval : tuple of float
+        Wilson's interval of 95 % for it.
+    """
+
+    id: DocId
+    similarity: float
+    interval: tuple[float, float]
+
+
 class Cache:
-    """Documents in bins by the bands of their fingerprints. Safe to share between threads: every method locks.
+    """Documents in bins by the bands of their fingerprints.
 
     Parameters
     ----------
     hasher : MinHasher
         Makes the fingerprints.
     num_bands : int, optional
-        Bands of equal width; must divide the number of seeds. Default 10, where `bands` is not given.
+        Bands of equal width; must divide the number of seeds.
     bands : Bands or Plan, optional
-        Bands of any widths that fit, or those of a plan.
+        Bands of any widths that fit, or those of a plan. Default, where `num_bands` is not given either: those of
+        `plan`; of one component each for 1 or 2 seeds, which are too few for a plan.
 
     Raises
     ------
@@ -65,6 +95,12 @@ class Cache:
     A document's id is any hashable; adding an id again replaces the document, which then counts as added last. A text
     without shingles is stored, but it is in no bin: it is never found and finds nothing.
 
+    A cache is safe to share between threads. Every method, operator and view takes one lock while it looks at the
+    documents or changes them, so each call sees all of another call's change or none of it. Two calls in a row are two
+    steps, between which another thread may change the cache. ``iter(cache)`` and `iter_duplicates` take the lock for
+    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins` shows the moment at
+    which it began. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+
     Examples
     --------
     >>> import lsh
@@ -75,13 +111,15 @@ class Cache:
     {('a', 'b')}
     >>> cache.is_duplicate("A quick brown fox jumps over the lazy dog, and runs away.")
     True
+    >>> [(match.id, match.similarity) for match in cache.query(doc_id="a")]
+    [('b', 0.72)]
     """
 
     def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
         if bands is None:
-            bands = equal_bands(10 if num_bands is None else num_bands, hasher.num_seeds)
+            bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
         elif num_bands is not None:
             raise ValueError("num_bands and bands both say how to band; give one of them")
         self._hasher = hasher
@@ -91,7 +129,7 @@ class Cache:
         self._renew_lock()
 
     @classmethod
-    def plan(cls, hasher: MinHasher, threshold: float = 0.8, recall: float = DEFAULT_RECALL) -> Cache:
+    def plan(cls, hasher: MinHasher, threshold: float = DEFAULT_THRESHOLD, recall: float = DEFAULT_RECALL) -> Cache:
         """Make a cache whose bins find similar documents with a given probability.
 
         Parameters
@@ -122,14 +160,14 @@ class Cache:
         """
         if not isinstance(hasher, MinHasher):
             raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-        return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
+        return cls(hasher=hasher, bands=_planned_bands(hasher, threshold, recall))
 
     def _renew_lock(self) -> None:
-        """Take a lock of this process, held by nobody."""
+        """Make a lock of this process that no thread holds."""
         self._lock = threading.RLock()
         _caches.add(self)
 
-    def _documents(self, ids: list[Any], rows: Array) -> _Documents:
+    def _documents(self, ids: list[DocId], rows: Array) -> _Documents:
         """Return a store of documents with these ids, all different, and fingerprints."""
         stored = _Documents(self._hasher, self._bands)
         stored.add(ids, rows)
@@ -180,45 +218,52 @@ class Cache:
         return self._bands.band_width
 
     @property
-    def bins(self) -> tuple[Mapping[int, KeysView[Any]], ...]:
-        """A read-only view of the bins: for each band a mapping from key to the set of ids, in order of addition."""
+    def bins(self) -> tuple[Mapping[int, KeysView[DocId]], ...]:
+        """A read-only view of the bins: for each band a mapping from key to the set of ids, in order of addition.
+
+        To walk all bins, use ``items()`` or ``values()`` of a band; a look-up by key costs several times as much.
+        """
         return tuple(_Bins(self, band) for band in range(self.num_bands))
 
     @property
-    def fingerprints(self) -> Mapping[Any, Array]:
+    def fingerprints(self) -> Mapping[DocId, Array]:
         """A read-only view of the fingerprints: a mapping from id to fingerprint."""
         return _Fingerprints(self)
 
-    def bins_(self, fingerprint: Any) -> Iterator[tuple[int, Array]]:
+    def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
         """Yield the number of each band and the components of the fingerprint that it covers."""
-        row = self._hasher.as_fingerprint("fingerprint", fingerprint)
+        row = checked_fingerprint(self._hasher, "fingerprint", fingerprint)
         bounds = self._bands.bounds.tolist()
         yield from enumerate(row[start:stop] for start, stop in pairwise(bounds))
 
     def __len__(self) -> int:
-        return len(self._stored.numbers)
+        with self._reading() as stored:
+            return len(stored.numbers)
 
     def __contains__(self, doc_id: object) -> bool:
-        return doc_id in self._stored.numbers
+        with self._reading() as stored:
+            return doc_id in stored.numbers
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids in order of addition."""
-        version = self._version
-        for doc_id in self._stored.ids:
-            if doc_id is not _GONE:
-                yield doc_id
-                self._check_version(version)
+        with self._reading() as stored:
+            version, ids = self._version, [doc_id for doc_id in stored.ids if doc_id is not _GONE]
+        for doc_id in ids:
+            yield doc_id
+            self._check_version(version)
 
     def _check_version(self, version: int) -> None:
-        if version != self._version:
-            raise RuntimeError("the cache was changed while it was iterated over")
+        """Raise an error if the cache was changed since it had this version."""
+        with self._lock:
+            if version != self._version:
+                raise RuntimeError("the cache was changed while it was iterated over")
 
     def __repr__(self) -> str:
         return f"<Cache of {len(self)} documents, {self._bands!r}, {self._hasher!r}>"
 
     # ---- adding and removing ----
 
-    def add_doc(self, doc: Any, doc_id: Hashable) -> None:
+    def add_doc(self, doc: Text, doc_id: Hashable) -> None:
         """Add a document under an id; one that is stored under it is replaced.
 
         Parameters
@@ -231,12 +276,14 @@ class Cache:
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         self._add(row[None], [doc_id])
 
-    def add_fingerprint(self, fingerprint: Any, doc_id: Hashable) -> None:
-        """Add a document by its fingerprint; see `add_doc`."""
-        row = self._hasher.as_fingerprint("fingerprint", _not_a_text("fingerprint", fingerprint))
-        self._add(row[None], [doc_id])
+    def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
+        """Add a document by its fingerprint, an array or a sequence in order; see `add_doc`."""
+        if isinstance(fingerprint, _checks.TEXT_TYPES):
+            got = type(fingerprint).__name__
+            raise TypeError(f"fingerprint must be a fingerprint, got {got}; use add_doc for a text")
+        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [doc_id])
 
-    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: str = "error") -> None:
+    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once: all of them, or none if one is bad.
 
         Parameters
@@ -244,20 +291,15 @@ class Cache:
         docs : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
-            As many ids; of a repeated one the last document stays.
+            As many ids, in the order of the texts; of a repeated one the last document stays.
         missing : {"error", "empty"}, optional
             Whether ``None`` or a null is a ValueError, or counts as an empty text.
         """
-        self._add(self._hasher.fingerprints(docs, missing=missing), list(doc_ids))
+        self._add(self._hasher.fingerprints(docs, missing=missing), _listed(doc_ids))
 
-    def add_fingerprints(self, fingerprints: Any, doc_ids: Iterable[Hashable]) -> None:
+    def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        rows = np.asarray(fingerprints)
-        if rows.size or rows.ndim == 2:
-            rows = self._hasher.as_fingerprints("fingerprints", fingerprints)
-        else:
-            rows = self._hasher.fingerprints([])
-        self._add(rows, list(doc_ids))
+        self._add(checked_fingerprints(self._hasher, "fingerprints", fingerprints), _listed(doc_ids))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints (n, k) under n ids, replacing what is there."""
@@ -272,7 +314,7 @@ class Cache:
             self._pack_if_sparse()
 
     def _pack_if_sparse(self) -> None:
-        """Pack once more than half of the numbers belong to nobody."""
+        """Pack once more than half of the numbers are those of removed documents."""
         if len(self._stored.ids) > 2 * len(self._stored.numbers) + SPARE:
             self._pack()
 
@@ -290,7 +332,7 @@ class Cache:
             stored.remove(doc_id)
             self._pack_if_sparse()
 
-    def remove_doc(self, doc: Any) -> None:
+    def remove_doc(self, doc: Text) -> None:
         """Remove every document that has the fingerprint of this text; none is no error."""
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
@@ -306,15 +348,76 @@ class Cache:
 
     # ---- asking ----
 
+    def query(
+        self,
+        doc: Text | None = None,
+        doc_id: Hashable | None = None,
+        *,
+        top: int | None = None,
+        min_similarity: float | None = None,
+    ) -> list[Match]:
+        """Find the stored documents that share a bin with a document, the most similar ones first.
+
+        Parameters
+        ----------
+        doc : str, bytes, bytearray or memoryview, optional
+            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
+            `doc_id`.
+        doc_id : hashable, optional
+            The id of a stored document, which then is the one asked about, and is not among the matches; an unknown one
+            is passed over if `doc` is given.
+        top : int, optional
+            At most so many matches, 1 or more. Default: all.
+        min_similarity : float, optional
+            Leave out documents whose estimated similarity is less, 0 to 1. Of those that are just so similar the
+            estimate leaves out half: ask for somewhat less, or compare the texts.
+
+        Returns
+        -------
+        list of Match
+            ``(id, similarity, interval)``, by descending similarity; equally similar ones in order of addition.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is of a wrong type or out of its range, or there is neither a document nor a known id.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(seeds=100, char_ngram=4))
+        >>> cache.add_docs(["The quick brown fox jumps.", "A quick brown fox jumps.", "A slow red hen."], "abc")
+        >>> for match in cache.query("The quick brown fox jumps!"):
+        ...     print(match.id, match.similarity, [round(bound, 2) for bound in match.interval])
+        a 0.92 [0.85, 0.96]
+        b 0.73 [0.64, 0.81]
+        """
+        most = None if top is None else _checks.whole_number("top", top, 1)
+        least = None if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
+        with self._reading() as stored:
+            row, own = self._asked(stored, doc, doc_id)
+            numbers = stored.find(row)
+            numbers = numbers[numbers != own] if own is not None else numbers
+            estimates = self._hasher.similarities(row, stored.rows[numbers])
+            best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
+            if least is not None:
+                best = best[estimates[best] >= least]
+            best = best[:most]
+            ids = [stored.ids[number] for number in numbers[best].tolist()]
+        k, similarities = self._hasher.num_seeds, estimates[best].tolist()
+        intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
+        return [Match(doc_id, similarity, intervals[similarity]) for doc_id, similarity in zip(ids, similarities)]
+
     def get_duplicates_of(
-        self, doc: Any = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
-    ) -> set[Any]:
+        self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
+    ) -> set[DocId]:
         """Find the stored documents that share a bin with a document.
 
         Parameters
         ----------
         doc : str, bytes, bytearray or memoryview, optional
-            The text.
+            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
+            `doc_id`.
         doc_id : hashable, optional
             The id of a stored document, which then is the one asked about; an unknown one is passed over if `doc` is
             given.
@@ -334,23 +437,27 @@ class Cache:
         """
         least = _min_jaccard(min_jaccard)
         with self._reading() as stored:
-            if doc_id is not None and doc_id in stored.numbers:
-                row = stored.rows[stored.numbers[doc_id]]
-            elif doc is not None:
-                row = self._hasher.fingerprint(_checks.text("doc", doc))
-            else:
-                got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
-                raise ValueError(f"give a document or the id of a stored one, got {got}")
+            row, _ = self._asked(stored, doc, doc_id)
             numbers = stored.find(row)
-            if least is not None and len(numbers):
+            if least is not None:
                 numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
-            return {stored.ids[number] for number in numbers}
+            return {stored.ids[number] for number in numbers.tolist()}
 
-    def is_duplicate(self, doc: Any, doc_id: Hashable | None = None) -> bool:
+    def _asked(self, stored: _Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
+        """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
+        if doc_id is not None and doc_id in stored.numbers:
+            number = stored.numbers[doc_id]
+            return stored.rows[number], number
+        if doc is not None:
+            return self._hasher.fingerprint(_checks.text("doc", doc)), None
+        got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
+        raise ValueError(f"give a document or the id of a stored one, got {got}")
+
+    def is_duplicate(self, doc: Text | None, doc_id: Hashable | None = None) -> bool:
         """Tell whether `get_duplicates_of` finds anything."""
         return bool(self.get_duplicates_of(doc, doc_id))
 
-    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[Any, Any]]:
+    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[DocId, DocId]]:
         """Find all pairs of stored documents that share a bin.
 
         Parameters
@@ -366,7 +473,7 @@ class Cache:
         """
         return set(self.iter_duplicates(min_jaccard))
 
-    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[Any, Any]]:
+    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[DocId, DocId]]:
         """Yield what `get_all_duplicates` returns, one pair after the other, without holding them all.
 
         Raises
@@ -376,18 +483,18 @@ class Cache:
         """
         return self._pairs(_min_jaccard(min_jaccard))
 
-    def _pairs(self, least: float | None) -> Iterator[tuple[Any, Any]]:
-        version = self._version
+    def _pairs(self, least: float | None) -> Iterator[tuple[DocId, DocId]]:
+        with self._lock:
+            version = self._version
         for band in range(self.num_bands):
             with self._reading() as stored:
                 self._check_version(version)
-                keys = stored.tables.bins(band)[0].tolist()
-            for key in keys:
+                _, documents, bounds = stored.tables.bins(band)
+            shared = np.flatnonzero(np.diff(bounds) > 1)  # bins of two documents or more
+            for start, stop in zip(bounds[shared].tolist(), bounds[shared + 1].tolist()):
+                numbers = documents[start:stop]
                 with self._reading() as stored:
                     self._check_version(version)
-                    numbers = stored.tables.members(band, key)
-                    if len(numbers) < 2:
-                        continue
                     rows, ids = stored.rows[numbers], [stored.ids[number] for number in numbers]
                 earlier_keys = self._bands.keys(rows)[:band]
                 for i in range(len(numbers) - 1):
@@ -399,7 +506,7 @@ class Cache:
                         yield ids[i], ids[i + 1 + j]
                         self._check_version(version)
 
-    def filter_candidates(self, pairs: Iterable[tuple[Any, Any]], min_jaccard: float) -> set[tuple[Any, Any]]:
+    def filter_candidates(self, pairs: Iterable[tuple[DocId, DocId]], min_jaccard: float) -> set[tuple[DocId, DocId]]:
         """Return those pairs of stored ids whose estimated similarity is at least `min_jaccard`.
 
         Raises
@@ -444,16 +551,16 @@ class _Documents:
         self.bands = bands
         self.tables = BinTables(bands.num_bands)
         self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
-        self.ids: list[Any] = []  # by number; _GONE where there is no such document any more
+        self.ids: list[DocId] = []  # by number; _GONE where there is no such document any more
         self.numbers: dict[Hashable, int] = {}
         self.torn = False
 
-    def content(self) -> tuple[list[Any], Array]:
+    def content(self) -> tuple[list[DocId], Array]:
         """Return the ids in order of addition, and their fingerprints."""
         ids = sorted(self.numbers, key=self.numbers.__getitem__)
         return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
 
-    def add(self, doc_ids: list[Any], rows: Array) -> None:
+    def add(self, doc_ids: list[DocId], rows: Array) -> None:
         """Add documents with different ids; those that are there are replaced."""
         replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
         first = len(self.ids)
@@ -495,14 +602,14 @@ class _Documents:
             for number in numbers:
                 self.ids[number] = _GONE
 
-    def find(self, row: Array) -> Array:
+    def find(self, row: Array) -> NDArray[np.uint32]:
         """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
         if self.hasher.is_empty(row):
             return np.empty(0, np.uint32)
         keys = self.bands.keys(row[None])[:, 0].tolist()
         return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
 
-    def same_fingerprint(self, row: Array) -> list[Any]:
+    def same_fingerprint(self, row: Array) -> list[DocId]:
         """Return the ids of the documents with this fingerprint."""
         if self.hasher.is_empty(row):  # in no bin, so all are looked at
             return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
@@ -510,24 +617,36 @@ class _Documents:
         return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
 
 
-class _Bins(Mapping[int, KeysView[Any]]):
-    """The bins of one band, as upstream shapes them: key to a set of ids."""
+class _Bins(Mapping[int, KeysView[DocId]]):
+    """The bins of one band, in the form of mattilyra/LSH: key to a set of ids."""
 
     def __init__(self, cache: Cache, band: int) -> None:
         self._cache = cache
         self._band = band
 
-    def __getitem__(self, key: int) -> KeysView[Any]:
+    def __getitem__(self, key: int) -> KeysView[DocId]:
         number = index(key) if hasattr(key, "__index__") else -1
         with self._cache._reading() as stored:
-            numbers = stored.tables.members(self._band, number) if 0 <= number < 2**64 else ()
-            if not len(numbers):
+            numbers = stored.tables.members(self._band, number).tolist() if 0 <= number < 2**64 else []
+            if not numbers:
                 raise KeyError(key)
             return dict.fromkeys(stored.ids[number] for number in numbers).keys()
 
     def __iter__(self) -> Iterator[int]:
         with self._cache._reading() as stored:
             return iter(stored.tables.bins(self._band)[0].tolist())
+
+    def items(self) -> ItemsView[int, KeysView[DocId]]:
+        return _BinItems(self)
+
+    def values(self) -> ValuesView[KeysView[DocId]]:
+        return _BinSets(self)
+
+    def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
+        """Return the keys of all bins and their sets, of one moment."""
+        with self._cache._reading() as stored:
+            keys, documents, bounds = stored.tables.bins(self._band)
+            return keys.tolist(), BinSets(stored.ids, documents, bounds)
 
     def __len__(self) -> int:
         with self._cache._reading() as stored:
@@ -537,19 +656,37 @@ class _Bins(Mapping[int, KeysView[Any]]):
         return f"<{len(self)} bins of band {self._band}>"
 
 
-class _Fingerprints(Mapping[Any, Array]):
+class _BinItems(ItemsView[int, KeysView[DocId]]):
+    """The keys and sets of the bins of a band, read in one pass."""
+
+    _mapping: _Bins
+
+    def __iter__(self) -> Iterator[tuple[int, KeysView[DocId]]]:
+        return zip(*self._mapping.content())
+
+
+class _BinSets(ValuesView[KeysView[DocId]]):
+    """The sets of the bins of a band, read in one pass."""
+
+    _mapping: _Bins
+
+    def __iter__(self) -> Iterator[KeysView[DocId]]:
+        return self._mapping.content()[1]
+
+
+class _Fingerprints(Mapping[DocId, Array]):
     """The fingerprints of a cache by id."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
-    def __getitem__(self, doc_id: Any) -> Array:
+    def __getitem__(self, doc_id: DocId) -> Array:
         with self._cache._reading() as stored:
             row: Array = stored.rows[stored.numbers[doc_id]].copy()
         row.flags.writeable = False
         return row
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[DocId]:
         return iter(self._cache)
 
     def __len__(self) -> int:
@@ -559,11 +696,24 @@ class _Fingerprints(Mapping[Any, Array]):
         return f"<{len(self)} fingerprints>"
 
 
-def _not_a_text(name: str, value: Any) -> Any:
-    if isinstance(value, _checks.TEXT_TYPES):
-        raise TypeError(f"{name} must be a fingerprint, got {type(value).__name__}; use add_doc for a text")
-    return value
+def _planned_bands(hasher: MinHasher, threshold: float, recall: float) -> Bands:
+    """Return the bands that are planned for a hasher, with no filter behind them."""
+    return plan_for(hasher, threshold, recall, filtered=False).bands
 
 
-def _min_jaccard(value: Any) -> float | None:
+def _default_bands(hasher: MinHasher) -> Bands:
+    """Return planned bands, or, where there are too few seeds for a plan, those that find the most."""
+    if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
+        return Bands(hasher.num_seeds, 1)
+    return _planned_bands(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL)
+
+
+def _listed(doc_ids: Iterable[Hashable]) -> list[Hashable]:
+    """Return ids as a list, if they are in a definite order."""
+    if isinstance(doc_ids, (set, frozenset)):
+        raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
+    return list(doc_ids)
+
+
+def _min_jaccard(value: float | None) -> float | None:
     return None if value is None else _checks.fraction("min_jaccard", value, zero=True)

@@ -1,33 +1,44 @@
 """Near-duplicate documents of a whole corpus: `deduplicate` and `find_pairs`.
 
 The path: texts, fingerprints, band keys, chains of documents that share a bucket, a filter, exact similarities, a
-decision for each document. This module says what is kept and why; the arrows are on the floors below. Every removed
-document names a kept one, its witness, that is at least `threshold` similar by the exact Jaccard similarity.
+decision for each document. This module says what is kept and why; `lsh._corpus` and the compiled modules do the steps.
+Every removed document names a kept one, its witness, that is at least `threshold` similar by the exact Jaccard
+similarity.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol, get_args
 
 import numpy as np
 
 from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
-from lsh._corpus import Collection, Corpus, Progress
+from lsh._corpus import Collection, Corpus
+from lsh._progress import Progress, checked_progress
 from lsh._spill import Spill, memory_size
+from lsh._texts import Missing, TextsOrCallable
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
 CAP = 1000  # members of a bucket that a document is compared with, the latest ones
 STEP = 1024  # documents decided between two reports of progress
 DEFAULT_SEEDS = 128
 
-VERIFY = ("exact", "sketch", None)
-CLUSTERS = ("representative", "components")
+Keep = Literal["first", "last", "longest"]
+Clusters = Literal["representative", "components"]
+Verify = Literal["exact", "sketch", None]
+Table = Literal["removed", "near", "clusters"]
+
 SIDES = np.array(["new", "old"])
 
 REMOVED = [("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)]
@@ -35,6 +46,12 @@ NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
 
 Array = np.ndarray[Any, Any]
+
+
+class Column(Protocol):
+    """A column that numpy makes an array of, such as one of pandas or Arrow: for types only."""
+
+    def __array__(self) -> Array: ...
 
 
 class Deduplication:
@@ -78,8 +95,17 @@ class Deduplication:
         object.__setattr__(self, "_counts", counts)
         object.__setattr__(self, "_parameters", parameters)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
+
+    def __len__(self) -> int:
+        """Return the number of documents, kept or not."""
+        return len(self.keep)
+
+    @property
+    def kept(self) -> Array:
+        """The positions of the documents that stay: int64, ascending."""
+        return np.flatnonzero(self.keep).astype(np.int64)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -114,21 +140,38 @@ class Deduplication:
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
-    def to_pandas(self, table: str = "removed") -> Any:
-        """Return `removed` or `near` as a pandas DataFrame; needs pandas."""
+    def to_pandas(self, table: Table = "removed") -> pandas.DataFrame:
+        """Return a table as a pandas DataFrame; needs pandas.
+
+        Parameters
+        ----------
+        table : {"removed", "near", "clusters"}
+            `removed` or `near`, or the clusters of two or more documents, a row for each document: ``cluster`` (a
+            number from 0), ``document`` and ``kept``, the position of the kept document of its cluster.
+        """
         import pandas
 
-        return pandas.DataFrame(dict(self._columns(table)))
+        return pandas.DataFrame(self._columns(table))
 
-    def to_arrow(self, table: str = "removed") -> Any:
-        """Return `removed` or `near` as an Arrow table; needs pyarrow."""
+    def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
+        """Return a table as an Arrow table, as `to_pandas` does; needs pyarrow."""
         import pyarrow
 
-        return pyarrow.table(dict(self._columns(table)))
+        return pyarrow.table(self._columns(table))
 
-    def _columns(self, table: str) -> Iterator[tuple[str, Array]]:
-        array: Array = getattr(self, _checks.choice("table", table, ("removed", "near")))
-        return ((name, np.ascontiguousarray(array[name])) for name in array.dtype.names or ())
+    def _columns(self, table: object) -> dict[str, Array]:
+        name = _checks.choice("table", table, get_args(Table))
+        if name == "clusters":
+            clusters = self.clusters()
+            sizes = np.array([len(members) for members in clusters], np.int64)
+            kept = np.array([members[0] for members in clusters], np.int64)
+            return {
+                "cluster": np.repeat(np.arange(len(clusters)), sizes),
+                "document": np.concatenate([np.empty(0, np.int64), *clusters]),
+                "kept": np.repeat(kept, sizes),
+            }
+        array: Array = getattr(self, name)
+        return {column: np.ascontiguousarray(array[column]) for column in array.dtype.names or ()}
 
     def __repr__(self) -> str:
         counts = self._counts
@@ -136,7 +179,7 @@ class Deduplication:
 
 
 def deduplicate(
-    texts: Any,
+    texts: TextsOrCallable,
     threshold: float = 0.8,
     *,
     recall: float | None = None,
@@ -145,11 +188,11 @@ def deduplicate(
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    against: Any = None,
-    keep: str | Sequence[float] | Array = "first",
-    clusters: str = "representative",
-    verify: str | None = "exact",
-    missing: str = "error",
+    against: TextsOrCallable | None = None,
+    keep: Keep | Sequence[float] | Sequence[date] | Array | Column = "first",
+    clusters: Clusters = "representative",
+    verify: Verify = "exact",
+    missing: Missing = "error",
     max_memory: int | str | None = None,
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -179,11 +222,11 @@ def deduplicate(
         Draws the seeds where `hasher` is not given.
     against : iterable of str or bytes, numpy array, Arrow column, or callable, optional
         Old documents, such as a test set that must not be in a training set: all of them are kept, come before every
-        new one, and are not compared with each other. New documents are compared with each other, too; what is like an
-        old one, and nothing else, is ``{i for i, j, similarity in find_pairs(texts, against)}``.
+        new one, and are not compared with each other. New documents are compared with each other, too; to match only
+        against old ones: ``{i for i, j, similarity in find_pairs(texts, others=against)}``.
     keep : {"first", "last", "longest"} or array_like, optional
-        Which documents come first: those at the start, at the end, with the most UTF-8 bytes, or with the highest of
-        ``n`` finite numbers. Ties go by position.
+        Which documents come first: those at the start, at the end, with the most UTF-8 bytes, with the highest of ``n``
+        finite numbers, or with the newest of ``n`` dates (datetime64, or objects of `datetime`). Ties go by position.
     clusters : {"representative", "components"}, optional
         Whether a document is removed for a kept one that is similar to it, or for being connected with one through
         similar pairs, as other tools do.
@@ -201,7 +244,7 @@ def deduplicate(
     progress : callable or bool, optional
         Called as ``progress(stage, done, total)``: ``"fingerprints"`` by texts (total is ``None`` where their number is
         not known yet), ``"grouping"`` by bands, ``"texts"`` where they are read again, ``"comparing"`` by documents
-        that share a bucket. ``True`` draws a bar by stage, with tqdm of the extra ``io``.
+        that share a bucket. ``True`` shows a bar for each stage where tqdm is installed, else a line on standard error.
 
     Returns
     -------
@@ -239,21 +282,18 @@ def deduplicate(
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    threshold = _checks.fraction("threshold", threshold, zero=False)
+    least = _threshold(threshold, "against")
     hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
-    matching = _matching(hasher, threshold, verify, recall, bands)
-    _checks.choice("clusters", clusters, CLUSTERS)
-    report = _progress(progress)
+    matching = _matching(hasher, least, verify, recall, bands)
+    clusters = _checks.choice("clusters", clusters, get_args(Clusters))
+    report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
-    allowed = _allowed(missing)
-    sources = [Collection("texts", texts, allowed)]
-    if sources[0].size is not None:
-        _priority(keep, sources[0].size)  # bad priorities show before any work
-    if against is not None:
-        sources.append(Collection("against", against, allowed))
+    collections = _collections({"texts": texts, "against": against}, missing)
+    if collections[0].size is not None:
+        _priority(keep, collections[0].size)  # bad priorities show before any work
 
-    corpus = Corpus(sources, hasher, matching.bands, verify != "exact", spill, workers, report)
+    corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
@@ -283,21 +323,7 @@ def deduplicate(
     keeps[removed["document"]] = False
     labels = np.arange(new)
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
-    counts = {
-        "documents": new,
-        "old": total - new,
-        "kept": int(keeps.sum()),
-        "removed": len(removed),
-        "for_old": int((removed["side"] == "old").sum()),
-        "identical": int(removed["identical"].sum()),
-        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
-        "without_shingles": int((~corpus.has_shingles[:new]).sum()),
-        "missing": corpus.num_missing,
-        "candidates": walk.candidates,
-        "compared": similarity.compared,
-        "capped": walk.capped,
-        "seconds": seconds,
-    }
+    counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
         removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
         removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
@@ -306,18 +332,18 @@ def deduplicate(
 
 
 def find_pairs(
-    a: Any,
-    b: Any = None,
-    *,
+    texts: TextsOrCallable,
     threshold: float = 0.8,
+    *,
+    others: TextsOrCallable | None = None,
     recall: float | None = None,
     bands: Bands | Plan | None = None,
     shingles: Shingles | None = None,
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    verify: str | None = "exact",
-    missing: str = "error",
+    verify: Verify = "exact",
+    missing: Missing = "error",
     max_memory: int | str | None = None,
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -326,21 +352,21 @@ def find_pairs(
 
     Parameters
     ----------
-    a : iterable of str or bytes, numpy array, Arrow column, or callable
+    texts : iterable of str or bytes, numpy array, Arrow column, or callable
         The documents, as for `deduplicate`.
-    b : iterable of str or bytes, numpy array, Arrow column, or callable, optional
-        Others; pairs are then of one of `a` and one of `b`.
-    threshold, recall, bands, shingles, hasher, num_seeds, random_state, verify, missing, max_memory
-        As for `deduplicate`.
-    num_threads, progress
+    threshold : float, optional
+        Least Jaccard similarity of a pair, more than 0 and at most 1.
+    others : iterable of str or bytes, numpy array, Arrow column, or callable, optional
+        A second collection; pairs are then of one of `texts` and one of `others`.
+    recall, bands, shingles, hasher, num_seeds, random_state, verify, missing, max_memory, num_threads, progress
         As for `deduplicate`.
 
     Returns
     -------
     iterator of tuple
-        ``(i, j, similarity)`` in ascending order: positions in `a` with i < j, or i in `a` and j in `b`; each pair that
-        shares a bucket and has an exact Jaccard similarity of at least `threshold`, once, copies included, however many
-        there are. `verify` may say otherwise.
+        ``(i, j, similarity)`` in ascending order: positions in `texts` with i < j, or i in `texts` and j in `others`;
+        each pair that shares a bucket and has an exact Jaccard similarity of at least `threshold`, once, copies
+        included, however many there are. `verify` may say otherwise.
 
     Examples
     --------
@@ -349,26 +375,23 @@ def find_pairs(
     >>> list(lsh.find_pairs(texts, threshold=0.8, shingles=lsh.Shingles(4)))
     [(0, 2, 0.92)]
     """
-    threshold = _checks.fraction("threshold", threshold, zero=False)
+    least = _threshold(threshold, "others")
     hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
-    matching = _matching(hasher, threshold, verify, recall, bands)
-    report = _progress(progress)
+    matching = _matching(hasher, least, verify, recall, bands)
+    report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
-    allowed = _allowed(missing)
-    sources = [Collection("a", a, allowed)]
-    if b is not None:
-        sources.append(Collection("b", b, allowed))
-    return _pairs(sources, matching, spill, workers, report)
+    collections = _collections({"texts": texts, "others": others}, missing)
+    return _pairs(collections, matching, spill, workers, report)
 
 
 def _pairs(
-    sources: list[Collection], matching: _Matching, spill: Spill, num_threads: int, report: Progress
+    collections: list[Collection], matching: _Matching, spill: Spill, num_threads: int, report: Progress
 ) -> Iterator[tuple[int, int, float]]:
     """Yield the pairs; chains lead from a document to later ones, or, with two collections, to those of the second."""
-    two = len(sources) == 2
-    whole = matching.verify != "exact"
-    corpus = Corpus(sources, matching.hasher, matching.bands, whole, spill, num_threads, report)
+    two = len(collections) == 2
+    estimated = matching.verify != "exact"
+    corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
     rows = corpus.offsets[1]
     documents = np.flatnonzero(corpus.has_shingles).astype(np.int32)[::-1].copy()
     entered = int((documents >= rows).sum()) if two else len(documents)
@@ -395,7 +418,7 @@ class _Matching(NamedTuple):
 
     hasher: MinHasher
     threshold: float
-    verify: str | None
+    verify: Verify
     bands: Bands
     plan: Plan | None
     least_equal: int | None  # components that the filter wants equal; ``None`` where no filter follows
@@ -412,7 +435,7 @@ class _Matching(NamedTuple):
 
 def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
     """Return the parameters that say what near duplicates are, checked."""
-    checked: str | None = _checks.choice("verify", verify, VERIFY)
+    checked: Verify = _checks.choice("verify", verify, get_args(Verify))
     exact = checked == "exact"
     chosen, plan = chosen_bands(bands, recall, threshold, hasher, filtered=exact)
     loss = _sketch_filter.LOSS if plan is None else plan.loss or _sketch_filter.LOSS
@@ -438,72 +461,68 @@ def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: i
     return hasher
 
 
-def _allowed(missing: Any) -> bool:
-    """Tell whether `missing` lets a text be ``None``."""
-    return bool(_checks.choice("missing", missing, ("error", "empty")) == "empty")
-
-
-def _progress(progress: Any) -> Progress:
-    if progress is None or progress is False:
-        return lambda stage, done, total: None
-    if progress is True:
-        return _Bars()
-    if not callable(progress):
+def _threshold(threshold: object, second: str) -> float:
+    """Return the threshold, checked; `second` is the parameter that takes a second collection."""
+    if not isinstance(threshold, str) and (isinstance(threshold, Iterable) or callable(threshold)):
         raise TypeError(
-            f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
+            f"threshold must be a number (more than 0 and at most 1), got {type(threshold).__name__}; "
+            f"pass a second collection as {second}="
         )
-    return progress  # type: ignore[no-any-return]
+    return _checks.fraction("threshold", threshold, zero=False)
 
 
-class _Bars:
-    """A bar of tqdm for each stage."""
-
-    def __init__(self) -> None:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError as error:
-            raise ImportError(
-                "progress=True needs tqdm: install lsh-dedup[io], or pass a callable as progress"
-            ) from error
-        self._tqdm = tqdm
-        self._stage: str | None = None
-        self._bar: Any = None
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        if stage != self._stage:
-            if self._bar is not None:
-                self._bar.close()
-            unit = " bands" if stage == "grouping" else " documents"
-            self._stage, self._bar = stage, self._tqdm(desc=stage, total=total, unit=unit, unit_scale=True)
-        self._bar.update(done - self._bar.n)
-        if done == total:
-            self._bar.close()
+def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> list[Collection]:
+    """Return the collections that were given, by their parameters."""
+    allowed = _checks.choice("missing", missing, get_args(Missing)) == "empty"
+    return [Collection(name, texts, allowed) for name, texts in given.items() if texts is not None or name == "texts"]
 
 
-def _priority(keep: Any, total: int) -> Any:
-    """Return `keep` checked: one of its names, or an array of finite numbers."""
+def _priority(keep: Any, total: int) -> Keep | Array:
+    """Return `keep` checked: one of its names, or an array of numbers of which the highest comes first."""
     if isinstance(keep, str):
-        return _checks.choice("keep", keep, ("first", "last", "longest"))
+        name: Keep = _checks.choice("keep", keep, get_args(Keep))
+        return name
     try:
         priority = np.asarray(keep)
-        if keep is None or priority.dtype.kind in "cSUTmM":
+        if keep is None or priority.dtype.kind in "cSUTm":
             raise TypeError
-        if priority.dtype.kind not in "iu":
+        absent = _absent_dates(priority)
+        if not len(absent) and priority.dtype.kind not in "iu":
             priority = _numbers(priority, keep)
     except (TypeError, ValueError, OverflowError):
+        dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
         raise TypeError(
-            f"keep must be 'first', 'last', 'longest' or an array of numbers, got {type(keep).__name__}{_of(keep)}"
+            f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
         ) from None
     if priority.shape != (total,):
-        raise ValueError(f"keep must hold one number a text ({total}), got shape {priority.shape}")
+        raise ValueError(f"keep must hold one number or date a text ({total}), got shape {priority.shape}")
+    if len(absent):
+        raise ValueError(f"keep[{absent[0]}] must be a date, got {priority[absent[0]]}; give each text one")
     if not np.isfinite(priority).all():
         raise ValueError(f"keep must hold finite numbers, got {priority[~np.isfinite(priority)][0]} among them")
     return priority
 
 
+def _are_dates(priority: Array) -> bool:
+    kind = priority.dtype.kind
+    return kind == "M" or (kind == "O" and any(isinstance(value, date) for value in priority.flat))
+
+
+def _absent_dates(priority: Array) -> Array:
+    """Return where there is no date among dates: NaT of numpy or pandas, or ``None``."""
+    if not _are_dates(priority):
+        return np.empty(0, np.intp)
+    if priority.dtype.kind == "M":
+        return np.flatnonzero(np.isnat(priority))
+    return np.flatnonzero([value is None or value != value for value in priority.flat])
+
+
 def _numbers(priority: Array, given: Any) -> Array:
-    """Return priorities as floats, or as their ranks where whole numbers are too large for those."""
-    if priority.dtype.kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in priority.ravel()):
+    """Return priorities as floats, or as ranks: of dates, and of whole numbers that are too large for floats."""
+    if _are_dates(priority):
+        ranks: Array = np.unique(priority, return_inverse=True)[1].reshape(priority.shape)
+        return ranks
+    if priority.dtype.kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in priority.flat):
         raise TypeError
     numbers = priority.astype(np.float64)
     if priority.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
@@ -513,12 +532,7 @@ def _numbers(priority: Array, given: Any) -> Array:
     return numbers
 
 
-def _of(values: Any) -> str:
-    dtype = getattr(values, "dtype", None)
-    return "" if dtype is None else f" of {dtype}"
-
-
-def _by_priority(priority: Any, sizes: Array) -> Array:
+def _by_priority(priority: Keep | Array, sizes: Array) -> Array:
     """Return the positions in the order in which the documents are walked, int32."""
     if isinstance(priority, str) and priority == "first":
         return np.arange(len(sizes), dtype=np.int32)
@@ -547,8 +561,28 @@ def _removed(distinct: Array, witness: Array, value: Array, order: Array, first:
     removed = np.empty(len(documents), [*REMOVED, SIDE])
     removed["document"], removed["similarity"] = documents, similarity[documents]
     removed["identical"] = first[documents] == first[by[documents]]
-    removed["kept"], removed["side"] = _sided(by[documents], new)
+    removed["kept"], removed["side"] = _within_collection(by[documents], new)
     return removed
+
+
+def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
+    """Return what `Deduplication.summary` says."""
+    new = corpus.offsets[1]
+    return {
+        "documents": new,
+        "old": corpus.total - new,
+        "kept": new - len(removed),
+        "removed": len(removed),
+        "for_old": int((removed["side"] == "old").sum()),
+        "identical": int(removed["identical"].sum()),
+        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
+        "without_shingles": int((~corpus.has_shingles[:new]).sum()),
+        "missing": corpus.num_missing,
+        "candidates": walk.candidates,
+        "compared": compared,
+        "capped": walk.capped,
+        "seconds": seconds,
+    }
 
 
 def _near(documents: Array, others: Array, similarities: Array, distinct: Array, new: int) -> Array:
@@ -559,11 +593,11 @@ def _near(documents: Array, others: Array, similarities: Array, distinct: Array,
     chosen = np.lexsort((j, i, -similarities))
     near = np.empty(len(chosen), [*NEAR, SIDE])
     near["i"], near["similarity"] = i[chosen], similarities[chosen]
-    near["j"], near["side"] = _sided(j[chosen], new)
+    near["j"], near["side"] = _within_collection(j[chosen], new)
     return near
 
 
-def _sided(positions: Array, new: int) -> tuple[Array, Array]:
-    """Return positions among all documents as positions on their side, and which side that is."""
+def _within_collection(positions: Array, new: int) -> tuple[Array, Array]:
+    """Return positions among all documents as positions among the new or the old ones, and which of the two."""
     old = positions >= new
     return np.where(old, positions - new, positions), SIDES[old.astype(np.intp)]

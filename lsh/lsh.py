@@ -6,11 +6,10 @@ Names only: everything is done by `lsh.cache.Cache`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from lsh import cache
 from lsh.bands import Bands
-from lsh.minhash import MinHasher
+from lsh.minhash import Fingerprint, MinHasher, checked_fingerprint
 from lsh.planning import Plan
 
 __all__ = ["Cache"]
@@ -33,7 +32,7 @@ class Cache(cache.Cache):
         else:
             super().__init__(hasher, bands)
 
-    def update(self, fingerprint: Any, meta: Hashable = None) -> None:
-        """Add a fingerprint; its id is ``(tuple(fingerprint), meta)``."""
-        row = self.hasher.as_fingerprint("fingerprint", fingerprint)
+    def update(self, fingerprint: Fingerprint, meta: Hashable = None) -> None:
+        """Add a fingerprint, an array or a sequence in order; its id is ``(tuple(fingerprint), meta)``."""
+        row = checked_fingerprint(self.hasher, "fingerprint", fingerprint)
         self.add_fingerprint(row, (tuple(row.tolist()), meta))

@@ -1,4 +1,4 @@
-"""Fingerprints: `MinHasher` says what they mean, the floor below computes them.
+"""Fingerprints: `MinHasher` says what they mean, the compiled modules compute them.
 
 A fingerprint has one component a seed: the minimum of that seed's hash over the shingles of a text. Two
 fingerprints agree in a component with a probability equal to the Jaccard similarity of the two shingle sets (Broder
@@ -10,39 +10,55 @@ from __future__ import annotations
 import itertools
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from functools import lru_cache
 from math import sqrt
 from operator import index
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks, _texts, _threads
 from lsh._batch import Batch, extent
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
-from lsh._texts import Piece, Texts
-from lsh.shingling import Shingles, checked_shingles
+from lsh._texts import Missing, Piece, Text, Texts
+from lsh.shingling import Shingles, ascii_flags, checked_shingles, normalizer
 
 __all__ = ["MinHasher"]
 
-SCHEME_VERSIONS = {"murmur3": 1, "fss": 1}
+Scheme = Literal["murmur3", "fss"]
+HashBytes = Literal[4, 8]
+
+SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
 MAX_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
 STREAM_BATCH = 512  # texts a batch of a stream
 MAX_BATCH = 8192  # texts a batch of a collection
 
 # Of each kind of fingerprint: about how many bytes of text are worth handing to a thread, half a millisecond of work.
-_WORTH = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
+_SHARE_BYTES = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
 
 # Of each kind of fingerprint: how it is returned, and the type in whose order its minima are taken.
-_KINDS: dict[str, tuple[type, type]] = {
+_DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 | np.uint64]]] = {
     "murmur3_32": (np.uint32, np.int32),
     "murmur3_64": (np.uint64, np.uint64),
     "fss": (np.uint32, np.uint32),
 }
 MAX_FSS_SEEDS = 4096  # components of scheme fss
+CONFIDENCE = 0.95  # of an interval, where no other is asked for
+MAX_RANDOM_STATE = 1000  # a drawn hasher is printed with its random_state where that is less than this
 
-Text = str | bytes | bytearray | memoryview
-Array = np.ndarray[Any, Any]
+Array = NDArray[np.uint32 | np.uint64]  # one fingerprint, or a matrix of them
+
+
+class SupportsArray(Protocol):
+    """Can be made an array, as those of numpy and columns of pandas can: for types only."""
+
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
+Fingerprint = SupportsArray | Sequence[int]
+Fingerprints = SupportsArray | Sequence[SupportsArray | Sequence[int]]
 
 
 class MinHasher:
@@ -58,7 +74,7 @@ class MinHasher:
     random_state : int or None, optional
         Draws the seeds where `seeds` is a number, as ``numpy.random.RandomState(random_state).randint(0, 1e6, seeds)``
         does; for fss it is the one seed, a uint32. The default, 0, makes every process agree; ``None`` draws fresh
-        ones.
+        ones. Where `seeds` is a sequence, it is not used.
     hashbytes : {8, 4}, optional
         Bytes per component of murmur3. Default 8. With fss, whose components have 4, it is an error.
     scheme : {"murmur3", "fss"}
@@ -86,6 +102,9 @@ class MinHasher:
 
     The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``, with fss at most that.
 
+    Hashers are equal if they make the same fingerprints of the same texts, however their seeds were given, and equal
+    ones are printed and pickled alike.
+
     Examples
     --------
     >>> import lsh
@@ -101,8 +120,6 @@ class MinHasher:
         "_empty",
         "_fingerprinter",
         "_kind",
-        "_random_state",
-        "_seed_count",
         "_seed_values",
         "_shingles",
         "_transform",
@@ -110,20 +127,18 @@ class MinHasher:
     _empty: Array
     _fingerprinter: Fingerprinter
     _kind: str
-    _random_state: int | None
-    _seed_count: int | None
-    _seed_values: Array
+    _seed_values: NDArray[np.uint32]
     _shingles: Shingles
-    _transform: Callable[[bytes], str | bytes] | None
+    _transform: Callable[[str | bytes], str | bytes] | None
 
     def __init__(
         self,
         seeds: int | Iterable[int],
         char_ngram: int | None = None,
         random_state: int | None = 0,
-        hashbytes: int | None = None,
+        hashbytes: HashBytes | None = None,
         *,
-        scheme: str = "murmur3",
+        scheme: Scheme = "murmur3",
         shingles: Shingles | None = None,
     ) -> None:
         if char_ngram is not None:
@@ -134,19 +149,20 @@ class MinHasher:
         kind = _kind(scheme, hashbytes)
         if random_state is not None:
             random_state = _checks.whole_number("random_state", random_state, 0, 2**32 - 1)
-        values, count = _one_seed(seeds, random_state) if kind == "fss" else _seed_values(seeds, random_state)
-        components = len(values) if kind != "fss" or count is None else count
-        dtype, order = _KINDS[kind]
-        empty: Array = np.full(components, np.iinfo(order).max, dtype)
-        code, unit = SCHEME_CODES[kind], UNIT_CODES[shingles.unit]
+        if kind == "fss":
+            values, components = _fss_seed(seeds, random_state)
+        else:
+            values = _murmur3_seeds(seeds, random_state)
+            components = len(values)
+        dtype, order = _DTYPES[kind]
+        empty = np.full(components, np.iinfo(order).max, dtype)
+        code, unit, flags = SCHEME_CODES[kind], UNIT_CODES[shingles.unit], ascii_flags(shingles)
         for name, value in (
             ("_seed_values", _frozen(values)),
-            ("_seed_count", count),
-            ("_random_state", random_state),
             ("_kind", kind),
             ("_shingles", shingles),
-            ("_transform", shingles.apply if shingles.normalises else None),
-            ("_fingerprinter", Fingerprinter(code, unit, shingles.n, values, components, shingles.flags)),
+            ("_transform", normalizer(shingles)),
+            ("_fingerprinter", Fingerprinter(code, unit, shingles.n, values, components, flags)),
             ("_empty", _frozen(empty)),
         ):
             object.__setattr__(self, name, value)
@@ -164,30 +180,29 @@ class MinHasher:
         return len(self._empty)
 
     @property
-    def seed_values(self) -> Array:
+    def seed_values(self) -> NDArray[np.uint32]:
         """The seeds, uint32, shape ``(num_seeds,)``, for fss ``(1,)``; read-only."""
         return self._seed_values
 
     @property
     def random_state(self) -> int | None:
-        """The number that the seeds were drawn from, if they were."""
-        return self._random_state
+        """The random state that gives these seeds: for fss the seed; for murmur3 below 1,000, else ``None``."""
+        return int(self._seed_values[0]) if self._kind == "fss" else _random_state(self._seed_values.tobytes())
 
     @property
-    def hashbytes(self) -> int:
+    def hashbytes(self) -> HashBytes:
         """Bytes per component: 4 or 8."""
-        return self._empty.itemsize
+        return 4 if self._empty.itemsize == 4 else 8
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.uint32 | np.uint64]:
         """The dtype of a fingerprint: uint32 or uint64."""
-        dtype: np.dtype[Any] = self._empty.dtype
-        return dtype
+        return self._empty.dtype
 
     @property
-    def scheme(self) -> str:
+    def scheme(self) -> Scheme:
         """The name of the scheme."""
-        return self._kind.partition("_")[0]
+        return "fss" if self._kind == "fss" else "murmur3"
 
     @property
     def shingles(self) -> Shingles:
@@ -204,7 +219,7 @@ class MinHasher:
         """The fingerprint of a text without shingles, read-only: similar to nothing, neutral in `merge`."""
         return self._empty
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a MinHasher is immutable; make a new one instead of setting {name}")
 
     def __delattr__(self, name: str) -> None:
@@ -220,19 +235,10 @@ class MinHasher:
         return hash(self._identity())
 
     def __repr__(self) -> str:
-        seeds, random_state, hashbytes, scheme, shingles = self._arguments()
-        given = [f"{seeds}"]
-        given += [f"random_state={random_state}"] if isinstance(seeds, int) else []
-        given += [f"hashbytes={hashbytes}"] if hashbytes is not None else []
-        return f"MinHasher({', '.join(given)}, scheme={scheme!r}, shingles={shingles!r})"
-
-    def _arguments(self) -> tuple[Any, ...]:
-        """Return what makes an equal hasher: seeds, random_state, hashbytes, scheme, shingles."""
-        if self._kind == "fss":
-            return self.num_seeds, int(self._seed_values[0]), None, "fss", self._shingles
-        drawn = self._seed_count is not None and self._random_state is not None
-        seeds = self._seed_count if drawn else self._seed_values.tolist()
-        return seeds, self._random_state, self.hashbytes, self.scheme, self._shingles
+        seeds, state = self.num_seeds, self.random_state
+        given = [f"{self._seed_values.tolist()}" if state is None else f"{seeds}, random_state={state}"]
+        given += [f"hashbytes={self.hashbytes}"] if self._kind != "fss" else []
+        return f"MinHasher({', '.join(given)}, scheme={self.scheme!r}, shingles={self._shingles!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what fixes the fingerprints as a dict of plain values, for `from_dict`.
@@ -269,7 +275,7 @@ class MinHasher:
         """
         parts = {"scheme", "version", "hashbytes", "num_seeds", "seed_values", "shingles", "unicode"}
         scheme, version = _checks.keys("a hasher", values, parts)["scheme"], values["version"]
-        if (scheme, version) not in list(SCHEME_VERSIONS.items()):
+        if (scheme, version) not in list(SCHEME_VERSIONS.items()):  # a list: they need not be hashable
             known = ", ".join(f"{name} {number}" for name, number in SCHEME_VERSIONS.items())
             raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which has {known}")
         shingles = Shingles.from_dict(values["shingles"])
@@ -293,7 +299,10 @@ class MinHasher:
         return hasher
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, self._arguments()
+        fss = self._kind == "fss"
+        seeds = self.num_seeds if fss else self._seed_values.tolist()
+        random_state = int(self._seed_values[0]) if fss else 0
+        return _restore, (seeds, random_state, None if fss else self.hashbytes, self.scheme, self._shingles)
 
     # ---- fingerprints ----
 
@@ -323,7 +332,7 @@ class MinHasher:
         """
         return self._fingerprinter.one(text, self._transform)
 
-    def fingerprints(self, texts: Texts, *, missing: str = "error", num_threads: int | None = None) -> Array:
+    def fingerprints(self, texts: Texts, *, missing: Missing = "error", num_threads: int | None = None) -> Array:
         """Compute the fingerprint of each text.
 
         Parameters
@@ -361,18 +370,18 @@ class MinHasher:
         >>> lsh.MinHasher(100).fingerprints(["one text", b"another"]).shape
         (2, 100)
         """
-        taken, allowed, workers = self._taken(texts, missing, num_threads)
-        if isinstance(taken, Iterator):
-            parts = [rows for _, rows in self._computed(taken, allowed, workers)]
+        collection, allowed, workers = _checked_texts(texts, missing, num_threads)
+        if isinstance(collection, Iterator):
+            parts = [rows for _, rows in self._chunks(collection, allowed, workers)]
             rows = np.concatenate([np.empty((0, self.num_seeds), self.dtype), *parts])
         else:
-            rows = np.empty((len(taken), self.num_seeds), self.dtype)
-            self._compute_all(taken, allowed, workers, rows.view(_KINDS[self._kind][1]))
+            rows = np.empty((len(collection), self.num_seeds), self.dtype)
+            self._fill(rows.view(_DTYPES[self._kind][1]), collection, allowed, workers)
         rows.flags.writeable = False
         return rows
 
     def chunks(
-        self, texts: Texts, *, missing: str = "error", num_threads: int | None = None
+        self, texts: Texts, *, missing: Missing = "error", num_threads: int | None = None
     ) -> Iterator[tuple[int, Array]]:
         """Compute fingerprints piece by piece, for corpora whose fingerprints need not all be held.
 
@@ -386,64 +395,40 @@ class MinHasher:
         tuple
             The position of the first text of a chunk, and the chunk's fingerprints, shape ``(m, num_seeds)``.
         """
-        taken, allowed, workers = self._taken(texts, missing, num_threads)
-        return self._computed(taken if isinstance(taken, Iterator) else iter((taken,)), allowed, workers)
+        collection, allowed, workers = _checked_texts(texts, missing, num_threads)
+        return self._chunks(collection if isinstance(collection, Iterator) else iter((collection,)), allowed, workers)
 
-    def _taken(self, texts: Any, missing: Any, num_threads: Any) -> tuple[Piece | Iterator[Piece], bool, int]:
-        """Return the texts as they are taken, whether they may be missing, and how many threads to use."""
-        allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
-        workers = _threads.number_of(num_threads)
-        taken = _texts.pieces("texts", texts, STREAM_BATCH)
-        return taken, allowed, workers
+    def _fill(self, rows: np.ndarray[Any, Any], piece: Piece, missing: bool, workers: int) -> None:
+        """Compute the fingerprints of a piece into their rows, a share of work at a time."""
 
-    def _compute_all(self, piece: Piece, missing: bool, workers: int, rows: Array) -> None:
-        """Compute the fingerprints of a piece into their rows, about `_WORTH` bytes of text at a time."""
-
-        def compute(cut: tuple[int, int]) -> None:
-            start, stop = cut
-            batch = self._shingles.batch(piece, 0, missing, "texts", start, stop)
+        def compute(share: tuple[int, int]) -> None:
+            start, stop = share
+            batch = Batch(piece, 0, missing, self._transform, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        cuts = self.cuts(piece, MAX_BATCH)
-        first = list(itertools.islice(cuts, 2))
-        _threads.share(compute, itertools.chain(first, cuts), workers if len(first) > 1 else 1)
+        shares = work_shares(self, piece, MAX_BATCH)
+        first = list(itertools.islice(shares, 2))
+        _threads.share(compute, itertools.chain(first, shares), workers if len(first) > 1 else 1)
 
-    def _computed(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
-        """Compute chunk by chunk, in order."""
+    def _chunks(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
+        """Compute the fingerprints of pieces chunk by chunk, in order."""
 
-        def compute(cut: tuple[int, Piece, int, int]) -> tuple[int, Array]:
-            first, piece, start, stop = cut
-            return first + start, self.of_batch(self._shingles.batch(piece, first, missing, "texts", start, stop))
+        def compute(share: tuple[int, Piece, int, int]) -> tuple[int, Array]:
+            first, piece, start, stop = share
+            return first + start, batch_fingerprints(self, Batch(piece, first, missing, None, "texts", start, stop))
 
-        def cuts() -> Iterator[tuple[int, Piece, int, int]]:
+        def shares() -> Iterator[tuple[int, Piece, int, int]]:
             first = 0
             for piece in pieces:
-                for start, stop in self.cuts(piece):
+                for start, stop in work_shares(self, piece):
                     yield first, piece, start, stop
                 first += len(piece)
 
-        return _threads.map_in_order(compute, cuts(), workers)
-
-    def cuts(self, piece: Piece, most: int = STREAM_BATCH, worth: int = 1) -> Iterator[tuple[int, int]]:
-        """Cut a piece into shares of work, of `most` texts at most: where each starts and stops.
-
-        A share is `worth` times what it takes to be worth handing to a thread.
-        """
-        start, total = 0, len(piece)
-        while start < total:
-            stop = extent(piece, start, min(start + most, total), worth * _WORTH[self._kind])
-            yield start, stop
-            start = stop
-
-    def of_batch(self, batch: Batch) -> Array:
-        """Compute the fingerprints of a batch that `Shingles.batch` made, shape ``(n, num_seeds)``."""
-        rows: Array = np.empty((len(batch), self.num_seeds), _KINDS[self._kind][1])
-        self._fingerprinter.fill(batch, rows)
-        return rows.view(self.dtype)
+        return _threads.map_in_order(compute, shares(), workers)
 
     # ---- similarities ----
 
-    def jaccard(self, a: Any, b: Any) -> float:
+    def jaccard(self, a: Text | Fingerprint, b: Text | Fingerprint) -> float:
         """Estimate the Jaccard similarity of two documents: the fraction of equal components.
 
         Parameters
@@ -459,11 +444,14 @@ class MinHasher:
         Raises
         ------
         TypeError, ValueError
-            If an argument is neither a text nor a fingerprint of this hasher's shape and dtype.
+            If an argument is neither a text nor a fingerprint of this hasher's shape and dtype. A set of components is
+            no fingerprint: it has lost their order.
         """
-        return float(self.similarities(self.as_fingerprint("a", a), self.as_fingerprint("b", b)))
+        return float(self.similarities(checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)))
 
-    def similarities(self, A: Any, B: Any = None) -> Array:
+    def similarities(
+        self, A: Fingerprint | Fingerprints, B: Fingerprint | Fingerprints | None = None
+    ) -> NDArray[np.float64]:
         """Estimate similarities between fingerprints: one against many, many against many.
 
         Parameters
@@ -486,16 +474,17 @@ class MinHasher:
         >>> hasher.similarities(hasher.fingerprint("a text about cats"), known).tolist()
         [1.0, 0.45]
         """
-        rows, columns = self._matrix("A", A), self._matrix("B", A if B is None else B)
+        rows, columns = _checked_array(self, "A", A), _checked_array(self, "B", A if B is None else B)
         shape = rows.shape[:-1] + columns.shape[:-1]
         rows, columns = np.atleast_2d(rows), np.atleast_2d(columns)
-        result = count_equal(rows, columns) / self.num_seeds
+        result: NDArray[np.float64] = count_equal(rows, columns) / self.num_seeds
         result[self.is_empty(rows)] = 0.0
         result[:, self.is_empty(columns)] = 0.0
-        similarities: Array = result.reshape(shape)
-        return similarities
+        return result.reshape(shape)
 
-    def interval(self, a: Any, b: Any, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(
+        self, a: Text | Fingerprint, b: Text | Fingerprint, confidence: float = CONFIDENCE
+    ) -> tuple[float, float]:
         """Bound the Jaccard similarity of two documents by Wilson's interval.
 
         Parameters
@@ -517,12 +506,12 @@ class MinHasher:
         """
         if (1 + _checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
             raise ValueError(f"confidence must be less than 1, got {confidence}; only the interval (0, 1) is certain")
-        first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
+        first, second = checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)
         if self.is_empty(first) or self.is_empty(second):
             return 0.0, 0.0
         return wilson_interval(float(self.similarities(first, second)), self.num_seeds, confidence)
 
-    def merge(self, a: Any, b: Any) -> Array:
+    def merge(self, a: Text | Fingerprint, b: Text | Fingerprint) -> Array:
         """Return the fingerprint of the union of two documents' shingle sets.
 
         Parameters
@@ -535,79 +524,143 @@ class MinHasher:
         numpy.ndarray
             Shape ``(num_seeds,)``, `dtype`, read-only.
         """
-        order = _KINDS[self._kind][1]
-        first, second = self.as_fingerprint("a", a), self.as_fingerprint("b", b)
+        order = _DTYPES[self._kind][1]
+        first, second = checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)
         merged: Array = np.minimum(first.view(order), second.view(order)).view(self.dtype)
         merged.flags.writeable = False
         return merged
 
-    def is_empty(self, fingerprints: Array) -> Any:
+    def is_empty(self, fingerprints: Array) -> NDArray[np.bool_]:
         """Tell which fingerprints are those of texts without shingles: bool, without the last axis."""
         found = np.asarray(fingerprints[..., 0] == self._empty[0])
         if found.any():  # one component that is the largest value does not make them all so
-            found = (fingerprints == self._empty).all(axis=-1)
+            found = np.asarray((fingerprints == self._empty).all(axis=-1))
         return found
 
-    def as_fingerprint(self, name: str, value: Any) -> Array:
-        """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
-        if isinstance(value, _checks.TEXT_TYPES):
-            return self.fingerprint(value)
-        array = self._matrix(name, value)
-        if array.ndim != 1:
-            raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
-        return array
 
-    def as_fingerprints(self, name: str, value: Any) -> Array:
-        """Return fingerprints, shape ``(n, num_seeds)``, checked; `name` is for messages."""
-        array = self._matrix(name, value)
-        if array.ndim != 2:
-            raise ValueError(f"{name} must be a matrix of fingerprints, got an array of shape {array.shape}")
-        return array
-
-    def _matrix(self, name: str, value: Any) -> Array:
-        """Return fingerprints as a C-contiguous array of this hasher's dtype, checked."""
-        if isinstance(value, _checks.TEXT_TYPES):
-            raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
-        array: Array
-        try:
-            plain = isinstance(value, np.ndarray) and (value.dtype != object or value.ndim != 1)
-            array = np.asarray(value) if plain else _whole_numbers(value)
-        except (TypeError, ValueError):  # rows of different lengths, or no numbers at all
-            array = np.asarray(None)
-        if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
-            got = f"{array.dtype} ({type(value).__name__})"
-            raise TypeError(f"{name} must hold {self.dtype} components, got {got}; compute them with fingerprints")
-        if array.ndim not in (1, 2) or array.shape[-1] != self.num_seeds:
-            raise ValueError(f"{name} must have {self.num_seeds} components per fingerprint, got shape {array.shape}")
-        if array.dtype != self.dtype:
-            if isinstance(value, np.ndarray):
-                raise TypeError(f"{name} must hold {self.dtype} components, as this hasher makes, got {array.dtype}")
-            if array.size and (array.min() < 0 or array.max() > np.iinfo(self.dtype).max):
-                raise ValueError(f"{name} must hold {self.dtype} components, got values out of their range")
-        return np.ascontiguousarray(array, self.dtype)
+# ---- batches ----
 
 
-def _whole_numbers(values: Any) -> Array:
-    """Return a sequence of whole numbers of any size, or of such sequences, as an array of Python's integers."""
-    rows = list(values)
-    if rows and all(isinstance(row, np.ndarray) for row in rows):  # such as a column of fingerprints
-        return np.stack(rows)
-    whole: Array = np.vectorize(index, otypes=[object])(np.array(rows, dtype=object))
+def _checked_texts(
+    texts: Texts, missing: Missing, num_threads: int | None
+) -> tuple[Piece | Iterator[Piece], bool, int]:
+    """Return the texts as one piece or several, whether they may be missing, and how many threads to use."""
+    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
+    workers = _threads.number_of(num_threads)
+    return _texts.pieces("texts", texts, STREAM_BATCH), allowed, workers
+
+
+def work_shares(
+    hasher: MinHasher, piece: Piece, max_texts: int = STREAM_BATCH, times: int = 1
+) -> Iterator[tuple[int, int]]:
+    """Cut a piece into shares of work: yield where each starts and stops.
+
+    A share has at most `max_texts` texts, and `times` the bytes that are worth handing to a thread.
+    """
+    start, total = 0, len(piece)
+    while start < total:
+        stop = extent(piece, start, min(start + max_texts, total), times * _SHARE_BYTES[hasher._kind])
+        yield start, stop
+        start = stop
+
+
+def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:
+    """Compute the fingerprints of a batch that is not normalised yet, shape ``(n, num_seeds)``."""
+    rows = np.empty((len(batch), hasher.num_seeds), _DTYPES[hasher._kind][1])
+    hasher._fingerprinter.fill(Batch(batch, transform=hasher._transform), rows)
+    return rows.view(hasher.dtype)
+
+
+# ---- fingerprints that are handed in ----
+
+
+def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint) -> Array:
+    """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
+    if isinstance(value, _checks.TEXT_TYPES):
+        return hasher.fingerprint(value)
+    array = _checked_array(hasher, name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
+    return array
+
+
+def checked_fingerprints(hasher: MinHasher, name: str, value: Fingerprints) -> Array:
+    """Return fingerprints, shape ``(n, num_seeds)``, checked; an empty sequence holds none."""
+    _check_order(name, value)
+    if isinstance(value, Sized) and len(value) == 0 and getattr(value, "ndim", 1) == 1:
+        return np.empty((0, hasher.num_seeds), hasher.dtype)
+    array = _checked_array(hasher, name, value)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be a matrix of fingerprints, got an array of shape {array.shape}")
+    return array
+
+
+def _checked_array(hasher: MinHasher, name: str, value: Fingerprint | Fingerprints) -> Array:
+    """Return one fingerprint or many as a C-contiguous array of the hasher's dtype, checked."""
+    if isinstance(value, _checks.TEXT_TYPES):
+        raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
+    array = _array(name, value)
+    if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
+        got = f"{array.dtype} ({type(value).__name__})"
+        raise TypeError(f"{name} must hold {hasher.dtype} components, got {got}; compute them with fingerprints")
+    if array.ndim not in (1, 2) or array.shape[-1] != hasher.num_seeds:
+        raise ValueError(f"{name} must have {hasher.num_seeds} components per fingerprint, got shape {array.shape}")
+    if array.dtype != hasher.dtype:
+        if isinstance(value, np.ndarray):
+            raise TypeError(f"{name} must hold {hasher.dtype} components, as this hasher makes, got {array.dtype}")
+        if array.size and (array.min() < 0 or array.max() > np.iinfo(hasher.dtype).max):
+            raise ValueError(f"{name} must hold {hasher.dtype} components, got values out of their range")
+    return np.ascontiguousarray(array, hasher.dtype)
+
+
+def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """Return a sequence as an array; as one of no dimension where it is no sequence of whole numbers or of rows."""
+    _check_order(name, value)
+    if hasattr(value, "__array__"):
+        array: np.ndarray[Any, Any] = np.asarray(value)
+        if array.dtype != object or array.ndim != 1:
+            return array
+    rows = list(value) if hasattr(type(value), "__iter__") else None
+    for i, row in enumerate(rows or ()):
+        _check_order(f"{name}[{i}]", row)
+    try:
+        if rows and all(isinstance(row, np.ndarray) for row in rows):  # such as a column of fingerprints
+            return np.stack(rows)
+        whole: np.ndarray[Any, Any] = np.vectorize(index, otypes=[object])(np.array(rows, dtype=object))
+    except (TypeError, ValueError):  # no whole numbers, or rows of different lengths
+        return np.asarray(None)
     return whole
 
 
-def _frozen(array: Array) -> Array:
-    """Return the array over memory that nobody can make writable."""
+def _check_order(name: str, value: object) -> None:
+    """Raise an error for a set, a dict or an iterator: for what is neither an array nor a sequence in order."""
+    kind = type(value)
+    in_order = hasattr(kind, "__getitem__") and hasattr(kind, "__len__") and not isinstance(value, (Set, Mapping))
+    if hasattr(kind, "__iter__") and not in_order:
+        why = "a set has lost the order of the components; " if isinstance(value, Set) else ""
+        raise TypeError(
+            f"{name} must be an array or a sequence in order, got {kind.__name__}; "
+            f"{why}pass the array that fingerprint returns"
+        )
+
+
+# ---- seeds ----
+
+
+def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array over memory that cannot be made writable."""
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
-def _restore(seeds: Any, random_state: int | None, hashbytes: int | None, scheme: str, shingles: Shingles) -> MinHasher:
+def _restore(
+    seeds: int | list[int], random_state: int, hashbytes: HashBytes | None, scheme: Scheme, shingles: Shingles
+) -> MinHasher:
     """Unpickle a hasher."""
     return MinHasher(seeds, random_state=random_state, hashbytes=hashbytes, scheme=scheme, shingles=shingles)
 
 
-def _kind(scheme: Any, hashbytes: Any) -> str:
-    """Return the kind of fingerprint that a scheme and a width name, a key of `_KINDS`."""
+def _kind(scheme: object, hashbytes: object) -> str:
+    """Return the kind of fingerprint that a scheme and a width name, a key of `_DTYPES`."""
     if _checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
         if hashbytes is not None:
             raise ValueError(f"hashbytes is for the scheme 'murmur3', got {hashbytes} with 'fss'; leave it out")
@@ -618,9 +671,9 @@ def _kind(scheme: Any, hashbytes: Any) -> str:
     return f"murmur3_{8 * width}"
 
 
-def _one_seed(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
+def _fss_seed(seeds: object, random_state: int | None) -> tuple[NDArray[np.uint32], int]:
     """Return the seed of scheme fss, and the number of components."""
-    if hasattr(seeds, "__iter__") and getattr(seeds, "ndim", 1) > 0:
+    if not _is_number(seeds):
         raise ValueError(
             f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
             "its one seed is random_state"
@@ -630,19 +683,42 @@ def _one_seed(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
     return np.array([seed], np.uint32), count
 
 
-def _seed_values(seeds: Any, random_state: int | None) -> tuple[Array, int | None]:
-    """Return the seeds, and their number if they were drawn."""
-    if isinstance(seeds, _checks.TEXT_TYPES):
+def _murmur3_seeds(seeds: Any, random_state: int | None) -> NDArray[np.uint32]:
+    """Return the seeds of scheme murmur3, one a component."""
+    if isinstance(seeds, (*_checks.TEXT_TYPES, Set, Mapping)):
         raise TypeError(f"seeds must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
-    if not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0:
+    if _is_number(seeds):
         count = _checks.whole_number("seeds", seeds, 1, MAX_SEEDS)
-        return np.random.RandomState(random_state).randint(0, 1_000_000, count, np.int64).astype(np.uint32), count
+        return _drawn(np.random.RandomState(random_state), count)
     values = [_checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
     if not values:
         raise ValueError("seeds must be a number of seeds or a sequence of one or more uint32, got an empty sequence")
     if len(values) > MAX_SEEDS:
         raise ValueError(f"seeds must be at most {MAX_SEEDS} numbers, got {len(values)}")
-    return np.array(values, np.uint32), None
+    return np.array(values, np.uint32)
+
+
+def _is_number(seeds: object) -> bool:
+    """Tell a number of seeds, or what is meant as one, from a collection of seeds."""
+    return not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0
+
+
+def _drawn(draw: np.random.RandomState, count: int) -> NDArray[np.uint32]:
+    """Draw seeds as mattilyra/LSH does."""
+    return draw.randint(0, 1_000_000, count, np.int64).astype(np.uint32)
+
+
+@lru_cache(maxsize=64)
+def _random_state(seeds: bytes) -> int | None:
+    """Return the least random state below `MAX_RANDOM_STATE` that draws these uint32 seeds; ``None`` if none does."""
+    values, draw = np.frombuffer(seeds, np.uint32), np.random.RandomState(0)
+    for random_state in range(MAX_RANDOM_STATE):
+        draw.seed(random_state)
+        if _drawn(draw, 1)[0] == values[0]:
+            draw.seed(random_state)
+            if np.array_equal(_drawn(draw, len(values)), values):
+                return random_state
+    return None
 
 
 def wilson_interval(p: float, k: int, confidence: float) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """What the shingles of a text are, and the exact Jaccard similarity of two shingle sets.
 
-`Shingles` is a value: it says how long a shingle is, in which unit, and what is done to the text before. The shingles
-themselves are found on the floor below; this module decides their meaning. Broder, "On the resemblance and
+`Shingles` is a value: it says how long a shingle is, in which unit, and what is done to the text before. The compiled
+modules find the shingles themselves; this module decides their meaning. Broder, "On the resemblance and
 containment of documents" (1997), is the source of the method.
 """
 
@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES
 from lsh._minhash import shingles as _shingles
 from lsh._sets import ShingleSets
-from lsh._texts import Piece, Texts
+from lsh._texts import Missing, Text, Texts
 
-UNITS = ("byte", "char", "word")
+Unit = Literal["byte", "char", "word"]
+NormalForm = Literal["NFC", "NFKC"]
+
+UNITS: tuple[Unit, ...] = ("byte", "char", "word")
 MAX_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
-NORMAL_FORMS = ("NFC", "NFKC")
+NORMAL_FORMS: tuple[NormalForm, ...] = ("NFC", "NFKC")
 
 _WHITE_SPACE = re.compile(r"\s+")
 # A run of ASCII, another UTF-8 sequence (encoded surrogates included), or, as the only group, an undecodable byte.
@@ -76,20 +81,20 @@ class Shingles:
     """
 
     n: int = 8
-    unit: str = "char"
+    unit: Unit = "char"
     lowercase: bool = False
     collapse_whitespace: bool = False
     strip_punctuation: bool = False
-    normalize: str | None = None
+    normalize: NormalForm | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", _checks.whole_number("n", self.n, 1, MAX_UNITS))
-        object.__setattr__(self, "unit", str(_checks.choice("unit", self.unit, UNITS)))
+        object.__setattr__(self, "unit", _checks.choice("unit", self.unit, UNITS))
         for name in ("lowercase", "collapse_whitespace", "strip_punctuation"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
             object.__setattr__(self, name, bool(getattr(self, name)))
-        _checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS))
+        object.__setattr__(self, "normalize", _checks.choice("normalize", self.normalize, (None, *NORMAL_FORMS)))
 
     def __repr__(self) -> str:
         given = [repr(self.n), f"unit={self.unit!r}"]
@@ -106,21 +111,11 @@ class Shingles:
         return cls(**_checks.keys("shingles", values, {field.name for field in fields(cls)}))
 
     @property
-    def normalises(self) -> bool:
-        """Whether a text is changed before it is shingled."""
-        return bool(self.lowercase or self.collapse_whitespace or self.strip_punctuation or self.normalize)
-
-    @property
-    def flags(self) -> int:
-        """How the floor below normalises a text that is ASCII, which every normal form leaves as it is."""
-        return sum(flag for name, flag in NORMALISATIONS.items() if getattr(self, name))
-
-    @property
     def depends_on_unicode(self) -> bool:
         """Whether the result for texts beyond ASCII depends on the Unicode version of Python."""
-        return self.normalises or self.unit == "word"
+        return normalizer(self) is not None or self.unit == "word"
 
-    def of(self, text: str | bytes | bytearray | memoryview) -> set[str | bytes]:
+    def of(self, text: Text) -> set[str | bytes]:
         """Return the set of shingles of a text, for reading.
 
         Parameters
@@ -139,7 +134,8 @@ class Shingles:
         >>> sorted(lsh.Shingles(10, lowercase=True, collapse_whitespace=True).of("I love  PIZZA"))
         [' love pizz', 'i love piz', 'love pizza']
         """
-        found = _shingles(self.batch([_checks.text("text", text)]), UNIT_CODES[self.unit], self.n, self.flags)[0]
+        batch = Batch([_checks.text("text", text)], transform=normalizer(self))
+        found = _shingles(batch, UNIT_CODES[self.unit], self.n, ascii_flags(self))[0]
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
@@ -164,7 +160,7 @@ class Shingles:
 
     def _apply_to_str(self, text: str) -> str:
         if self.normalize:
-            text = unicodedata.normalize(self.normalize, text)  # type: ignore[arg-type]
+            text = unicodedata.normalize(self.normalize, text)
         if self.lowercase:
             text = text.lower()
         if self.strip_punctuation:
@@ -172,25 +168,6 @@ class Shingles:
         if self.collapse_whitespace:
             text = _WHITE_SPACE.sub(" ", text)
         return text
-
-    def batch(
-        self,
-        texts: list[Any] | Piece,
-        first: int = 0,
-        missing: bool = False,
-        name: str = "texts",
-        start: int = 0,
-        stop: int | None = None,
-    ) -> Batch:
-        """Hold texts start to stop - 1 of a piece for the floor below, which normalises ASCII itself.
-
-        `first`, the position of the piece, and `name` are for messages.
-        """
-        return Batch(texts, first, missing, self.apply if self.normalises else None, name, start, stop)
-
-    def sets(self, batch: Batch) -> ShingleSets:
-        """Return the exact shingle sets of a batch made by `batch`."""
-        return ShingleSets(batch, UNIT_CODES[self.unit], self.n, self.flags)
 
 
 def _readable(shingle: bytes) -> str | bytes:
@@ -206,7 +183,24 @@ def _without_punctuation() -> dict[int, None]:
     return {c: None for c in range(0x110000) if unicodedata.category(chr(c)).startswith("P")}
 
 
-def checked_shingles(shingles: Any) -> Shingles:
+def normalizer(shingles: Shingles) -> Callable[[str | bytes], str | bytes] | None:
+    """Return what a batch applies to a text beyond ASCII; ``None`` where texts stay as they are."""
+    changes = shingles.lowercase or shingles.collapse_whitespace or shingles.strip_punctuation or shingles.normalize
+    return shingles.apply if changes else None
+
+
+def ascii_flags(shingles: Shingles) -> int:
+    """Return how the compiled modules normalise ASCII, which every normal form leaves as it is."""
+    return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
+
+
+def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> ShingleSets:
+    """Return the exact shingle sets of texts, or of a batch that is not normalised yet."""
+    batch = Batch(texts, transform=normalizer(shingles))
+    return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles))
+
+
+def checked_shingles(shingles: object) -> Shingles:
     """Return `shingles`, or the default where it is ``None``."""
     if shingles is None:
         return Shingles()
@@ -215,12 +209,7 @@ def checked_shingles(shingles: Any) -> Shingles:
     return shingles
 
 
-def jaccard(
-    a: str | bytes | bytearray | memoryview,
-    b: str | bytes | bytearray | memoryview,
-    *,
-    shingles: Shingles | None = None,
-) -> float:
+def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
     """Return the exact Jaccard similarity of the shingle sets of two texts.
 
     Parameters
@@ -246,14 +235,13 @@ def jaccard(
     >>> lsh.jaccard(a, "what's the flight time from Berlin to Oulu?", shingles=lsh.Shingles(4))
     0.7142857142857143
     """
-    shingles = checked_shingles(shingles)
-    batch = shingles.batch([_checks.text("a", a), _checks.text("b", b)])
-    return float(shingles.sets(batch).matrix(1, 1)[0, 0])
+    sets = shingle_sets(checked_shingles(shingles), [_checks.text("a", a), _checks.text("b", b)])
+    return float(sets.matrix(1, 1)[0, 0])
 
 
 def jaccard_matrix(
-    texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None, missing: str = "error"
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+    texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None, missing: Missing = "error"
+) -> NDArray[np.float64]:
     """Return the exact Jaccard similarity of every text with every other.
 
     Parameters
@@ -281,8 +269,8 @@ def jaccard_matrix(
     """
     shingles = checked_shingles(shingles)
     allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
-    batch = _texts.whole("texts", texts, allowed)
+    batch = _texts.as_batch("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:
-        batch, first_column = Batch.join([batch, _texts.whole("others", others, allowed)]), rows
-    return shingles.sets(shingles.batch(batch)).matrix(rows, first_column)
+        batch, first_column = Batch.join([batch, _texts.as_batch("others", others, allowed)]), rows
+    return shingle_sets(shingles, batch).matrix(rows, first_column)

@@ -14,8 +14,10 @@ import importlib
 import itertools
 import math
 import multiprocessing
+import operator
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -38,6 +40,7 @@ import lsh
 import lsh.cache
 import lsh.lsh
 from lsh import Bands, Cache, MinHasher, Shingles
+from lsh._grouping import BinSets, BinTables
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
@@ -484,7 +487,7 @@ def test_any_text_can_be_stored(hashbytes):
 
 def test_face():
     hasher = MinHasher(100, 5)
-    cache = Cache(hasher)
+    cache = Cache(hasher, 10)
     assert (cache.num_bands, cache.band_width, cache.bands) == (10, 10, Bands(10, 10))
     assert cache.hasher is hasher
     assert Cache(hasher, 20).band_width == Cache(hasher=hasher, num_bands=20).band_width == 5
@@ -493,6 +496,23 @@ def test_face():
     cache.add_doc(FERRY, 1)
     assert repr(cache) == f"<Cache of 1 documents, Bands(10, 10), {hasher!r}>"
     assert (len(cache), 1 in cache, 2 in cache) == (1, True, False)
+
+
+@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
+@pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7, 10, 31, 97, 100, 101, 128, 1009])
+def test_without_bands_they_are_planned(seeds, scheme):
+    """For any number of seeds: for .8 at .99, or, where no bands keep that promise, those that find the most."""
+    hasher = MinHasher(seeds, 4, scheme=scheme)
+    cache = Cache(hasher)
+    if seeds < 3:
+        assert cache.bands == Bands(seeds, 1)
+        with pytest.raises(ValueError, match="too few"):
+            Cache.plan(hasher)
+    else:
+        assert cache.bands == Cache.plan(hasher).bands
+        assert cache.bands.probability(0.8) >= 0.99
+    cache.add_docs([FERRY, FERRY], "ab")
+    assert cache.get_all_duplicates() == {("a", "b")}
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
@@ -572,6 +592,67 @@ def test_bins_are_shaped_as_upstreams():
             assert absent not in bins
             assert bins.get(absent) is None
     assert {1, 3} in [set(ids) for band in cache.bins for ids in band.values()]
+
+
+def test_a_pass_over_the_bins_is_the_look_up_of_each_key():
+    cache = filled()
+    cache.add_docs([FERRY, "", MARKET, FERRY_LESS], ["x", "y", 0, "z"])
+    cache.remove_id(1)
+    for band in cache.bins:
+        by_key = [(key, list(band[key])) for key in band]
+        assert [(key, list(ids)) for key, ids in band.items()] == by_key
+        assert [list(ids) for ids in band.values()] == [ids for _, ids in by_key]
+        assert (len(band.items()), len(band.values())) == (len(by_key), len(by_key))
+        for key, ids in by_key:
+            assert (key, set(ids)) in band.items()
+            assert set(ids) in band.values()
+        assert (12345, {0}) not in band.items()
+        assert {0, 2} not in band.values()
+        assert all(isinstance(ids, Set) and not hasattr(ids, "add") for ids in band.values())
+
+
+def test_a_pass_over_the_bins_shows_one_moment():
+    """What it yields is not mixed with a change, and it does not break off."""
+    cache = filled()
+    before = [[(key, list(ids)) for key, ids in band.items()] for band in cache.bins]
+    for band, expected in zip(cache.bins, before):
+        running, sets = iter(band.items()), iter(band.values())
+        seen = [next(running)]
+        cache.add_doc(FERRY, "more")
+        cache.remove_id(0)
+        seen += running
+        assert [(key, list(ids)) for key, ids in seen] == expected
+        cache.clear()
+        cache.add_docs([MARKET, FERRY, BRIDGE, FERRY_LESS], range(4))
+        assert [list(ids) for ids in sets] == [ids for _, ids in expected]
+
+
+def test_bins_of_the_tables():
+    """Keys by first document, members in order of insertion, and bounds; what is refused."""
+    tables = BinTables(2)
+    assert [array.tolist() for array in tables.bins(1)] == [[], [], [0]]
+    tables.reserve(8, 8)
+    keys = numpy.array([[7, 5, 7, 9, 5, 7], [1, 2, 3, 4, 5, 6]], numpy.uint64)
+    tables.insert(keys, numpy.array([4, 2, 0, 3, 1, 5], numpy.uint32))
+    found = tables.bins(0)
+    assert [array.dtype for array in found] == [numpy.uint64, numpy.uint32, numpy.intp]
+    assert [array.tolist() for array in found] == [[5, 9, 7], [2, 1, 3, 4, 0, 5], [0, 2, 3, 6]]
+    assert [list(ids) for ids in BinSets(list("abcdefgh"), *found[1:])] == [["c", "b"], ["d"], ["e", "a", "f"]]
+    assert [array.tolist() for array in tables.bins(1)] == [[3, 5, 2, 4, 1, 6], [0, 1, 2, 3, 4, 5], list(range(7))]
+    for band in (-1, 2):
+        with pytest.raises(IndexError, match=f"band {band} of 2"):
+            tables.bins(band)
+    documents = numpy.array([0, 1], numpy.uint32)
+    for bounds in ([], [0, 3], [-1, 1], [0, 2, 1]):
+        with pytest.raises(ValueError, match="bounds must ascend from 0 to at most 2"):
+            BinSets(["a", "b"], documents, numpy.array(bounds, numpy.intp))
+    with pytest.raises(ValueError, match="documents must be less than 1, got 1"):
+        BinSets(["a"], documents, numpy.array([0, 2], numpy.intp))
+    objects = ["a", "b"]
+    sets = BinSets(objects, documents, numpy.array([0, 2], numpy.intp))
+    objects.clear()  # the sets have a list of their own
+    assert [list(ids) for ids in sets] == [["a", "b"]]
+    assert list(sets) == []
 
 
 def test_bins_are_read_only_and_up_to_date():
@@ -662,6 +743,71 @@ def test_equal_ids_are_one():
     assert cache.get_duplicates_of(doc_id=numpy.int64(1)) == {1}
     assert cache.is_duplicate(BRIDGE)
     assert not cache.is_duplicate(FERRY)
+
+
+# Queries.
+
+
+def test_a_query_gives_the_best_first():
+    cache = make(4, 5, 50)
+    cache.add_docs([BRIDGE, FERRY[:110], FERRY, FERRY_LESS, FERRY], ["bridge", "half", "same", "less", "copy"])
+    found = cache.query(FERRY)
+    assert [match.id for match in found] == ["same", "copy", "less", "half"]  # of equal ones the one added first
+    rows = {doc_id: row.tolist() for doc_id, row in cache.fingerprints.items()}
+    for match in found:
+        equal = sum(map(operator.eq, rows[match.id], rows["same"]))
+        assert match.similarity == equal / 200
+        assert match.interval == pytest.approx(reference.wilson(equal, 200, 0.95), abs=1e-9)
+        assert match.interval == cache.hasher.interval(FERRY, cache.fingerprints[match.id])
+        doc_id, similarity, interval = match
+        assert match == lsh.cache.Match(doc_id, similarity, interval) == (doc_id, similarity, interval)
+        assert [type(value) for value in (similarity, *interval)] == [float] * 3
+    assert (found[0].similarity, found[0].interval[1]) == (1.0, 1.0)
+    assert 0.3 < found[3].similarity < 0.9
+    assert {match.id for match in found} == cache.get_duplicates_of(FERRY)
+    assert cache.query("none of these") == cache.query("") == cache.query("same") == []
+
+
+def test_a_query_by_id_leaves_out_the_document_itself():
+    cache = make()
+    cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
+    assert [match.id for match in cache.query(doc_id=1)] == [0, 2]
+    assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
+    assert [match.id for match in cache.query("none of these", 1)] == [0, 2]  # a known id goes before the document
+    assert [match.id for match in cache.query(FERRY, "who")] == [0, 1, 2]  # an unknown one does not
+    assert cache.query(doc_id=3) == cache.query(doc_id=4) == []
+    cache.add_doc(FERRY, 0)  # counts as added last
+    assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
+
+
+def test_a_query_of_the_best_and_of_the_similar():
+    cache, estimate = pair_of_known_similarity()
+    cache.add_docs([FERRY] * 3, "cde")
+    for top in (1, 2, 3, 4, 5, 100):
+        assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
+    assert [match.id for match in cache.query(doc_id="c", top=numpy.int64(2))] == ["a", "d"]
+    assert [match.id for match in cache.query(doc_id="b", min_similarity=estimate)] == list("acde")
+    assert cache.query(doc_id="b", min_similarity=math.nextafter(estimate, 1)) == []
+    assert cache.query(FERRY, min_similarity=0) == cache.query(FERRY)
+    assert [match.id for match in cache.query(FERRY, top=3, min_similarity=1)] == list("acd")
+    assert [match.id for match in cache.query(FERRY, top=5, min_similarity=1)] == list("acde")
+
+
+def test_bad_queries():
+    cache = filled()
+    for bad, error in ((0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError)):
+        with pytest.raises(error, match="top must be"):
+            cache.query(FERRY, top=bad)
+    for bad, error in ((-0.1, ValueError), (1.01, ValueError), (math.nan, ValueError), ("0.5", TypeError)):
+        with pytest.raises(error, match=r"min_similarity must be .*0 to 1"):
+            cache.query(FERRY, min_similarity=bad)
+    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+        cache.query(doc_id="who")
+    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+        cache.query()
+    for bad in (5, [FERRY], cache.fingerprints[1]):
+        with pytest.raises(TypeError, match="doc must be str, bytes, bytearray or memoryview, got "):
+            cache.query(bad)
 
 
 # The model.
@@ -798,8 +944,16 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.get_duplicates_of(text, min_jaccard=least) == self.found(row, least)
         assert self.cache.is_duplicate(text) == bool(self.found(row))
         known = doc_id is not None and doc_id in self.rows  # None says that no id is given
-        found = self.found(self.rows[doc_id] if known else row, least)
+        asked = self.rows[doc_id] if known else row
+        found = self.found(asked, least)
         assert self.cache.get_duplicates_of(text, doc_id, least) == found
+        similar = {other: self.similar(asked, self.rows[other]) for other in self.rows if other in found}
+        if known:
+            similar.pop(doc_id, None)
+        best = sorted(similar.items(), key=lambda item: -item[1])  # stable: in order of addition
+        for top in (None, 1, 3):
+            matches = self.cache.query(text, doc_id, top=top, min_similarity=least)
+            assert [(match.id, match.similarity) for match in matches] == best[:top]
         if known:
             assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
         else:
@@ -940,7 +1094,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "text 700 is int": (TypeError, r"texts\[700\] must be", lambda c: c.add_docs(["x"] * 700 + [5], range(701))),
         "one text": (TypeError, "texts must be a collection of texts, got one str", lambda c: c.add_docs(FERRY, [1])),
         "texts a set": (TypeError, "texts must be in a definite order, got set", lambda c: c.add_docs({FERRY}, [1])),
-        "texts a number": (TypeError, "texts must be a collection of texts, got int", lambda c: c.add_docs(5, [1])),
+        "texts a number": (TypeError, "texts must be .*, got the number 5", lambda c: c.add_docs(5, [1])),
         "source breaks": (ZeroDivisionError, "source", lambda c: c.add_docs(failing(), [1, 2])),
         "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
         "fewer ids": (
@@ -994,6 +1148,44 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
             ValueError,
             r"fingerprints must have 200 components per fingerprint, got shape \(2, 3\)",
             lambda c: c.add_fingerprints(numpy.zeros((2, 3), numpy.uint64), [1, 2]),
+        ),
+        **{
+            f"fingerprint {type(kind).__name__}": (
+                TypeError,
+                f"fingerprint must be an array or a sequence in order, got {type(kind).__name__}; ",
+                lambda c, kind=kind: c.add_fingerprint(kind, 1),
+            )
+            for kind in (set(), frozenset(), {}, {}.keys(), {}.values(), {}.items(), iter(()), failing())
+        },
+        "fingerprint a set of its values": (
+            TypeError,
+            "got set; a set has lost the order of the components; pass the array that fingerprint returns",
+            lambda c: c.add_fingerprint(set(row(c).tolist()), 1),
+        ),
+        "fingerprints of sets": (
+            TypeError,
+            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set has lost the order",
+            lambda c: c.add_fingerprints([set(row(c).tolist())], [1]),
+        ),
+        "fingerprints a set": (
+            TypeError,
+            "fingerprints must be an array or a sequence in order, got set; a set has lost the order",
+            lambda c: c.add_fingerprints({tuple(row(c).tolist())}, [1]),
+        ),
+        "fingerprints a generator": (
+            TypeError,
+            "fingerprints must be an array or a sequence in order, got generator; pass the array",
+            lambda c: c.add_fingerprints((row(c) for _ in range(1)), [1]),
+        ),
+        "ids a set": (
+            TypeError,
+            "doc_ids must be in the order of the documents, got set; pass a list",
+            lambda c: c.add_docs([FERRY, MARKET], {1, 2}),
+        ),
+        "ids of fingerprints a set": (
+            TypeError,
+            "doc_ids must be in the order of the documents, got frozenset; pass a list",
+            lambda c: c.add_fingerprints([row(c)], frozenset([1])),
         ),
         "fingerprints fewer": (
             ValueError,
@@ -1158,6 +1350,8 @@ def test_bad_questions():
             ask()
     with pytest.raises(ValueError, match="fingerprint must have 200 components"):
         list(cache.bins_(numpy.zeros(3, numpy.uint64)))
+    with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got set"):
+        list(cache.bins_(set(cache.fingerprints[1].tolist())))
     assert contents(cache) == contents(filled())
 
 
@@ -1280,6 +1474,11 @@ def test_older_form():
     assert contents(other) == contents(cache)
     with pytest.raises(TypeError, match="unhashable"):
         cache.update(row, meta=[1])
+    for kind in (set, frozenset, iter):
+        with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got "):
+            cache.update(kind(values), meta="set")
+    cache.update(list(values))  # in order, and so the same again
+    assert len(cache) == 3
     with pytest.raises(AssertionError, match="num_bands must divide"):
         lsh.lsh.Cache(bands=7, hasher=hasher)
 
@@ -1332,6 +1531,143 @@ def test_threads_add_query_and_remove_at_once():
     fresh = Cache(cache.hasher)
     fresh.add_docs([texts[doc_id[0]] for doc_id in cache], cache)
     assert contents(fresh) == contents(cache)
+
+
+def without_lock() -> set[str]:
+    """What the docstring of the class says is read without the lock."""
+    sentence = lsh.cache.Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
+    return set(re.findall(r"`(\w+)`", sentence))
+
+
+QUESTIONS = {
+    "__len__": len,
+    "__contains__": lambda c: 1 in c,
+    "__iter__": list,
+    "__repr__": repr,
+    "__getstate__": pickle.dumps,
+    "__setstate__": lambda c: c.__setstate__(c.__getstate__()),
+    "add_doc": lambda c: c.add_doc(FERRY, "new"),
+    "add_docs": lambda c: c.add_docs([FERRY], ["new"]),
+    "add_fingerprint": lambda c: c.add_fingerprint(list(range(200)), "new"),
+    "add_fingerprints": lambda c: c.add_fingerprints([list(range(200))], ["new"]),
+    "remove_id": lambda c: c.remove_id(1),
+    "remove_doc": lambda c: c.remove_doc(FERRY),
+    "clear": lambda c: c.clear(),
+    "query": lambda c: c.query(FERRY),
+    "get_duplicates_of": lambda c: c.get_duplicates_of(FERRY),
+    "is_duplicate": lambda c: c.is_duplicate(FERRY),
+    "get_all_duplicates": lambda c: c.get_all_duplicates(),
+    "iter_duplicates": lambda c: next(c.iter_duplicates()),
+    "filter_candidates": lambda c: c.filter_candidates([(1, 3)], 0.5),
+}
+VIEWS = {
+    "len of a band": lambda c: len(c.bins[0]),
+    "keys": lambda c: list(c.bins[0]),
+    "a key": lambda c: 5 in c.bins[0],
+    "items": lambda c: list(c.bins[0].items()),
+    "values": lambda c: list(c.bins[0].values()),
+    "repr of a band": lambda c: repr(c.bins[0]),
+    "len of the fingerprints": lambda c: len(c.fingerprints),
+    "ids of the fingerprints": lambda c: list(c.fingerprints),
+    "a fingerprint": lambda c: c.fingerprints[1],
+    "repr of the fingerprints": lambda c: repr(c.fingerprints),
+}
+
+
+def test_every_method_is_tried_below():
+    """All that the class has is asked of another thread, but for what never changes and the views themselves."""
+    own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
+    own = {name for name in own if not name.startswith("_") or name.endswith("__")}
+    assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "bins", "fingerprints"}
+    assert without_lock() == {"hasher", "bands", "num_bands", "band_width", "bins_"}
+
+
+@pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])
+def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
+    """Another thread's change is under way: a question does not begin to look before it is complete."""
+    cache = filled()
+    asked, in_change, go_on = (threading.Event() for _ in range(3))
+    changed, looked, problems = [], [], []
+
+    class Told:
+        """The lock, which says when the asking thread is about to take it."""
+
+        def __init__(self, lock):
+            self.lock = lock
+
+        def __enter__(self):
+            if threading.current_thread() is asking:
+                asked.set()
+            return self.lock.__enter__()
+
+        def __exit__(self, *error):
+            return self.lock.__exit__(*error)
+
+    def change():
+        with cache._changing():
+            in_change.set()
+            go_on.wait(60)
+            changed.append(not looked)
+
+    def question():
+        in_change.wait(60)
+        try:
+            ask(cache)
+        except Exception as error:
+            problems.append(error)
+        looked.append(True)
+
+    changing, asking = threading.Thread(target=change), threading.Thread(target=question)
+    monkeypatch.setattr(cache, "_lock", Told(cache._lock))
+    changing.start()
+    asking.start()
+    took_the_lock = asked.wait(10)
+    go_on.set()
+    changing.join()
+    asking.join()
+    assert took_the_lock
+    assert (changed, looked, problems) == ([True], [True], [])
+
+
+@pytest.mark.parametrize("ask", [lambda c: c.bands, lambda c: c.num_bands, lambda c: c.band_width, lambda c: c.hasher])
+def test_what_never_changes_does_not_wait(ask):
+    cache = filled()
+    with cache._changing(), ThreadPoolExecutor(1) as pool:
+        pool.submit(ask, cache).result(60)
+        assert len(pool.submit(list, cache.bins_(MARKET)).result(60)) == 20
+
+
+def test_threads_count_whole_changes_only():
+    """A thread replaces ten documents at a time, in and out: others never see nine of them."""
+    cache = Cache(MinHasher(12, 4, hashbytes=4))
+    rows = cache.hasher.fingerprints([f"a story of number {i}" for i in range(10)])
+    cache.add_fingerprints(rows, range(10))
+    done = threading.Event()
+
+    def write():
+        for turn in range(300):
+            if turn % 3 == 2:
+                cache.clear()
+            cache.add_fingerprints(rows, range(10 * (turn % 3), 10 * (turn % 3) + 10))
+        done.set()
+
+    def read():
+        seen = 0
+        while not done.is_set():
+            assert len(cache) % 10 == 0
+            assert len(cache.fingerprints) % 10 == 0
+            assert sum(map(len, cache.bins[0].values())) % 10 == 0
+            assert len(cache.query(doc_id=None, doc="a story of number 3")) <= 30
+            try:
+                assert len(list(cache)) % 10 == 0
+            except RuntimeError as error:  # the cache was changed while it was iterated over
+                if "changed" not in str(error):
+                    raise
+            seen += 1
+        return seen
+
+    _, *rounds = run_together(write, read, read)
+    assert min(rounds) >= 1
 
 
 LOOK_AND_ADD = """

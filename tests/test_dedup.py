@@ -7,12 +7,15 @@ result promises, the cap, priorities, copies, edges and bad input each have test
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import math
 import random
+import re
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 
@@ -274,7 +277,8 @@ def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widt
     """One collection, or two: the texts before and after the cut."""
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
-    found = list(find_pairs(a, b, threshold=threshold, bands=Bands(widths=widths), hasher=hasher, verify=verify))
+    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify}
+    found = list(find_pairs(a, threshold, **how))
     settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
     assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
     assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)
@@ -417,8 +421,30 @@ def test_tables(corpus, settled):
             assert tuple(frame.columns) == tuple(table.column_names) == array.dtype.names
             for column in array.dtype.names:
                 assert frame[column].tolist() == table[column].to_pylist() == array[column].tolist()
-    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', got 'kept'"):
+    with pytest.raises(ValueError, match="table must be one of 'removed', 'near', 'clusters', got 'kept'"):
         result.to_arrow("kept")
+
+
+@pytest.mark.parametrize("against", [None, ["a b c d x"]])
+def test_table_of_clusters(against):
+    pandas = pytest.importorskip("pandas")
+    texts = ["q", "a b c d", "x y z", "a b c d e", "x y z", "x y z w", "a b c d"]
+    result = by_words(texts, 0.7, against=against, keep="longest")
+    rows = [(number, int(one), int(members[0])) for number, members in enumerate(result.clusters()) for one in members]
+    if against is None:
+        assert rows == [(0, 3, 3), (0, 1, 3), (0, 6, 3), (1, 5, 5), (1, 2, 5), (1, 4, 5)]
+    else:
+        assert [row[1:] for row in rows] == [(5, 5), (2, 5), (4, 5)]
+    frame = result.to_pandas("clusters")
+    assert tuple(frame.columns) == ("cluster", "document", "kept")
+    assert {str(dtype) for dtype in frame.dtypes} == {"int64"}
+    assert list(frame.itertuples(index=False, name=None)) == rows
+    assert isinstance(frame, pandas.DataFrame)
+    pytest.importorskip("pyarrow")
+    assert result.to_arrow("clusters").to_pydict() == frame.to_dict("list")
+    nothing = deduplicate(["one", "two"]).to_pandas("clusters")
+    assert (tuple(nothing.columns), len(nothing)) == (("cluster", "document", "kept"), 0)
+    assert {str(dtype) for dtype in nothing.dtypes} == {"int64"}
 
 
 def test_estimates_decide_where_they_are_asked_to():
@@ -502,7 +528,7 @@ def test_texts_without_shingles_are_kept():
     assert result.summary()["missing"] == 0
     assert result.labels.tolist() == [0, 1, 2, 3, 1, 5]
     assert list(find_pairs(texts, threshold=0.1, shingles=WORDS)) == [(1, 4, 1.0)]
-    assert list(find_pairs(["", "..."], texts, threshold=0.1, shingles=WORDS)) == []
+    assert list(find_pairs(["", "..."], 0.1, others=texts, shingles=WORDS)) == []
     bytes_alone = deduplicate(["", "", "a"], 0.1)
     assert bytes_alone.keep.all()
     assert bytes_alone.summary()["without_shingles"] == 2
@@ -519,9 +545,9 @@ def test_nothing_and_little(missing):
     assert result.keep.all()
     assert result.summary()["missing"] == missing
     check_whole(deduplicate(["alone"]), 1)
-    for nothing in ([[]], [["x"]], [[], []], [["x"], []], [[], ["x"]]):
-        assert list(find_pairs(*nothing)) == []
-    assert list(find_pairs(["x"], ["x"])) == [(0, 0, 1.0)]
+    for texts, others in (([], None), (["x"], None), ([], []), (["x"], []), ([], ["x"])):
+        assert list(find_pairs(texts, others=others)) == []
+    assert list(find_pairs(["x"], others=["x"])) == [(0, 0, 1.0)]
 
 
 def test_missing_texts():
@@ -530,14 +556,14 @@ def test_missing_texts():
     assert result.keep.tolist() == [True, True, False, True, True]
     assert (result.summary()["missing"], result.summary()["without_shingles"]) == (2, 3)
     assert list(find_pairs(texts, missing="empty")) == [(0, 2, 1.0)]
-    assert list(find_pairs(texts[:2], texts, missing="empty")) == [(0, 0, 1.0), (0, 2, 1.0)]
+    assert list(find_pairs(texts[:2], others=texts, missing="empty")) == [(0, 0, 1.0), (0, 2, 1.0)]
     for shingles in (Shingles(8), Shingles(8, lowercase=True)):
         with pytest.raises(ValueError, match=r"texts\[1\] is None; drop it, or .* missing='empty'"):
             deduplicate(texts, shingles=shingles)
-        with pytest.raises(ValueError, match=r"\[1\] is None; .*missing='empty'"):
+        with pytest.raises(ValueError, match=r"^texts\[1\] is None; .*missing='empty'"):
             list(find_pairs(texts, shingles=shingles))
-        with pytest.raises(ValueError, match=r"\[3\] is None; .*missing='empty'"):
-            list(find_pairs(["a"], ["b", "c", "d", None], shingles=shingles))
+        with pytest.raises(ValueError, match=r"^others\[3\] is None; .*missing='empty'"):
+            list(find_pairs(["a"], others=["b", "c", "d", None], shingles=shingles))
 
 
 @strategies.examples(40)
@@ -613,6 +639,59 @@ def test_keep_by_numbers(keep):
 def test_large_whole_numbers_are_not_rounded(keep):
     """Times in nanoseconds differ beyond the digits of a float."""
     assert removed_of(by_words(["a b", "a b"], 1, keep=keep)) == {0: (1, 1.0, True)}
+
+
+DAYS = [date(2024, 2, 29), date(2024, 12, 1), date(1969, 7, 20)]
+TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        DAYS,
+        tuple(TIMES),
+        [moment.replace(tzinfo=timezone(timedelta(hours=2))) for moment in TIMES],
+        numpy.array(DAYS, object),
+        numpy.array(DAYS, "M8[D]"),
+        numpy.array(TIMES, "M8[ns]"),
+        numpy.array(TIMES, "M8[us]")[::-1][::-1],
+        numpy.array(TIMES, ">M8[s]"),
+        [numpy.datetime64(day) for day in DAYS],
+    ],
+)
+def test_keep_by_dates(keep):
+    """The newest first; those before 1970 are older than all others."""
+    result = by_words(["a b"] * 3, 1, keep=keep)
+    assert removed_of(result) == {0: (1, 1.0, True), 2: (1, 1.0, True)}
+    chain = by_words(["a b c d", "b c d e", "c d e f"], 0.6, keep=keep)
+    assert removed_of(chain) == {0: (1, 0.6, False), 2: (1, 0.6, False)}
+
+
+def test_equal_dates_go_by_position():
+    day = numpy.datetime64("2024-01-01")
+    assert removed_of(by_words(["a b"] * 3, 1, keep=[day, day, day])) == {1: (0, 1.0, True), 2: (0, 1.0, True)}
+    nanoseconds = numpy.array(["2024-01-01T00:00:00.000000001", "2024-01-01T00:00:00.000000002"], "M8[ns]")
+    assert removed_of(by_words(["a b"] * 2, 1, keep=nanoseconds)) == {0: (1, 1.0, True)}
+
+
+def test_keep_by_columns_of_dates():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    columns = [
+        pandas.Series(TIMES),
+        pandas.Series(TIMES).dt.tz_localize("Europe/Berlin"),
+        pandas.to_datetime(TIMES),
+        pandas.Series(DAYS),
+        pyarrow.array(TIMES),
+        pyarrow.chunked_array([DAYS[:1], DAYS[1:]]),
+        pyarrow.array(TIMES, pyarrow.timestamp("ms", "UTC")),
+    ]
+    for column in columns:
+        assert removed_of(by_words(["a b"] * 3, 1, keep=column)) == {0: (1, 1.0, True), 2: (1, 1.0, True)}
+    for column in (pandas.Series([TIMES[0], None, TIMES[1]]), pyarrow.array([TIMES[0], None, TIMES[1]])):
+        with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
+            by_words(["a b"] * 3, 1, keep=column)
+    with pytest.raises(ValueError, match=r"keep\[1\] must be a date, got NaT"):
+        by_words(["a b"] * 3, 1, keep=[pandas.Timestamp(TIMES[0]), pandas.NaT, pandas.Timestamp(TIMES[1])])
 
 
 # The cap.
@@ -712,7 +791,7 @@ def test_find_pairs_has_no_cap():
     found = find_pairs(["the same text"] * count)
     assert next(found) == (0, 1, 1.0)
     assert sum(1 for _ in found) == count * (count - 1) // 2 - 1
-    found = list(find_pairs(["the same text"] * 3, ["the same text"] * 1500))
+    found = list(find_pairs(["the same text"] * 3, others=["the same text"] * 1500))
     assert found == [(i, j, 1.0) for i in range(3) for j in range(1500)]
 
 
@@ -742,6 +821,16 @@ def settled(corpus) -> SimpleNamespace:
 def test_result_is_whole(corpus, settled):
     check_whole(settled.result, 3000)
     assert 1000 <= settled.result.keep.sum() < 1500
+    assert len(settled.result) == 3000
+
+
+def test_positions_of_the_kept(settled):
+    kept = settled.result.kept
+    assert kept.dtype == numpy.int64
+    assert kept.tolist() == [i for i, keeps in enumerate(settled.result.keep.tolist()) if keeps]
+    kept[:] = -1
+    assert settled.result.kept[0] >= 0
+    assert len(deduplicate([])) == len(deduplicate([]).kept) == 0
 
 
 def test_result_is_read_only(settled):
@@ -799,7 +888,7 @@ def test_any_collection(corpus, settled):
     ):
         assert removed_of(deduplicate(same, 0.7)) == wanted
     assert list(find_pairs(iter(corpus), threshold=0.7)) == settled.pairs
-    halves = list(find_pairs((t for t in corpus[:1500]), (t for t in corpus[1500:]), threshold=0.7))
+    halves = list(find_pairs((t for t in corpus[:1500]), 0.7, others=(t for t in corpus[1500:])))
     assert halves == [(i, j - 1500, s) for i, j, s in settled.pairs if i < 1500 <= j]
     assert len(halves) > 300
 
@@ -807,7 +896,7 @@ def test_any_collection(corpus, settled):
 def test_arguments_stay_as_they_are(corpus):
     texts, priority = list(corpus[:100]), numpy.arange(100.0)
     deduplicate(texts, keep=priority)
-    list(find_pairs(texts, texts))
+    list(find_pairs(texts, others=texts))
     assert texts == corpus[:100]
     assert priority.tolist() == list(range(100))
     assert priority.flags.writeable
@@ -866,10 +955,66 @@ def test_bars(corpus, monkeypatch):
     assert [desc for desc, _, _ in drawn] == [*held, "fingerprints", "grouping", "texts", "comparing"]
     assert [total for desc, total, _ in drawn if desc in ("fingerprints", "texts")] == [3000, None, 3000]
     assert all(bar.n == (total or 3000) and not bar.open for _, total, bar in drawn)
+    drawn.clear()
+    deduplicate(lambda: iter(corpus[:900]), against=lambda: iter(corpus[900:1000]), progress=True)
+    assert [total for desc, total, _ in drawn if desc == "texts"] == [900, 100]  # a bar for each collection
+    drawn.clear()
     assert deduplicate(corpus, progress=False).summary()["documents"] == 3000
+    assert drawn == []
+
+
+class Screen(io.StringIO):
+    """Standard error, on a terminal or not."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def without_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with pytest.raises(ImportError, match=r"progress=True needs tqdm: install lsh-dedup\[io\]"):
-        deduplicate(corpus, progress=True)
+
+
+@pytest.mark.usefixtures("without_tqdm")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_plain_line_without_tqdm(corpus, monkeypatch, terminal):
+    """A line a stage; a terminal shows in between how far the stage is, over what was there."""
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr("lsh._progress.REDRAW", 0.0)
+    deduplicate(corpus, progress=True)
+    deduplicate(lambda: iter(corpus), progress=True)
+    shown = screen.getvalue()
+    assert shown.endswith("\n")
+    lines = [line.rpartition("\x1b[K")[2] for line in shown.split("\n")[:-1]]
+    said = [re.sub(r", [\d,]+ a second$", "", line) for line in lines]
+    stages = ["fingerprints: 3,000 documents", "grouping: 19 bands"]
+    assert said[:2] == said[3:5] == stages
+    assert said[5] == "texts: 3,000 documents"
+    assert re.fullmatch(r"comparing: [\d,]+ documents", said[2])
+    assert said[6:] == said[2:3]
+    if terminal:
+        assert re.search(r"\r\x1b\[Kgrouping: \d+ of 19 bands, [\d,]+ a second, 0:00 left\r", shown)
+    else:
+        assert "\r" not in shown
+        assert "\x1b" not in shown
+
+
+@pytest.mark.usefixtures("without_tqdm")
+def test_progress_that_cannot_be_shown(monkeypatch):
+    def broken(*_):
+        raise BrokenPipeError
+
+    closed = Screen(True)
+    monkeypatch.setattr(closed, "write", broken)
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert deduplicate(["one", "two"], progress=True).keep.all()
 
 
 @pytest.mark.slow
@@ -915,6 +1060,7 @@ PARAMETERS = [
     ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
     ({"threshold": True}, TypeError, "threshold must be a number .* got bool"),
     ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
+    ({"threshold": numpy.array([0.8])}, TypeError, "threshold must be a number .* got ndarray"),
     ({"bands": Bands(20, 7)}, ValueError, "bands take 140 components, a fingerprint has 128; use fewer"),
     ({"bands": Bands(1, 101), "hasher": EXAMPLE}, ValueError, "bands take 101 components, a fingerprint has 100"),
     ({"bands": Bands(20, 6), "num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
@@ -963,18 +1109,31 @@ PARAMETERS = [
     ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
 ]
 KEEPS = [
-    ([1] * 9, ValueError, r"keep must hold one number a text \(10\), got shape \(9,\)"),
-    ([], ValueError, r"keep must hold one number a text \(10\), got shape \(0,\)"),
-    ([[1] * 10], ValueError, r"keep must hold one number a text \(10\), got shape \(1, 10\)"),
+    ([1] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
+    ([], ValueError, r"keep must hold one number or date a text \(10\), got shape \(0,\)"),
+    ([[1] * 10], ValueError, r"keep must hold one number or date a text \(10\), got shape \(1, 10\)"),
     ([1] * 9 + [math.nan], ValueError, "keep must hold finite numbers, got nan"),
     ([1] * 9 + [-math.inf], ValueError, "keep must hold finite numbers, got -inf"),
     ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
     ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
-    (["high"] * 10, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers, got list"),
-    ([1j] * 10, TypeError, "keep must be .* an array of numbers, got list"),
-    ({1, 2}, TypeError, "keep must be .* an array of numbers, got set"),
+    (["high"] * 10, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got list"),
+    ([1j] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
     (numpy.array(["1"] * 10, object), TypeError, "keep must be .* got ndarray of object"),
-    (len, TypeError, "keep must be .* an array of numbers, got builtin_function_or_method"),
+    (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
+    ([date(2024, 1, 1)] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
+    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must hold one number or date .*, got shape \(1, 10\)"),
+    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must hold one number or date .* got shape \(9,\)"),
+    (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
+    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give each text one"),
+    ([date(2024, 1, 1)] * 5 + [5] * 5, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    (
+        [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
+        TypeError,
+        "keep must be .* an array of numbers or dates, got list",
+    ),
+    (["2024-01-01"] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
 ]
 COLLECTIONS = [
     ("one text", TypeError, "must be a collection of texts, got one str; put it in a list"),
@@ -983,7 +1142,10 @@ COLLECTIONS = [
     ({"one": 1}, TypeError, "must be in a definite order, got dict"),
     ({"one"}, TypeError, "must be in a definite order, got set"),
     (frozenset({"one"}), TypeError, "must be in a definite order, got frozenset"),
-    (5, TypeError, "must be a collection of texts, got int"),
+    (5, TypeError, "must be a collection of texts, got the number 5; if it is a threshold, write threshold=5"),
+    (0.8, TypeError, r"must be a collection of texts, got the number 0\.8; if it is a threshold, write threshold=0\.8"),
+    (numpy.float64(0.8), TypeError, r"got the number 0\.8; if it is a threshold, write threshold=0\.8$"),
+    (True, TypeError, "must be a collection of texts, got bool"),
     (["a", "b", 3], TypeError, r"\[2\] must be str, bytes, bytearray or memoryview, got int"),
     (["a"] * 600 + [["b"]], TypeError, r"\[600\] must be str, bytes, bytearray or memoryview, got list"),
     (("a", 1.5), TypeError, r"\[1\] must be str, .* got float"),
@@ -1013,7 +1175,7 @@ def test_bad_texts(texts, error, message, shingles):
     with pytest.raises(error, match=message):
         list(find_pairs(texts, shingles=shingles))
     with pytest.raises(error, match=message):
-        list(find_pairs(TEN, texts, shingles=shingles))
+        list(find_pairs(TEN, others=texts, shingles=shingles))
     if isinstance(texts, (list, tuple)):
         with pytest.raises(error, match=message):
             deduplicate(iter(texts), shingles=shingles)
@@ -1024,6 +1186,24 @@ def test_bad_parameters_of_deduplicate_alone():
         deduplicate(TEN, clusters="chains")
     with pytest.raises(TypeError, match="against must be a collection of texts, got one str; put it in a list"):
         deduplicate(TEN, against="one text")
+    with pytest.raises(TypeError, match=r"^against must be .*, got the number 0\.8; if it is a threshold, write"):
+        deduplicate(TEN, against=0.8)
+
+
+@pytest.mark.parametrize("second", [TEN, tuple(TEN), numpy.array(TEN), iter(TEN), lambda: TEN, {"a": 1}])
+def test_a_second_collection_in_place_of_the_threshold(second):
+    name = type(second).__name__
+    with pytest.raises(TypeError, match=f"^threshold must be a number .*, got {name}; pass a second .* as others=$"):
+        find_pairs(TEN, second)
+    with pytest.raises(TypeError, match=f"^threshold must be a number .*, got {name}; pass a second .* as against=$"):
+        deduplicate(TEN, second)
+
+
+def test_a_number_in_place_of_a_collection():
+    with pytest.raises(TypeError, match=r"^others must be .*, got the number 0\.8; if it is a threshold, write"):
+        find_pairs(TEN, others=0.8)
+    with pytest.raises(TypeError, match=r"^texts must be .*, got the number 0\.8; if it is a threshold, write"):
+        lsh.jaccard_matrix(0.8)
 
 
 def test_unknown_parameters():
@@ -1032,6 +1212,11 @@ def test_unknown_parameters():
         deduplicate(TEN, treshold=0.8)
     with pytest.raises(TypeError):
         deduplicate(TEN, 0.8, Bands(20, 6))  # what comes after the threshold is by name
+    with pytest.raises(TypeError):
+        find_pairs(TEN, 0.8, TEN)
+    for name in ("a", "b"):
+        with pytest.raises(TypeError, match=f"'{name}'"):
+            find_pairs(TEN, **{name: TEN})
 
 
 def test_a_broken_source_is_passed_on():

@@ -6,10 +6,13 @@ mattilyra/LSH, and by one checksum that holds without any other file.
 
 from __future__ import annotations
 
+import array
+import collections
 import copy
 import hashlib
 import pickle
 import random
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -268,6 +271,70 @@ def test_drawn_and_given_seeds_are_equal():
     assert hash(drawn) == hash(given_seeds)
 
 
+SEEDS_OF_4 = reference.seed_values(9, 4)
+SAME = {
+    "drawn": [
+        MinHasher(9, random_state=4),
+        MinHasher(SEEDS_OF_4),
+        MinHasher(SEEDS_OF_4, random_state=7),
+        MinHasher(SEEDS_OF_4, random_state=None),
+        MinHasher(numpy.array(SEEDS_OF_4, numpy.uint32), 8),
+        MinHasher(numpy.int64(9), numpy.int64(8), numpy.int64(4), numpy.int8(8)),
+        MinHasher(
+            9, random_state=4, shingles=Shingles(numpy.int64(8), numpy.str_("byte"), lowercase=numpy.bool_(False))
+        ),
+        MinHasher.from_dict(MinHasher(9, random_state=4).to_dict()),
+    ],
+    "drawn by a large number": [
+        MinHasher(3, random_state=2**32 - 1),
+        MinHasher(reference.seed_values(3, 2**32 - 1)),
+        MinHasher.from_dict(MinHasher(3, random_state=2**32 - 1).to_dict()),
+    ],
+    "given": [MinHasher([1, 2, 3]), MinHasher((1, 2, 3), random_state=5), MinHasher(range(1, 4))],
+    "fss": [
+        MinHasher(9, random_state=4, scheme="fss"),
+        MinHasher(numpy.int8(9), random_state=numpy.int8(4), scheme=numpy.str_("fss")),
+        MinHasher.from_dict(MinHasher(9, random_state=4, scheme="fss").to_dict()),
+    ],
+}
+
+
+@pytest.mark.parametrize("same", SAME.values(), ids=SAME)
+def test_equal_hashers_behave_alike(same):
+    """What is printed, pickled and told of them follows from what is compared."""
+    first, *others = same
+    for other in others:
+        assert other == first
+        assert hash(other) == hash(first)
+        assert repr(other) == repr(first)
+        assert pickle.dumps(other) == pickle.dumps(first)
+        assert other.to_dict() == first.to_dict()
+        for name, value in vars(MinHasher).items():
+            if isinstance(value, property):
+                assert as_ints(getattr(other, name)) == as_ints(getattr(first, name))
+                assert type(getattr(other, name)) is type(getattr(first, name))
+    evaluated = eval(repr(first), {"MinHasher": MinHasher, "Shingles": Shingles})
+    assert evaluated == first
+
+
+def test_random_state_of_a_hasher():
+    """Those below 1,000 are found again, whatever the seeds were made from; other seeds are printed themselves."""
+    for random_state in (0, 1, 42, 999):
+        for seeds in (1, 2, 100):
+            found = MinHasher(reference.seed_values(seeds, random_state)).random_state
+            assert reference.seed_values(seeds, found) == reference.seed_values(seeds, random_state)
+        assert MinHasher(100, random_state=random_state).random_state == random_state
+        assert repr(MinHasher(100, random_state=random_state)).startswith(
+            f"MinHasher(100, random_state={random_state}, "
+        )
+    assert MinHasher(100, random_state=1000).random_state is None
+    assert (
+        repr(MinHasher([5, 0])) == "MinHasher([5, 0], hashbytes=8, scheme='murmur3', shingles=Shingles(8, unit='byte'))"
+    )
+    assert MinHasher([5, 0]).random_state is None
+    assert MinHasher([*reference.seed_values(99, 7), 5]).random_state is None
+
+
 def test_seeds_are_copied():
     seeds = numpy.array([1, 2, 3], numpy.uint32)
     hasher = MinHasher(seeds, 3)
@@ -320,6 +387,9 @@ def test_value(value):
         assert (twin != value) is False
         assert hash(twin) == hash(value)
         assert twin.to_dict() == value.to_dict()
+        assert repr(twin) == repr(value)
+        assert pickle.dumps(twin) == pickle.dumps(value)
+        assert twin.random_state == value.random_state
         assert numpy.array_equal(twin.fingerprint("a text of some length"), value.fingerprint("a text of some length"))
     assert value != "MinHasher(10)"
     assert value != value.to_dict()
@@ -578,7 +648,73 @@ def test_fingerprints_as_a_column_of_arrays():
         hasher.similarities(column)
 
 
+def test_any_sequence_in_order_is_a_fingerprint():
+    hasher = MinHasher(16, shingles=Shingles(3))
+    row = hasher.fingerprint("one text")
+    values = row.tolist()
+    for same in (row, values, tuple(values), array.array("Q", values), collections.deque(values), list(row)):
+        assert hasher.jaccard(same, "one text") == 1.0
+        assert hasher.interval("one text", same) == hasher.interval(row, row)
+        assert numpy.array_equal(hasher.merge(same, same), row)
+        assert hasher.similarities(same, [same, same]).tolist() == [1.0, 1.0]
+    assert hasher.jaccard(range(16), list(range(16))) == 1.0
+
+
+def test_tables_of_pandas_are_fingerprints():
+    pandas = pytest.importorskip("pandas")
+    hasher = MinHasher(3, shingles=Shingles(3))
+    rows = hasher.fingerprints(["one text", "another text", "one more text"])
+    expected = as_ints(hasher.similarities(rows))
+    frame = pandas.DataFrame({"text": list("abc")})
+    frame["fingerprint"] = list(rows)
+    assert as_ints(hasher.similarities(frame["fingerprint"])) == expected
+    assert as_ints(hasher.similarities(pandas.DataFrame(rows))) == expected  # its rows, not the names of its columns
+    for one in (pandas.Series(rows[0]), pandas.Series(rows[0].tolist(), dtype="UInt64")):
+        assert hasher.similarities(one, rows).tolist() == expected[0]
+
+
 # Bad input: the type, and what the message says of it.
+
+
+def without_order(values: list[int]) -> dict[str, object]:
+    """What holds the components of a fingerprint, but not as an array or a sequence in order."""
+    by_value = dict.fromkeys(values)
+    return {
+        "set": set(values),
+        "frozenset": frozenset(values),
+        "dict": by_value,
+        "OrderedDict": collections.OrderedDict(by_value),
+        "Counter": collections.Counter(values),
+        "dict_keys": by_value.keys(),
+        "dict_values": dict(enumerate(values)).values(),
+        "dict_items": dict(enumerate(values)).items(),
+        "list_iterator": iter(values),
+        "generator": (value for value in values),
+        "map": map(int, values),
+    }
+
+
+@both_sizes
+@pytest.mark.parametrize("kind", without_order([]))
+def test_what_has_no_order_is_no_fingerprint(kind, hashbytes):
+    """The sets of two fingerprints that agree in 99 of 100 components were compared in the order of Python's hashes."""
+    hasher = MinHasher(100, 3, hashbytes=hashbytes)
+    row = hasher.fingerprint("a text of some length")
+    bad, other = without_order(row.tolist())[kind], without_order(row.tolist())[kind]
+    why = "; a set has lost the order of the components" if isinstance(bad, Set) else ""
+    message = f"must be an array or a sequence in order, got {kind}{why}; pass the array that fingerprint returns"
+    for call in (hasher.jaccard, hasher.interval, hasher.merge):
+        for arguments, name in (((bad, row), "a"), ((row, bad), "b"), ((bad, other), "a"), (("a text", bad), "b")):
+            with pytest.raises(TypeError, match=f"^{name} {message}$"):
+                call(*arguments)
+    for arguments, name in (
+        ((bad,), "A"),
+        ((row, bad), "B"),
+        (([bad, other],), r"A\[0\]"),
+        ((row, [row, bad]), r"B\[1\]"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} {message}$"):
+            hasher.similarities(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -594,6 +730,8 @@ def test_fingerprints_as_a_column_of_arrays():
         ({"seeds": float("nan")}, TypeError, r"seeds.*float"),
         ({"seeds": None}, TypeError, r"seeds.*NoneType"),
         ({"seeds": "12"}, TypeError, r"seeds.*str"),
+        ({"seeds": {1, 2}}, TypeError, r"seeds must be .*sequence of uint32, got set"),
+        ({"seeds": {1: 2}}, TypeError, r"seeds must be .*sequence of uint32, got dict"),
         ({"seeds": numpy.ones((2, 2), numpy.uint32)}, (TypeError, ValueError), r"seeds"),
         ({"char_ngram": 0}, ValueError, r"got 0"),
         ({"char_ngram": -1}, ValueError, r"got -1"),

@@ -123,9 +123,9 @@ def test_axes_are_new_or_those_given(pyplot, draw):
 
 
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
-@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
-def test_figures_can_be_written(pyplot, tmp_path, draw, form):
-    path = tmp_path / f"figure.{form}"
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
+    path = tmp_path / f"figure.{ending}"
     draw(*FUNCTIONS[draw]).figure.savefig(path)
     assert path.stat().st_size > 1000
 

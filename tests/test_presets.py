@@ -62,8 +62,8 @@ def test_the_figures_are_the_published_ones(preset):
 def test_the_normalisation_is_the_published_one():
     """FineWeb: utils/text.py of datatrove lower-cases and drops punctuation by default. The others change nothing."""
     assert presets.fineweb.shingles == Shingles(5, "word", lowercase=True, strip_punctuation=True, normalize="NFC")
-    assert not presets.bigcode.shingles.normalises
-    assert not presets.nemo.shingles.normalises
+    assert presets.bigcode.shingles == Shingles(presets.bigcode.shingles.n, presets.bigcode.shingles.unit)
+    assert presets.nemo.shingles == Shingles(presets.nemo.shingles.n, presets.nemo.shingles.unit)
 
 
 def test_the_bands_of_bigcode_follow_from_its_threshold():

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from running import environment
 
 from lsh import Shingles
+from lsh._batch import Batch
 from lsh._comparing import Pairs, Similarity
 from lsh._minhash import UNIT_CODES, siphash13
 from lsh._sets import ShingleSets
+from lsh.shingling import ascii_flags, normalizer
 
 WEAK = bytes(128)  # no bit of a long hash counts, and a short shingle is its own token, all of whose top bits are 0
 ONE_BIT = bytes(40) + b"\x5a" * 80 + struct.pack("<Q", 1)
@@ -30,7 +32,8 @@ SECRETS = [None, WEAK, ONE_BIT, b"\x01" * 128, bytes(range(120)) + b"\xff" * 8]
 
 
 def sets(texts, shingles: Shingles, **options) -> ShingleSets:
-    return ShingleSets(shingles.batch(texts), UNIT_CODES[shingles.unit], shingles.n, shingles.flags, **options)
+    batch = Batch(texts, transform=normalizer(shingles))
+    return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles), **options)
 
 
 def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:

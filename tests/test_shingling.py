@@ -6,6 +6,8 @@ The numbers are those of the documents that the library reproduces; every other 
 from __future__ import annotations
 
 import copy
+import enum
+import json
 import pickle
 
 import numpy
@@ -153,6 +155,9 @@ def test_value(value):
         assert (twin != value) is False
         assert hash(twin) == hash(value)
         assert twin.to_dict() == value.to_dict()
+        assert repr(twin) == repr(value)
+        assert pickle.dumps(twin) == pickle.dumps(value)
+    assert Shingles.from_dict(value.to_dict()) == value
     assert {value, same} == {value}
     assert value != value.to_dict()
     assert value != "Shingles()"
@@ -179,9 +184,35 @@ def test_immutable(name):
     assert getattr(value, name) == before
 
 
-def test_numpy_integers_are_integers():
-    assert Shingles(numpy.int64(5)) == Shingles(5)
-    assert type(Shingles(numpy.int64(5)).to_dict()["n"]) is int
+class Word(str, enum.Enum):
+    UNIT = "word"
+    FORM = "NFKC"
+
+
+class Number(enum.IntEnum):
+    FIVE = 5
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        Shingles(numpy.int64(5), numpy.str_("word"), numpy.bool_(True), normalize=numpy.str_("NFKC")),
+        Shingles(numpy.uint8(5), Word.UNIT, True, numpy.False_, normalize=Word.FORM),
+        Shingles(
+            Number.FIVE, "wo" + "rd"[:2], strip_punctuation=numpy.bool_(False), lowercase=True, normalize=Word.FORM
+        ),
+    ],
+)
+def test_equal_shingles_behave_alike(same):
+    """Numbers, bools and words of other types become those of Python."""
+    value = Shingles(5, "word", lowercase=True, normalize="NFKC")
+    assert same == value
+    assert hash(same) == hash(value)
+    assert repr(same) == repr(value) == "Shingles(5, unit='word', lowercase=True, normalize='NFKC')"
+    assert pickle.dumps(same) == pickle.dumps(value)
+    assert same.to_dict() == value.to_dict()
+    assert [type(part) for part in same.to_dict().values()] == [int, str, bool, bool, bool, str]
+    assert json.loads(json.dumps(same.to_dict())) == value.to_dict()
 
 
 # Exact Jaccard similarity.

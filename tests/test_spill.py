@@ -1,4 +1,4 @@
-"""Corpora beyond memory: sources that are read twice, arrays in files, and what must not change by them."""
+"""Corpora beyond memory: collections that are read twice, arrays in files, and what must not change by them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import lsh._corpus
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh._spill import LEAST, Spill, memory_size
+from lsh._spill import MIN_FILE, Spill, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -79,8 +79,8 @@ def test_a_callable_is_read_twice_and_gives_the_same(corpus):
     expected = deduplicate(new, 0.7, shingles=SHINGLES, against=old)
     for a, b in ((streamed(new), old), (new, streamed(old)), (streamed(new), streamed(old))):
         same(deduplicate(a, 0.7, shingles=SHINGLES, against=b), expected)
-        assert list(find_pairs(a, b, threshold=0.7, shingles=SHINGLES)) == list(
-            find_pairs(new, old, threshold=0.7, shingles=SHINGLES)
+        assert list(find_pairs(a, 0.7, others=b, shingles=SHINGLES)) == list(
+            find_pairs(new, 0.7, others=old, shingles=SHINGLES)
         )
 
 
@@ -110,7 +110,7 @@ def test_a_callable_that_changes_its_mind(corpus):
     with pytest.raises(ValueError, match=r"^texts\[1\] is None"):
         deduplicate(lambda: iter(["a", None]))
     assert deduplicate(lambda: iter(["a", None]), missing="empty").summary()["missing"] == 1
-    with pytest.raises(ValueError, match="keep must hold one number a text"):
+    with pytest.raises(ValueError, match="keep must hold one number or date a text"):
         deduplicate(streamed(corpus), keep=[1, 2])
     with pytest.raises(ZeroDivisionError):
         deduplicate(lambda: (1 // 0 for _ in "a"))
@@ -192,28 +192,25 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 @pytest.fixture
 def tiny(monkeypatch):
     """Every array lies in a file that may."""
-    monkeypatch.setattr(lsh._spill, "LEAST", 1)
+    monkeypatch.setattr(lsh._spill, "MIN_FILE", 1)
 
 
 @pytest.mark.usefixtures("tiny")
-def test_files_change_nothing(corpus, monkeypatch):
-    sizes = []
-    file = Spill.file
-    monkeypatch.setattr(Spill, "file", staticmethod(lambda size: sizes.append(size) or file(size)))
+def test_files_change_nothing(corpus, files):
     for options in ({}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": corpus[:50]}):
         expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
-        assert sizes == []
+        assert files == []
         for texts in (corpus, streamed(corpus)):
             same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=1, **options), expected)
-        assert len(sizes) >= 8
-        sizes.clear()
+        assert len(files) >= 8
+        files.clear()
     pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
     assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="1 kB")) == pairs
-    assert sizes
+    assert files
 
 
 def test_more_documents_than_a_block():
-    count = lsh._corpus.BLOCK + 3000
+    count = lsh._corpus.MAX_ROOM + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
     texts[-1] = texts[7]
@@ -222,14 +219,28 @@ def test_more_documents_than_a_block():
     same(deduplicate(streamed(texts), 0.8, max_memory="1MB"), result)
 
 
-def test_arrays_of_a_spill():
+@pytest.fixture
+def files(monkeypatch) -> list[int]:
+    """The bytes of each file that was made."""
+    sizes: list[int] = []
+    make = Spill.file
+
+    def noted(size: int) -> mmap.mmap:
+        sizes.append(size)
+        return make(size)
+
+    monkeypatch.setattr(Spill, "file", staticmethod(noted))
+    return sizes
+
+
+def test_arrays_of_a_spill(files):
     spill = Spill(20 << 20)
     assert spill.is_bounded
     held = spill.array((1 << 20, 8), numpy.uint8)
     assert not isinstance(held.base, mmap.mmap)
-    assert spill.spilled == 0
+    assert files == []
     mapped = spill.array((1 << 20, 8), numpy.uint8)
-    assert spill.spilled == 8 << 20
+    assert files == [8 << 20]
     mapped[:] = numpy.arange(8)
     spill.release()
     assert (mapped == numpy.arange(8)).all()
@@ -239,28 +250,28 @@ def test_arrays_of_a_spill():
     assert Spill().array((4, 2), numpy.float64).shape == (4, 2)
 
 
-def test_what_is_freed_leaves_room():
+def test_what_is_freed_leaves_room(files):
     spill = Spill(20 << 20)
-    for _ in range(3):
+    for number in range(1, 4):
         kept = spill.array(8 << 20, numpy.uint8)
         part = kept[5:]
         del kept
-        assert spill.spilled == 0
+        assert len(files) == number - 1
         mapped = spill.array(8 << 20, numpy.uint8)
-        assert spill.spilled == 8 << 20
+        assert files == [8 << 20] * number
         del part, mapped
-        assert spill.spilled == 0
 
 
 @pytest.mark.parametrize("bound", [None, 1, 1 << 30])
-def test_what_is_kept_stays_the_same(bound):
+def test_what_is_kept_stays_the_same(bound, files):
     spill = Spill(bound)
     for array in (numpy.arange(200_000), numpy.arange(5, dtype=numpy.int32)):
         kept = spill.keep(array)
         spill.release()
         assert kept.dtype == array.dtype
         assert kept.tolist() == array.tolist()
-        assert (spill.spilled > 0) == (bound == 1 and array.nbytes >= LEAST)
+        assert files == ([array.nbytes] if bound == 1 and array.nbytes >= MIN_FILE else [])
+        files.clear()
 
 
 @pytest.mark.parametrize(
@@ -322,7 +333,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
         """
         import os, signal, sys
         import lsh, lsh._spill
-        lsh._spill.LEAST = 1
+        lsh._spill.MIN_FILE = 1
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def stop(stage, done, total):
             if stage == "comparing":

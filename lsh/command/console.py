@@ -6,17 +6,14 @@ Messages go to standard error, data to standard output. Nothing here knows a com
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import signal
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsh import files
-from lsh._words import duration, size
+from lsh._words import size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -27,9 +24,6 @@ exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or wri
 143 terminated
 """
 HELP_WIDTH = 100  # of a description
-REDRAW = 0.1  # seconds between two states of the progress line
-
-Progress = Callable[[str, int, "int | None"], object]
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -103,8 +97,8 @@ def _message(error: BaseException | str) -> str:
 # ---- progress ----
 
 
-def progress(quiet: bool, output: str | None) -> Progress | bool:
-    """Return what `deduplicate` takes as `progress`: bars or a line on a terminal, nothing elsewhere.
+def progress(quiet: bool, output: str | None) -> bool:
+    """Tell whether progress is shown: on a terminal, nowhere else.
 
     Parameters
     ----------
@@ -115,36 +109,7 @@ def progress(quiet: bool, output: str | None) -> Progress | bool:
     """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return False
-    if output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty():
-        return False
-    return True if importlib.util.find_spec("tqdm") else ProgressLine()
-
-
-class ProgressLine:
-    """A line on the terminal that shows the progress; the next message replaces it."""
-
-    def __init__(self) -> None:
-        self._stage = ""
-        self._started = self._drawn = 0.0
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Draw the state, if the last one has stood for a while."""
-        now = time.perf_counter()
-        if stage != self._stage:
-            self._stage, self._started = stage, now
-        if now - self._drawn >= REDRAW:
-            self._drawn = now
-            with suppress(OSError):
-                print(f"\r\x1b[K{self._text(done, total, now)}", end="", file=sys.stderr, flush=True)
-
-    def _text(self, done: int, total: int | None, now: float) -> str:
-        of = "" if total is None else f" of {total:,}"
-        text = f"{self._stage}: {done:,}{of} {'bands' if self._stage == 'grouping' else 'documents'}"
-        if not done or now == self._started:
-            return text
-        rate = done / (now - self._started)
-        left = "" if total is None else f", {duration((total - done) / rate)} left"
-        return f"{text}, {rate:,.0f} a second{left}"
+    return not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
 
 
 # ---- what a run cost ----

@@ -67,8 +67,9 @@ def _write_pairs(
     with ExitStack() as opened:
         sides = [inputs.TextStream([opened.enter_context(inputs.open_documents(reading, path))]) for path in paths]
         found = lsh.find_pairs(
-            *sides,
-            threshold=matching.threshold,
+            sides[0],
+            matching.threshold,
+            others=sides[1] if len(sides) == 2 else None,
             bands=matching.bands,
             hasher=matching.hasher,
             verify=matching.verify,

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Fields of many records at once, out of a block of bytes: batches of texts that lie in it, without the GIL.
+"""Fields of many records at once, from a block of bytes: batches whose texts lie in the block, without the GIL.
 
-What is odd about any record of a block ends the reading of that block with ``None``: a reader that takes record by
-record can then say what, and where. The formats themselves are known to the kernels alone.
+If any record of a block is not plain, the result is ``None``: a reader that reads one record at a time then decides,
+and can say what is wrong and where. The formats themselves are known to the kernels alone.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -22,11 +22,11 @@ from lsh._kernels cimport (
     lsh_text,
 )
 
-cdef size_t _ODD = <size_t> -1
+cdef size_t _NOT_PLAIN = <size_t> -1
 
 
-cdef class _Block:
-    """A block, what is found in it, and room for what has to be written anew."""
+cdef class _FieldTable:
+    """The fields found in a block, a row for each record, and room for texts that differ from what is in the block."""
 
     cdef bytes data
     cdef bytes out
@@ -36,11 +36,11 @@ cdef class _Block:
     cdef Py_ssize_t columns
     cdef size_t rows
 
-    def __cinit__(self, bytes data not None, tuple wanted not None, bint writes):
+    def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
         cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(data)
         cdef size_t size = PyBytes_GET_SIZE(data), lines
         self.data, self.columns = data, len(wanted)
-        if writes:
+        if decodes:
             self.out = PyBytes_FromStringAndSize(NULL, max(size, 1))
         with nogil:
             lines = lsh_count_lines(at, size) + 1
@@ -65,7 +65,7 @@ cdef class _Block:
         return <uint8_t *> PyBytes_AS_STRING(self.out)
 
     cdef Batch column(self, Py_ssize_t place, bint integers):
-        """Return a field of all records; ``None`` if one has another value there than a string (or an integer)."""
+        """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
         cdef Batch batch = Batch(())
         cdef const lsh_field *field = self.found + place
         cdef Py_ssize_t i
@@ -97,44 +97,52 @@ def count_lines(bytes block not None):
 
 
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):
-    """Find texts, and some ids, in JSON objects, one a line.
+    """Find texts, and ids or sources, in JSON objects, one a line.
 
     Parameters
     ----------
     block : bytes
         Whole lines.
     texts : tuple of bytes
-        Fields that are strings in every record; in UTF-8.
+        Keys, in UTF-8, whose values are strings in every record.
     names : tuple of bytes
-        Fields that are strings or integers in every record, or in none.
+        Keys whose values are strings or integers in every record, or that no record has.
 
     Returns
     -------
-    list of (Batch or None), or None
-        Each of `texts`, and of `names`, ``None`` for what no record has; ``None`` if anything is odd.
+    (list of Batch, list of (Batch or None)), or None
+        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is not
+        plain.
+
+    Raises
+    ------
+    ValueError
+        If a key is wanted more than once.
     """
     cdef tuple wanted = (*texts, *names)
-    cdef _Block read = _Block(block, wanted, True)
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"expected keys that are all different, got {wanted}; name each once")
+    cdef _FieldTable table = _FieldTable(block, wanted, True)
     cdef Py_ssize_t i, required = len(texts)
-    for i in range(read.columns):
-        read.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
-        read.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
-    cdef const uint8_t *start = read.start()
-    cdef size_t size = read.size()
-    cdef uint8_t *room = read.room()
+    for i in range(table.columns):
+        table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
+        table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
+    cdef const uint8_t *start = table.start()
+    cdef size_t size = table.size()
+    cdef uint8_t *room = table.room()
     with nogil:
-        read.rows = lsh_read_json(start, size, read.names, read.columns, room, read.found)
-    if read.rows == _ODD:
+        table.rows = lsh_read_json(start, size, table.names, table.columns, room, table.found)
+    if table.rows == _NOT_PLAIN:
         return None
     found = []
-    for i in range(read.columns):
-        if i >= required and read.is_absent(i):
+    for i in range(table.columns):
+        if i >= required and table.is_absent(i):
             found.append(None)
             continue
-        found.append(read.column(i, i >= required))
+        found.append(table.column(i, i >= required))
         if found[i] is None:
             return None
-    return found
+    return found[:required], found[required:]
 
 
 def line_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
@@ -156,14 +164,14 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     list of Batch, or None
         For each place the cells there; ``None`` if a line has fewer or more.
     """
-    cdef _Block read = _Block(block, _checked(places, least), False)
+    cdef _FieldTable table = _FieldTable(block, _checked(places, least), False)
     cdef uint8_t by = separator[0]
-    cdef const uint8_t *start = read.start()
-    cdef size_t size = read.size()
-    _set_places(read, places)
+    cdef const uint8_t *start = table.start()
+    cdef size_t size = table.size()
+    _set_places(table, places)
     with nogil:
-        read.rows = lsh_read_lines(start, size, by, read.places, read.columns, least, most, read.found)
-    return None if read.rows == _ODD else [read.column(i, False) for i in range(read.columns)]
+        table.rows = lsh_read_lines(start, size, by, table.places, table.columns, least, most, table.found)
+    return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
 def csv_cells(bytes block not None, tuple places not None, size_t least, size_t most):
@@ -172,17 +180,17 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
     Returns
     -------
     list of Batch, int, or None
-        The cells, and how many bytes of the block are whole records; ``None`` if a record is odd.
+        The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
-    cdef _Block read = _Block(block, _checked(places, least), True)
+    cdef _FieldTable table = _FieldTable(block, _checked(places, least), True)
     cdef size_t used = 0
-    cdef const uint8_t *start = read.start()
-    cdef size_t size = read.size()
-    cdef uint8_t *room = read.room()
-    _set_places(read, places)
+    cdef const uint8_t *start = table.start()
+    cdef size_t size = table.size()
+    cdef uint8_t *room = table.room()
+    _set_places(table, places)
     with nogil:
-        read.rows = lsh_read_csv(start, size, read.places, read.columns, least, most, room, read.found, &used)
-    return None if read.rows == _ODD else ([read.column(i, False) for i in range(read.columns)], used)
+        table.rows = lsh_read_csv(start, size, table.places, table.columns, least, most, room, table.found, &used)
+    return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
 
 
 cdef tuple _checked(tuple places, size_t least):
@@ -193,8 +201,8 @@ cdef tuple _checked(tuple places, size_t least):
     return places
 
 
-cdef int _set_places(_Block read, tuple places) except -1:
+cdef int _set_places(_FieldTable table, tuple places) except -1:
     cdef Py_ssize_t i
-    for i in range(read.columns):
-        read.places[i] = places[i]
+    for i in range(table.columns):
+        table.places[i] = places[i]
     return 0

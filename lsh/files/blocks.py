@@ -110,14 +110,14 @@ def blocks(chunks: Iterator[bytes], newline: bytes) -> Iterator[bytes]:
         stop = _last_end(chunk, newline, sum(map(len, held)))
         if stop:
             held.append(memoryview(chunk)[:stop])
-            yield _taken(held)
+            yield _emptied(held)
         held.append(memoryview(chunk)[stop:])
     if any(held):
-        yield _taken(held)
+        yield _emptied(held)
 
 
-def _taken(held: list[memoryview]) -> bytes:
-    """Return what is held as one, and let go of it: a line may be as large as the memory bears."""
+def _emptied(held: list[memoryview]) -> bytes:
+    """Return what is held as one, and empty the list: a line may nearly fill the memory."""
     joined = b"".join(held)
     held.clear()
     return joined

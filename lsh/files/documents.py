@@ -1,8 +1,9 @@
 """Documents in files: records in, kept records out.
 
-A source is one or more files of one format, or a folder of text files. It is read as often as is needed, once for ids
-and texts and at last for the records to keep, which go out as they came in; nothing is held meanwhile. The formats are
-in `lines`, `tabular` and `folder`, the files themselves in `files`. Nothing here hashes, groups or compares.
+`Documents` are one or more files of one format, or a folder of text files. They are read as often as needed, once for
+ids and texts and once more for the records to keep, which are written as they were read; nothing is held meanwhile.
+The formats are in `jsonl`, `separated`, `tables` and `folder`, files themselves in `storage`. Nothing here hashes,
+groups or compares.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from lsh.files.folder import EVERY, Folder
-from lsh.files.lines import Lines
+from lsh.files.jsonl import JsonLines
+from lsh.files.lines import Lines, Reader
 from lsh.files.records import (
     FOLDER,
     FORMATS,
@@ -24,12 +28,15 @@ from lsh.files.records import (
     Block,
     Format,
     InputError,
-    Options,
+    ReadOptions,
     Record,
     checked_encoding,
 )
+from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import STANDARD, FolderTarget, Input, Target
 from lsh.files.tables import Tables
+
+READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
 class Documents:
@@ -82,8 +89,8 @@ class Documents:
     >>> path = os.path.join(folder.name, "news.csv")
     >>> with open(path, "w", encoding="utf-8") as file:
     ...     _ = file.write('id,body\\na,"Bread, and roses"\\nb,Nothing new\\n')
-    >>> with Documents(path) as source:
-    ...     [(record.id, record.text) for record in source.records()]
+    >>> with Documents(path) as documents:
+    ...     [(record.id, record.text) for record in documents.records()]
     [(b'a', b'Bread, and roses'), (b'b', b'Nothing new')]
     >>> folder.cleanup()
     """
@@ -107,12 +114,12 @@ class Documents:
         shown = "standard input" if paths[0] == STANDARD else paths[0]
         self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
         self.path = paths[0]
-        forms = [_form_of(path, format) for path in paths]
-        self.format = forms[0]
+        formats = [_format_of(path, format) for path in paths]
+        self.format = formats[0]
         name = self.format.name
-        for other, form in zip(paths, forms):
-            if form.name != name:
-                problem = f"expected {name}, as {paths[0]}, got {form.name}; read files of one format"
+        for other, found in zip(paths, formats):
+            if found.name != name:
+                problem = f"expected {name}, as {paths[0]}, got {found.name}; read files of one format"
                 raise InputError(other, problem)
         if name == FOLDER and len(paths) > 1:
             raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
@@ -123,38 +130,38 @@ class Documents:
         _check_choice("missing", missing, ("error", "empty"))
         if on_bad_line == "skip" and name in TABLES.values():
             raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
-        named = name == "csv" if header is None else header
-        if naming and name in ("csv", "tsv") and not named:
+        has_header = name == "csv" if header is None else header
+        if naming and name in ("csv", "tsv") and not has_header:
             problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
             raise InputError(self.name, problem)
-        options = Options(
+        options = ReadOptions(
             field,
             id_field,
             source_field,
-            named,
+            has_header,
             checked_encoding(encoding),
             on_bad_line == "skip",
             missing == "empty",
         )
         self._inputs: list[Input] = []
-        self._documents: Lines | Tables | Folder
+        self._read: Lines | Tables | Folder
         if name == FOLDER:
-            self._documents = Folder(paths[0], pattern, options, rejects)
+            self._read = Folder(paths[0], pattern, options, rejects)
             return
-        for path, form in zip(paths, forms):
-            self._inputs.append(Input(path, form.compression))
+        for path, found in zip(paths, formats):
+            self._inputs.append(Input(path, found.compression))
         if name in TABLES.values():
-            self._documents = Tables(self._inputs, name, options)
+            self._read = Tables(self._inputs, name, options)
         else:
-            self._documents = Lines(self._inputs, name, options, rejects)
+            self._read = Lines(self._inputs, READERS[name], options, rejects)
 
     def _check_use(self, name: str, naming: str | None, header: bool) -> None:
         """Refuse options that the format has no use for."""
         if name in ("txt", FOLDER) and naming:
             known = ".jsonl, .csv, .tsv, .parquet and .arrow"
-            raise InputError(self.name, f"a field is for {known}, this is {_kind(name)}; leave {naming} out")
+            raise InputError(self.name, f"a field is for {known}, this is {_format_words(name)}; leave {naming} out")
         if name not in ("csv", "tsv") and header:
-            raise InputError(self.name, f"a header is for .csv and .tsv, this is {_kind(name)}; leave it out")
+            raise InputError(self.name, f"a header is for .csv and .tsv, this is {_format_words(name)}; leave it out")
 
     def __enter__(self) -> Documents:
         return self
@@ -166,17 +173,17 @@ class Documents:
     @property
     def skipped(self) -> int:
         """How many bad lines, or files of a folder, were skipped when the documents were read last."""
-        return self._documents.tally.skipped
+        return self._read.counts.skipped
 
     @property
     def hidden(self) -> int:
         """How many hidden files of a folder were passed over when it was read last."""
-        return self._documents.tally.hidden
+        return self._read.counts.hidden
 
     @property
     def missing(self) -> int:
         """How many documents had no text when they were read last."""
-        return self._documents.tally.missing
+        return self._read.counts.missing
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
@@ -190,18 +197,18 @@ class Documents:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
-        return self._documents.blocks()
+        return self._read.blocks()
 
     def _write_kept(self, keep: Iterable[bool], target: Target | FolderTarget) -> None:
         flags = _Flags(keep, self.name)
-        if isinstance(self._documents, Folder):
+        if isinstance(self._read, Folder):
             if not isinstance(target, FolderTarget):
                 raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-            self._documents.write_kept(flags, target)
+            self._read.write_kept(flags, target)
         elif isinstance(target, FolderTarget):
             raise TypeError("records go to a Target, got FolderTarget")
         else:
-            self._documents.write_kept(flags, target)
+            self._read.write_kept(flags, target)
         flags.check_end()
 
 
@@ -241,7 +248,7 @@ def expanded(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def _form_of(path: str, given: Format | None) -> Format:
+def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a path: a folder's, the one that is given, or that of its ending."""
     if path != STANDARD and os.path.isdir(path):
         return Format(FOLDER, "")
@@ -260,16 +267,16 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 
 
-def _kind(name: str) -> str:
+def _format_words(name: str) -> str:
     return "a folder" if name == FOLDER else f".{name}"
 
 
-def target(source: Documents, path: str) -> Target | FolderTarget:
-    """Return what `write_kept` can write the documents of a source to.
+def target(documents: Documents, path: str) -> Target | FolderTarget:
+    """Return what `write_kept` can write the kept ones of some documents to.
 
     Parameters
     ----------
-    source : Documents
+    documents : Documents
         A folder goes into a new folder, anything else into a file.
     path : str
         Where to; the ending of a file's name says how it is compressed.
@@ -277,19 +284,19 @@ def target(source: Documents, path: str) -> Target | FolderTarget:
     Raises
     ------
     ValueError
-        If the folder is there already, or would lie within the source.
+        If the folder is there already, or would lie within the folder of the documents.
     """
-    if source.format.name != FOLDER:
-        return Target(path, "" if source.format.name in TABLES.values() else None)
+    if documents.format.name != FOLDER:
+        return Target(path, "" if documents.format.name in TABLES.values() else None)
     if path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    inner, outer = os.path.realpath(path), os.path.realpath(source.path)
+    inner, outer = os.path.realpath(path), os.path.realpath(documents.path)
     if os.path.commonpath([inner, outer]) == outer:
-        raise ValueError(f"OUTPUT must not lie in INPUT ({source.path}), got {path}; name a folder elsewhere")
+        raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
     return FolderTarget(path)
 
 
-def write_kept(source: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+def write_kept(documents: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
     """Write the documents that are kept as they came in.
 
     Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
@@ -297,22 +304,24 @@ def write_kept(source: Documents, keep: Iterable[bool], target: Target | FolderT
 
     Parameters
     ----------
-    source : Documents
-        The documents.
+    documents : Documents
+        All documents.
     keep : iterable of bool
         One for each of its records.
     target : Target or FolderTarget
-        What `target` returns for the source.
+        What `target` returns for them.
 
     Raises
     ------
     InputError
-        If the source has another number of documents than when it was read first.
+        If their number is not what it was when they were read first.
     """
-    source._write_kept(keep, target)
+    documents._write_kept(keep, target)
 
 
-def write_removed(ids: Sequence[bytes], removed: Any, target: Target, old: Sequence[bytes] = ()) -> None:
+def write_removed(
+    ids: Sequence[bytes], removed: npt.NDArray[np.void], target: Target, old: Sequence[bytes] = ()
+) -> None:
     """Write removed id, kept id and similarity, tab-separated, one removed document per line.
 
     Where there are old documents, whose ids are `old`, a fourth cell says ``new`` or ``old`` of the kept one.

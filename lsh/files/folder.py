@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from lsh.files import compression
-from lsh.files.records import Block, InputError, Options, Record, Tally, gathered, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, utf8
 from lsh.files.storage import FolderTarget, Target
 
 EVERY = "*"  # the pattern of a folder where none is given
@@ -29,38 +29,38 @@ class Folder:
         The folder.
     pattern : str
         Which files are read: their names, or their paths within the folder, match it as in a shell.
-    options : Options
+    options : ReadOptions
         How they are read.
     rejects : Target, optional
         Receives the paths of the files that are skipped, once, however often the documents are read.
     """
 
-    def __init__(self, path: str, pattern: str, options: Options, rejects: Target | None) -> None:
+    def __init__(self, path: str, pattern: str, options: ReadOptions, rejects: Target | None) -> None:
         self._path, self._pattern, self._options, self._rejects = path, pattern, options, rejects
         self._files: dict[str, State] | None = None
         self._rejected = self._hidden = 0
-        self.tally = Tally()
+        self.counts = ReadCounts()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         return gathered(self._records())
 
     def _records(self) -> Iterator[Record]:
-        self.tally = tally = Tally()
+        self.counts = counts = ReadCounts()
         listing = self._listing()
-        tally.hidden = self._hidden
+        counts.hidden = self._hidden
         for relative, text in self._texts(listing):
             if not isinstance(text, InputError):
                 yield Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))
                 continue
-            tally.skipped += 1
-            if self._rejects is not None and tally.skipped > self._rejected:
+            counts.skipped += 1
+            if self._rejects is not None and counts.skipped > self._rejected:
                 self._rejects.write(os.fsencode(relative) + b"\n")
-                self._rejected = tally.skipped
+                self._rejected = counts.skipped
 
     def write_kept(self, flags: Callable[[], bool], target: FolderTarget) -> None:
         """Copy the files whose flag is true."""
-        if not self._options.skip:
+        if not self._options.skip_bad:
             kept = (relative for relative in self._listing() if flags())
         else:
             texts = self._texts(self._listing())
@@ -75,7 +75,7 @@ class Folder:
             try:
                 text = self._text(relative)
             except InputError as error:
-                if not self._options.skip:
+                if not self._options.skip_bad:
                     raise
                 text = error
             yield relative, text

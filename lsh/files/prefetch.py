@@ -1,7 +1,7 @@
-"""Reading ahead: a thread takes items from an iterator while what it took before is worked on.
+"""Prefetching: a thread reads the next items of an iterator while the last ones are used.
 
-Files are read, unpacked and parsed while fingerprints are computed, which lets go of Python's lock. No more than a few
-items wait at a time, so that memory stays flat. They come in their order; an error comes in its place.
+So files are read, unpacked and parsed while fingerprints are computed, which releases the GIL. No more than a few items
+wait at a time, so that memory stays bounded. Items keep their order; an error is raised in its place among them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-WAITING = 4  # items, such as blocks of documents; room for the last one and the end when nobody takes them any more
+WAITING = 4  # items, such as blocks of documents; room for the last one and the end when no more are wanted
 
 Item = TypeVar("Item")
+Prefetched = tuple[Item] | BaseException | None  # an item, the error that ended them, or their end
 
 
 def prefetched(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items while a thread takes the next ones.
+    """Yield the items while a thread reads the next ones.
 
     Closing the generator ends the thread; where that is forgotten it ends with the program.
 
@@ -26,31 +27,29 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     >>> list(prefetched(range(3)))
     [0, 1, 2]
     """
-    taken: queue.Queue[tuple[Item] | BaseException | None] = queue.Queue(WAITING)
+    waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
     stopped = threading.Event()
-    thread = threading.Thread(target=_take, args=(iter(items), taken, stopped), daemon=True)
+    thread = threading.Thread(target=_fill, args=(waiting, iter(items), stopped), daemon=True)
     thread.start()
     try:
-        while (one := taken.get()) is not None:
+        while (one := waiting.get()) is not None:
             if isinstance(one, BaseException):
                 raise one
             yield one[0]
     finally:
         stopped.set()
-        while not taken.empty():  # what waits for room shall see that none is wanted
-            taken.get()
+        while not waiting.empty():  # so that the thread does not wait for room
+            waiting.get()
         thread.join()
 
 
-def _take(
-    items: Iterator[Item], taken: queue.Queue[tuple[Item] | BaseException | None], stopped: threading.Event
-) -> None:
-    """Hand over the items, then None or the error that came; and close what was read from."""
+def _fill(waiting: queue.Queue[Prefetched[Item]], items: Iterator[Item], stopped: threading.Event) -> None:
+    """Hand over the items, then None or the error that was raised; and close what was read from."""
     last: BaseException | None = None
     try:
         try:
             for item in items:
-                taken.put((item,))
+                waiting.put((item,))
                 if stopped.is_set():
                     return
         finally:
@@ -60,4 +59,4 @@ def _take(
     except BaseException as error:
         last = error
     finally:
-        taken.put(last)
+        waiting.put(last)

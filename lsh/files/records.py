@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lsh._batch import Batch
@@ -20,7 +21,7 @@ KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)})
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
-NAMED, NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
+MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
 
 
 class InputError(ValueError):
@@ -32,7 +33,7 @@ class InputError(ValueError):
 
 
 class Format(NamedTuple):
-    """The form of a file: its name, and how it is compressed, ``""`` for not at all.
+    """The format of a file: its name, and how the file is compressed, ``""`` for not at all.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class Record(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some documents, one after another, as columns: readers hand them over together, for the sake of speed."""
+    """Some documents, one after another, as columns: faster to hand over than one document at a time."""
 
     texts: Batch
     ids: Callable[[], Sequence[bytes]]
@@ -103,36 +104,37 @@ def _block(records: Sequence[Record]) -> Block:
     return Block(Batch(texts, missing=True), lambda: ids, lambda: sources)
 
 
-class Options(NamedTuple):
-    """How a source is read; `files.Documents` says what each means."""
+class ReadOptions(NamedTuple):
+    """How documents are read; `Documents` says what each option means."""
 
     field: str | None
     id_field: str | None
     source_field: str | None
     header: bool
     encoding: str
-    skip: bool  # bad lines
-    missing: bool  # whether a text may be missing
+    skip_bad: bool
+    allow_missing: bool
 
-    def fields(self) -> list[str] | None:
+    def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields that make the text; ``None`` where none is named."""
-        return None if self.field is None else [name.strip() for name in self.field.split(",")]
+        return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
 
 
-class Tally:
-    """What was counted while a source was read the last time."""
+@dataclass
+class ReadCounts:
+    """What was counted while the documents were read the last time."""
 
-    skipped = 0
-    missing = 0
-    hidden = 0
+    skipped: int = 0  # bad lines, or files of a folder
+    missing: int = 0  # documents without a text
+    hidden: int = 0  # files of a folder
 
 
-def default_column(names: Iterable[str], options: Options) -> str | None:
+def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
     """Return the column that holds the text where none is named: one of the usual names, or the only one but the id.
 
     Examples
     --------
-    >>> options = Options(None, None, None, True, "utf-8", False, False)
+    >>> options = ReadOptions(None, None, None, True, "utf-8", False, False)
     >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
     ('headline', 'body')
     >>> default_column(["title", "summary"], options) is None
@@ -151,8 +153,8 @@ def listed(names: Sequence[str]) -> str:
     >>> listed(["title", "date"])
     "'title', 'date'"
     """
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    cut = (name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 3] + "..." for name in names[:NAMED])
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    cut = (name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 3] + "..." for name in names[:MAX_LISTED])
     return ", ".join(map(repr, cut)) + more
 
 

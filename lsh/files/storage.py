@@ -82,11 +82,11 @@ class Input:
             with suppress(FileNotFoundError), open(self._path, "rb") as file:
                 self._check_state(file)
 
-    def check_plain(self, start: bytes, form: str) -> None:
+    def check_plain(self, start: bytes, format: str) -> None:
         """Refuse a file that is compressed without saying so, by its first bytes."""
         found = None if self._packed else compression.recognised(start)
         if found is not None:
-            raise InputError(self.name, f"it is compressed; give --format {form}.{found}")
+            raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
     def damaged(self, error: Exception, line: int = 0) -> InputError:
         """Return the error for a file whose compression is damaged after a line."""

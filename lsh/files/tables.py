@@ -1,8 +1,8 @@
 """Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
 
 Rows that are kept go out with every column, the schema, its metadata and, in Parquet, the compression of each column,
-in row groups as they came. No more than a row group, or `ROOM`, is held. It needs pyarrow, of the extra ``io``. What
-the texts are for is not known here.
+in row groups as they came. No more than a row group, or `MAX_GATHERED`, is held. It needs pyarrow, of the extra
+``io``. What the texts are for is not known here.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from functools import partial
 from typing import IO, Any
 
 from lsh._batch import Batch
-from lsh._texts import whole
-from lsh.files.records import ID_COLUMN, Block, InputError, Options, Tally, default_column, listed, utf8
+from lsh._texts import as_batch
+from lsh.files.records import ID_COLUMN, Block, InputError, ReadCounts, ReadOptions, default_column, listed, utf8
 from lsh.files.storage import Input, Target
 
-ROWS, TAKEN = 1 << 12, 1 << 21  # rows, and about how many bytes, that are taken from a row group at once
-ROOM = 1 << 26  # bytes of rows that are gathered before they go out as a row group
+MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
+MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
 BUFFER = 1 << 20  # bytes of a column that are read at once
 ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
 ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
 
 
-def check_available(form: str) -> None:
+def check_available(format: str) -> None:
     """Raise ImportError where pyarrow is not installed."""
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise ImportError(f".{form} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+        raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
 
 
 class _Parquet:
@@ -47,13 +47,13 @@ class _Parquet:
         metadata = self._file.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(metadata.num_rows, 1)
-        rows = min(max(TAKEN // max(size, 1), 1), ROWS)
+        rows = min(max(BATCH_BYTES // max(size, 1), 1), MAX_BATCH_ROWS)
         yield from self._file.iter_batches(rows, columns=names, use_threads=False)
 
     def groups(self) -> Iterator[Iterator[Any]]:
         """Yield the row groups, each in batches."""
         for number in range(self._file.num_row_groups):
-            yield self._file.iter_batches(ROWS, row_groups=[number], use_threads=False)
+            yield self._file.iter_batches(MAX_BATCH_ROWS, row_groups=[number], use_threads=False)
 
     def writer(self, sink: Any) -> Any:
         """Return a writer of files like this one."""
@@ -88,7 +88,7 @@ class _Arrow:
         """Yield batches of the rows, with all columns."""
         for group in self.groups():
             for batch in group:
-                yield from (batch.slice(start, ROWS) for start in range(0, len(batch), ROWS))
+                yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
 
     def groups(self) -> Iterator[Iterator[Any]]:
         """Yield the batches of the file, each by itself."""
@@ -112,20 +112,20 @@ class Tables:
     ----------
     inputs : sequence of Input
         The files; their columns are the same.
-    form : str
+    format : str
         ``"parquet"`` or ``"arrow"``.
-    options : Options
+    options : ReadOptions
         How they are read.
     """
 
-    def __init__(self, inputs: Sequence[Input], form: str, options: Options) -> None:
-        check_available(form)
-        self._inputs, self._form, self._options = inputs, form, options
-        self.tally = Tally()
+    def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions) -> None:
+        check_available(format)
+        self._inputs, self._format, self._options = inputs, format, options
+        self.counts = ReadCounts()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
-        self.tally = Tally()
+        self.counts = ReadCounts()
         first: Any = None
         running = 0
         source = self._options.source_field
@@ -167,14 +167,14 @@ class Tables:
 
         try:
             with file.opened() as opened:
-                yield _Parquet(opened) if self._form == "parquet" else _Arrow(opened)
+                yield _Parquet(opened) if self._format == "parquet" else _Arrow(opened)
         except InputError:
             raise
         except (pyarrow.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the system, not of the file
             problem = str(error).partition("\n")[0]
-            raise InputError(file.name, f"damaged .{self._form} file ({problem}); create it anew") from error
+            raise InputError(file.name, f"damaged .{self._format} file ({problem}); create it anew") from error
 
     def _same_schema(self, name: str, schema: Any, first: Any) -> Any:
         if first is not None and not first.equals(schema):
@@ -184,14 +184,14 @@ class Tables:
             )
         return schema if first is None else first
 
-    def _columns(self, name: str, schema: Any) -> tuple[list[str], str | None]:
+    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None]:
         """Return the columns of the text and of the id, after checking what they hold."""
-        options, texts = self._options, self._options.fields()
+        options, texts = self._options, self._options.text_fields()
         if texts is None:
             found = default_column(schema.names, options)
             if found is None:
                 raise InputError(name, f"which column is the text? name it with --field: {_listed(schema)}")
-            texts = [found]
+            texts = (found,)
         identity = options.id_field
         if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
             identity = ID_COLUMN
@@ -222,20 +222,20 @@ class Tables:
             raise InputError(name, f"{problem}; name the right one with {option}")
         return kind
 
-    def _texts(self, name: str, row: int, texts: list[str], columns: list[Any]) -> Batch:
+    def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any]) -> Batch:
         """Return the texts of some rows: the column as it is, or of several ones those of each row joined."""
         nulls = [column.is_null().index(True).as_py() for column in columns if column.null_count]
-        if nulls and not self._options.missing:
+        if nulls and not self._options.allow_missing:
             place = min(nulls)
             text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
             problem = f"column {text!r} must hold a text, got null; give --missing empty"
             raise InputError(name, f"row {row + place + 1}: {problem}")
         if len(columns) == 1:
-            self.tally.missing += columns[0].null_count
-            return whole(texts[0], columns[0], missing=True)
-        cells = zip(*[whole(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
+            self.counts.missing += columns[0].null_count
+            return as_batch(texts[0], columns[0], missing=True)
+        cells = zip(*[as_batch(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
         found = [[cell for cell in row if cell is not None] for row in cells]
-        self.tally.missing += found.count([])
+        self.counts.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
 
 
@@ -247,7 +247,7 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[
         with _writing(name):
             gathered.append(_kept(batch, flags))
             size += gathered[-1].nbytes
-            if size > ROOM:
+            if size > MAX_GATHERED:
                 _flush(gathered, schema, writer)
                 size = 0
     with _writing(name):
@@ -318,15 +318,17 @@ def _ids(batch: Any, name: str | None, running: int) -> list[bytes]:
     """Return the ids of rows, of which the first has the number behind `running`."""
     numbers = range(running + 1, running + len(batch) + 1)
     values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
-    return [_named(value, b"%d" % number) for value, number in zip(values, numbers)]
+    return [_as_bytes(value, b"%d" % number) for value, number in zip(values, numbers)]
 
 
 def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     """Return where the rows are from."""
-    return [file] * len(batch) if name is None else [_named(value, b"") for value in _column(batch, name).to_pylist()]
+    return (
+        [file] * len(batch) if name is None else [_as_bytes(value, b"") for value in _column(batch, name).to_pylist()]
+    )
 
 
-def _named(value: Any, default: bytes) -> bytes:
+def _as_bytes(value: Any, default: bytes) -> bytes:
     """Return an id or a source."""
     if value is None:
         return default

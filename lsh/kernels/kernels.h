@@ -22,7 +22,7 @@ size_t lsh_utf8_size(const void *text, size_t length, size_t width);
 /* Write that UTF-8 to `out`, which has room for it and does not overlap `text`. The text is aligned to its units. */
 void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out);
 
-/* ---- fields.c: where the fields of records are ---- */
+/* ---- json.c and cells.c: fields of records, one record after another in a block of bytes ---- */
 
 typedef struct {
     const uint8_t *bytes;
@@ -34,7 +34,7 @@ enum lsh_kind {
     LSH_STRING,
     LSH_INTEGER, /* up to 18 digits, as Python would write it */
     LSH_OTHER,   /* another value of JSON */
-    LSH_ESCAPED  /* within fields.c only */
+    LSH_ESCAPED  /* within json.c only */
 };
 
 /* A field of a record: what kind of value it is, and its text in the block, or in `out`. */
@@ -43,20 +43,17 @@ typedef struct {
     lsh_text text;
 } lsh_field;
 
-enum { LSH_MOST_NAMES = 16 };
-
 /* The lines of a block; the last one may have no newline. */
 size_t lsh_count_lines(const uint8_t *block, size_t size);
 
 /* All three find some fields of the records in a block of whole lines, of which the last may have no newline. They return
- * how many records there are, SIZE_MAX if anything about them is odd. Field i of record r is found[r * n + i]; there is
- * room for as many records as there are lines. `out` has room for `size` bytes: fields that are not in the block as they
- * mean are there.
+ * how many records there are, SIZE_MAX if any of them is not plain. Field i of record r is found[r * n + i] for n names or
+ * places; there is room for as many records as there are lines. `out` has room for `size` bytes: strings that differ from
+ * what stands in the block are written there.
  *
- * JSON objects, one a line: the fields of those names, up to LSH_MOST_NAMES different ones, each the last one where a record
- * has several. A name with dots leads into objects within each other, a key a part, where the record has no field of the
- * whole name. What is taken is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key
- * or a field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
+ * JSON objects, one a line: the fields of those names, which are all different; where a record has several of a name, the
+ * last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key or in a
+ * field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found);
 
@@ -65,8 +62,8 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
                       size_t least, size_t most, lsh_field *found);
 
-/* Records of CSV (RFC 4180), without quotes in cells that are not quoted; empty lines are none. `used` is set to the bytes
- * of whole records: behind them one may begin that goes on behind the block. */
+/* Records of CSV (RFC 4180), without quotes in cells that are not quoted; empty lines are not records. `used` is set to the
+ * bytes of whole records: after them a record may begin that does not end in the block. */
 size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least, size_t most,
                     uint8_t *out, lsh_field *found, size_t *used);
 

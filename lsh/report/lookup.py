@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from lsh import _checks
-from lsh.minhash import Text
+from lsh._texts import Text
 from lsh.report.page import Html, element
 
 MAX_NAME_LENGTH = 120  # characters of an id or a source

@@ -263,6 +263,19 @@ def test_plan_for_a_corpus(tmp_path):
     assert printed.startswith(f"{expected}\n\n")
 
 
+def test_plan_for_shingles_of_a_corpus(tmp_path):
+    """The shingles say how similar the random pairs are, and so how many candidates are false."""
+    texts = [text for _, text in sample()]
+    shares = set()
+    for n, unit in [(8, "char"), (2, "byte"), (1, "word")]:
+        printed = done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit)
+        expected = package.plan(shingles=package.Shingles(n, unit), background=texts, documents=200)
+        assert printed.decode().startswith(f"{expected}\n\n")
+        found = json.loads(done(tmp_path, "plan", "--corpus", SAMPLE, "--ngram", n, "--unit", unit, "--json"))
+        shares.add(found["false_candidates"])
+    assert len(shares) == 3
+
+
 def test_plan_for_a_large_corpus(tmp_path):
     """Of many texts some are taken, the same each time, and from everywhere."""
     alike = A + b" in the year of the comet, as the almanac said"
@@ -287,6 +300,9 @@ def test_plan_for_a_large_corpus(tmp_path):
         (["--num-seeds", "0"], "--num-seeds"),
         (["--documents", "0"], "--documents"),
         (["--documents", "1000000"], "--documents requires --corpus"),
+        (["--ngram", "5"], "--ngram requires --corpus"),
+        (["--unit", "word"], "--unit requires --corpus"),
+        (["--corpus", "one.txt", "--ngram", "0"], "--ngram must be 1 or more"),
         (["--corpus", "absent.txt"], "absent.txt"),
         (["--corpus", "one.txt"], "two or more texts"),
         (["--corpus", "-"], "--format"),

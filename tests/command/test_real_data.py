@@ -1,7 +1,7 @@
 """The corpora that are too large for every run, through the commands: `.ci/run --full` sets LSH_TEST_FULL.
 
 The truth is that of benchmarks/truth.py, all pairs by a join without lsh. Reuters, the articles and the advertisements
-are in test_cli.py and test_commands.py, in every run.
+are in test_cli.py and test_commands.py.
 """
 
 from __future__ import annotations

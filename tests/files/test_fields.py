@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from lsh import files
-from lsh.files import blocks, lines
+from lsh.files import blocks, documents, jsonl, lines, separated
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 
 MANY = sys.maxsize
+EXAMPLES = settings.default.max_examples  # of the profile
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
 PLAIN = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**80), 2**80), st.floats(), TEXTS),
@@ -29,7 +30,8 @@ PLAIN = st.recursive(
 
 
 def columns(found: Any) -> Any:
-    return None if found is None else [None if column is None else column.tolist() for column in found]
+    """What `json_fields` finds, texts and names in one list."""
+    return None if found is None else [None if column is None else column.tolist() for part in found for column in part]
 
 
 @st.composite
@@ -56,11 +58,11 @@ def test_plain_json_is_found(written, cut):
     records, block = written
     if cut:
         block = block.removesuffix(b"\n")
-    found = json_fields(block, (b"text",), (b"id", b"none"))
+    found = columns(json_fields(block, (b"text",), (b"id", b"none")))
     assert found is not None
     text, identity, none = found
-    assert text.tolist() == [record["text"].encode() for record in records]
-    assert (identity.tolist() if identity else []) == [str(record["id"]).encode() for record in records]
+    assert text == [record["text"].encode() for record in records]
+    assert (identity or []) == [str(record["id"]).encode() for record in records]
     assert none is None
     assert count_lines(block) == len(records)
 
@@ -139,9 +141,8 @@ def test_odd_json_is_left_to_a_reader_that_can_judge(line):
 
 
 def test_the_last_of_several_fields_counts():
-    (text, _) = json_fields(b'{"text": 5, "text": "\\n", "text": "b\\u00e9"}', (b"text",), (b"id",)) or (None, None)
-    assert text is not None
-    assert text.tolist() == ["bé".encode()]
+    block = b'{"text": 5, "text": "\\n", "text": "b\\u00e9"}'
+    assert columns(json_fields(block, (b"text",), (b"id",))) == [["bé".encode()], None]
     assert json_fields(b'{"text": "b", "text": 5}', (b"text",), ()) is None
 
 
@@ -151,66 +152,32 @@ def test_several_texts():
     assert json_fields(block + b'{"title": "E", "id": 3}\n', (b"title", b"text"), (b"id",)) is None
 
 
-KEYS = ["a", "b", "c", "", "a.b", "b.c", "é"]
-NESTED = st.recursive(
-    st.one_of(st.text("xé\n", max_size=2), st.integers(-9, 9), st.none()),
-    lambda inner: st.one_of(st.dictionaries(st.sampled_from(KEYS), inner, max_size=3), st.lists(inner, max_size=2)),
-    max_leaves=8,
-)
+def test_names_are_different():
+    for texts, names in [((b"a", b"a"), ()), ((b"a",), (b"a",)), ((), (b"a", b"b", b"a"))]:
+        with pytest.raises(ValueError, match="keys that are all different"):
+            json_fields(b'{"a": "b"}', texts, names)
 
 
-@st.composite
-def nested_lines(draw: st.DrawFn) -> bytes:
-    """Records of objects within each other, some with a key twice."""
-    records = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, min_size=1, max_size=4), max_size=3))
-    again = draw(st.lists(st.dictionaries(st.sampled_from(KEYS), NESTED, max_size=1), max_size=3))
-    written = [json.dumps(record, ensure_ascii=draw(st.booleans())) for record in records]
-    for number, more in enumerate(again[: len(written)]):
-        if more:
-            written[number] = written[number][:-1] + "," + json.dumps(more)[1:]
-    return "".join(line + "\n" for line in written).encode()
+def test_many_names_and_many_escapes():
+    """What is written anew has room, however many fields there are."""
+    names = tuple(b"%d" % i for i in range(40))
+    block = b"{" + b",".join(b'"%s": "\\n\\u00e9"' % name for name in names) + b"}\n"
+    assert columns(json_fields(block * 9, names, ())) == [["\né".encode()] * 9] * 40
 
 
-NAMES = ["a", "b", "a.b", "a.b.c", "b.a", "a.a.a", ".", ".a", "a.", "a..b", "b.c", "é.a"]
-
-
-@given(nested_lines(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), st.integers(0, 1))
-@strategies.examples(340)
-def test_fields_within_others(block, names, texts):
-    rows = reference.json_fields(block, names)
-    assert rows is not None
-    found = columns(json_fields(block, tuple(map(str.encode, names[:texts])), tuple(map(str.encode, names[texts:]))))
-    kinds = [{type(value) for value in column} for column in zip(*rows)]
-    if found is not None:
-        for column, values in zip(found, zip(*rows)):
-            expected = [str(value).encode() for value in values]
-            assert column == (None if column is None else expected)
-            assert column is not None or set(values) <= {None}
-    elif not any(name.startswith(other + ".") for name in names for other in names):  # which is taken for odd
-        texts_are = all(kind == {str} for kind in kinds[:texts])
-        assert not texts_are or not all(kind <= {str, int} for kind in kinds[texts:])
-
-
-def test_as_many_names_as_there_is_room_for():
-    block = b'{"0": {"x": "a"}}\n'
-    for count in (16, 17):
-        found = json_fields(block, (b"0.x",), tuple(b"%d.x" % i for i in range(1, count)))
-        assert (found is not None) == (count == 16)
+def test_a_name_with_a_dot_is_a_key():
+    assert columns(json_fields(b'{"a": {"b": "no"}, "a.b": "yes"}', (b"a.b",), ())) == [[b"yes"]]
+    assert columns(json_fields(b'{"a": {"b": "no"}}', (), (b"a.b",))) == [None]
 
 
 def test_a_name_may_be_written_with_escapes():
-    (text, _) = json_fields(b'{"t\\u0065xt": "a", "\\u00e9\\n": "b"}', (b"text",), (b"id",)) or (None, None)
-    assert text is not None
-    assert text.tolist() == [b"a"]
+    block = b'{"t\\u0065xt": "a", "\\u00e9\\n": "b"}'
+    assert columns(json_fields(block, (b"text",), (b"id",))) == [[b"a"], None]
 
 
 def test_a_field_within_another_is_none():
-    (text, identity) = json_fields(b'{"x": {"text": "no", "id": 7}, "text": "yes"}\n', (b"text",), (b"id",)) or (
-        None,
-        0,
-    )
-    assert text is not None
-    assert (text.tolist(), identity) == ([b"yes"], None)
+    block = b'{"x": {"text": "no", "id": 7}, "text": "yes"}\n'
+    assert columns(json_fields(block, (b"text",), (b"id",))) == [[b"yes"], None]
 
 
 @given(st.lists(st.binary(max_size=20)), st.sampled_from([b"\n", b"\r\n"]), st.integers(1, 3), st.booleans())
@@ -287,9 +254,9 @@ def test_places_are_within_every_row():
 # Whole files: in blocks of any size the documents are those that are read one by one.
 
 
-def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) -> bytes:
-    """Documents of an id, a text and a source as a file of the form, with an odd line before some of them."""
-    made = [b"id,text,from\r\n"] if form == "csv" else [b"text\tfrom\tid\n"] if form == "tsv" else []
+def written(format: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) -> bytes:
+    """Documents of an id, a text and a source as a file of the format, with an odd line before some of them."""
+    made = [b"id,text,from\r\n"] if format == "csv" else [b"text\tfrom\tid\n"] if format == "tsv" else []
     for number, (identity, text, source) in enumerate(rows):
         made.append(odd.get(number, b""))
         flat = " ".join(text.split())
@@ -302,7 +269,7 @@ def written(form: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes]) 
                 "csv": b",".join(quoted(cell.encode()) for cell in (str(identity), text, source)),
                 "tsv": f"{flat}\t{source}\t{identity}".encode(),
                 "txt": flat.encode(),
-            }[form]
+            }[format]
             + (b"\r\n" if number % 3 == 0 else b"\n")
         )
     return b"".join(made)
@@ -316,23 +283,23 @@ ODD_LINES = {
 }
 
 
-@given(data=st.data(), form=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
+@given(data=st.data(), format=st.sampled_from(sorted(ODD_LINES)), size=st.integers(1, 200))
 @strategies.examples(70, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
+def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
     text = st.text('ab"\\,\n\r\t é\U0001f600', max_size=30)
     name = st.text("abc", max_size=3)
     rows = data.draw(st.lists(st.tuples(st.one_of(st.integers(0, 99), st.text("xyz", min_size=1)), text, name)))
     places = st.integers(0, max(len(rows) - 1, 0))
-    odd = data.draw(st.dictionaries(places, st.sampled_from(ODD_LINES[form]), max_size=2))
-    path = tmp_path / f"in.{form}"
-    path.write_bytes(written(form, rows, odd if rows else {}))
+    odd = data.draw(st.dictionaries(places, st.sampled_from(ODD_LINES[format]), max_size=2))
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, odd if rows else {}))
     options: dict[str, Any] = {"on_bad_line": "skip"}
-    if form != "txt":
-        fields = ["text", "text,id", "id,text", "from,text"] if form != "tsv" else ["text"]
+    if format != "txt":
+        fields = ["text", "text,id", "id,text", "from,text"] if format != "tsv" else ["text"]
         options |= {"source_field": "from", "field": data.draw(st.sampled_from(fields))}
-    if form == "jsonl" and data.draw(st.booleans()):
+    if format == "jsonl" and data.draw(st.booleans()):
         options |= {"field": data.draw(st.sampled_from(["meta.text", "text,meta.text"])), "id_field": "meta.id.n"}
-    if form == "tsv":
+    if format == "tsv":
         options["header"] = True
 
     def documents() -> tuple[list[Any], int]:
@@ -342,32 +309,27 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, form, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "READ_SIZE", size)
         in_blocks = documents()
-        for reader in ("json_fields", "line_cells", "csv_cells"):
-            patch.setattr(lines, reader, lambda *arguments: None)
+        for reader in (jsonl.JsonLines, separated.Csv, separated.Tsv, separated.PlainText):
+            patch.setattr(reader, "many", lambda self, block: None)
         assert in_blocks == documents()
-    kept = len(rows) if form != "csv" else len(in_blocks[0])
+    kept = len(rows) if format != "csv" else len(in_blocks[0])
     assert len(in_blocks[0]) >= kept - in_blocks[1]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv", "txt"])
-def test_plain_files_are_read_in_blocks(tmp_path, form, monkeypatch):
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "txt"])
+def test_plain_files_are_read_in_blocks(tmp_path, format, monkeypatch):
     """Nothing but the first document, which shows what the fields are, is read by itself."""
     rows = [(f"n{i}", f'the text of number {i}, "é"', "here") for i in range(1000)]
-    path = tmp_path / f"in.{form}"
-    path.write_bytes(written(form, rows, {}))
+    path = tmp_path / f"in.{format}"
+    path.write_bytes(written(format, rows, {}))
     alone = []
-    one_by_one = lines._Reading._documents
-
-    def documents(*arguments: Any) -> Any:
-        for unit, record in one_by_one(*arguments):
-            alone.append(record)
-            yield unit, record
-
-    monkeypatch.setattr(lines._Reading, "_documents", documents)
+    reader = documents.READERS[format]
+    one = reader.one
+    monkeypatch.setattr(reader, "one", lambda self, record: alone.append(record) or one(self, record))
     monkeypatch.setattr(blocks, "READ_SIZE", 1000)
-    with files.Documents(str(path), header=True if form == "tsv" else None) as source:
+    with files.Documents(str(path), header=True if format == "tsv" else None) as source:
         assert [record.text for record in source.records()] == [text.encode() for _, text, _ in rows]
-    assert len(alone) == (1 if form == "jsonl" else 0)
+    assert len(alone) == (1 if format == "jsonl" else 0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
@@ -384,7 +346,7 @@ def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, enco
 def test_a_record_longer_than_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "READ_SIZE", 64)
     for most in (1 << 24, 256):  # found in whole blocks, or left to the reader of records
-        monkeypatch.setattr(lines, "MOST_RECORD", most)
+        monkeypatch.setattr(lines, "MAX_GROWN_BLOCK", most)
         text = "a line\n" * 500
         path = tmp_path / "in.csv"
         path.write_text(f'id,text\n1,"{text}"\n2,b\n', newline="")

@@ -41,7 +41,7 @@ def exported(library: Path) -> set[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
-@pytest.mark.parametrize("name", sources())
+@pytest.mark.parametrize("name", [*sources(), "_lsh_cython"])
 def test_only_the_entry_point_is_exported(name):
     spec = importlib.util.find_spec(f"lsh.{name}")
     names = exported(Path(spec.origin))

@@ -1,0 +1,105 @@
+"""Progress of a long run, for people: a bar of tqdm for each stage, or, without tqdm, a plain line on standard error.
+
+A terminal shows one line, which is drawn anew; a file or a pipe gets one line for each stage, when the stage is done.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from lsh._words import duration
+
+REDRAW = 0.1  # seconds between two states of the line
+
+Progress = Callable[[str, int, "int | None"], object]
+
+
+def checked_progress(progress: object) -> Progress:
+    """Return what is called with stage, done and total for the `progress` that was given."""
+    if progress is None or progress is False:
+        return lambda stage, done, total: None
+    if progress is True:
+        return _shown()
+    if not callable(progress):
+        raise TypeError(
+            f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
+        )
+    return progress
+
+
+def _shown() -> Progress:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return Line()
+    return Bars(tqdm)
+
+
+def _unit(stage: str) -> str:
+    return "bands" if stage == "grouping" else "documents"
+
+
+class Bars:
+    """A bar of tqdm for each stage."""
+
+    def __init__(self, tqdm: Any) -> None:
+        self._tqdm = tqdm
+        self._stage = ""
+        self._bar: Any = None
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Draw the state."""
+        if stage != self._stage or done < self._bar.n:  # another collection may begin the same stage again
+            if self._bar is not None:
+                self._bar.close()
+            self._stage = stage
+            self._bar = self._tqdm(desc=stage, total=total, unit=f" {_unit(stage)}", unit_scale=True)
+        self._bar.update(done - self._bar.n)
+        if done == total:
+            self._bar.close()
+
+
+class Line:
+    """A line on standard error that says how far the work is."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._started = self._drawn = 0.0
+        self._done, self._is_open = 0, False
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Draw the state, if the last one has stood for a while; end the line with its stage."""
+        now = time.perf_counter()
+        if stage != self._stage or done < self._done:
+            self._end(now)
+            self._stage, self._started = stage, now
+        self._done, self._is_open = done, True
+        if done == total:
+            self._end(now)
+        elif now - self._drawn >= REDRAW and sys.stderr is not None and sys.stderr.isatty():
+            self._drawn = now
+            self._write(self._text(total, now), "")
+
+    def _end(self, now: float) -> None:
+        """Write the last state of the stage, on a line that stays."""
+        if self._is_open:
+            self._write(self._text(None, now), "\n")
+        self._is_open = False
+
+    def _write(self, text: str, end: str) -> None:
+        with suppress(OSError):  # progress that cannot be shown is no reason to fail
+            if sys.stderr is not None:
+                print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
+
+    def _text(self, total: int | None, now: float) -> str:
+        of = "" if total is None else f" of {total:,}"
+        text = f"{self._stage}: {self._done:,}{of} {_unit(self._stage)}"
+        if not self._done or now == self._started:
+            return text
+        rate = self._done / (now - self._started)
+        left = "" if total is None else f", {duration((total - self._done) / rate)} left"
+        return f"{text}, {rate:,.0f} a second{left}"

@@ -1,0 +1,137 @@
+"""JSON lines: a JSON object (RFC 8259) a line, of which some fields are read.
+
+The compiled reader takes blocks in which every field that is named is where it is expected; Python's `json` judges
+every other line, so it decides what is accepted: NaN, Infinity and halves of surrogate pairs, too. A field is a key
+of the object or, by a name with dots, of objects within it; names with dots are read by Python alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from lsh.files._fields import json_fields
+from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
+from lsh.files.records import ID_COLUMN, InputError, ReadOptions, default_column, listed, utf8
+
+JsonObject = Mapping[str, object]
+
+
+class JsonLines(Reader):
+    """Reads JSON lines; the first record with a text shows which field holds it, where none is named."""
+
+    format = "jsonl"
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._fields = options.text_fields()
+        self._id_name = ID_COLUMN if options.id_field is None else options.id_field
+        self._is_found = options.field is None  # whether any record has the field that is named
+        self._absent: InputError | None = None  # the error where none has
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is known which field holds the text."""
+        return self._fields is not None
+
+    def one(self, record: RawRecord) -> Fields:
+        """Read a line."""
+        found, options = _object(record), self.options
+        if self._fields is None:
+            default = default_column(found, options)
+            if default is not None:
+                self._fields = (default,)
+            elif not options.allow_missing or len(found) > 1:
+                raise _absent(record, "text", found)
+        text = None if self._fields is None else self._text(record, found, self._fields)
+        identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
+        if options.source_field is None:
+            return Fields(identity, text)
+        return Fields(identity, text, _name(record, found, options.source_field, "--source-field") or "")
+
+    def _text(self, record: RawRecord, found: JsonObject, fields: Sequence[str]) -> str | None:
+        texts = []
+        for field in fields:
+            exists, text = _value(found, field)
+            self._is_found |= exists
+            if text is None and self.options.allow_missing:
+                if self._absent is None and not self._is_found:
+                    self._absent = _absent(record, field, found)
+                continue
+            if not exists:
+                raise _absent(record, field, found)
+            if not isinstance(text, str):
+                raise record.error(f"field {field!r} must be a string, got {_type_name(text)}")
+            texts.append(text)
+        return " ".join(texts) if texts else None
+
+    def many(self, block: bytes) -> FieldColumns | None:
+        """Read whole lines."""
+        options, texts = self.options, self._fields
+        if texts is None:
+            return None
+        names = (self._id_name,) if options.source_field is None else (self._id_name, options.source_field)
+        wanted = (*texts, *names)
+        if len(set(wanted)) < len(wanted) or any("." in name for name in wanted):
+            return None
+        found = json_fields(block, tuple(map(utf8, texts)), tuple(map(utf8, names)))
+        if found is None:
+            return None
+        columns, (identities, *sources) = found
+        if sources == [None] or (identities is None and options.id_field is not None):
+            return None
+        self._is_found = True
+        return FieldColumns(len(block), joined(columns), identities, sources[0] if sources else None)
+
+    def problem_at_end(self) -> InputError | None:
+        """Return the error where no record has the field that is named: texts may be missing, but not all of them."""
+        return None if self._is_found else self._absent
+
+
+def _object(record: RawRecord) -> JsonObject:
+    """Return the object of a line."""
+    (line,) = record.cells
+    try:
+        found = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+    except UnicodeDecodeError as error:
+        raise record.error(f"expected UTF-8, got byte 0x{error.object[error.start]:02x}; correct it") from None
+    except (ValueError, RecursionError) as error:
+        got = f"({error})" if line.strip() else "an empty line"
+        raise record.error(f"expected a JSON object, got {got}; correct the line") from None
+    if not isinstance(found, dict):
+        raise record.error(f"expected a JSON object, got {_type_name(found)}; correct the line")
+    return found
+
+
+def _value(found: JsonObject, field: str) -> tuple[bool, object]:
+    """Return whether an object has a field, by its name or by dots, and its value."""
+    if field in found:
+        return True, found[field]
+    value: object = found
+    for part in field.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return False, None
+        value = value[part]
+    return True, value
+
+
+def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line | None:
+    """Return an id or a source; a field that no option names may be missing."""
+    exists, value = _value(found, field)
+    if not exists and option:
+        problem = f"expected a field {field!r}, got {listed(list(found)) or 'no field at all'}"
+        raise record.error(f"{problem}; name the right one with {option}")
+    if isinstance(value, (dict, list, bool)):
+        raise record.error(f"field {field!r} must be a string or a number, got {_type_name(value)}")
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _absent(record: RawRecord, field: str, found: JsonObject) -> InputError:
+    fields = listed(list(found)) or "no field at all"
+    return record.error(f"expected a field {field!r}, got {fields}; name the text's field with --field")
+
+
+def _type_name(value: object) -> str:
+    """Return what JSON calls a value of this type."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

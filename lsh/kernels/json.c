@@ -1,0 +1,394 @@
+/* Fields of JSON objects (RFC 8259), one object a line. See kernels.h.
+ *
+ * Accepts unambiguous input only: whatever is malformed, nested too deeply or not UTF-8 ends the reading, and is left to a
+ * reader that can say what is wrong with it. A string without escapes is not copied; one with escapes is decoded into
+ * `out`. A field is a key of the object itself; what is nested in it is checked and skipped.
+ */
+#include <string.h>
+
+#include "kernels.h"
+#include "utf8.h"
+
+enum {
+    MAX_DEPTH = 64,          /* objects and lists within each other */
+    MAX_NUMBER_LENGTH = 256, /* characters */
+    MAX_INTEGER_DIGITS = 18  /* which fit into 64 bits whatever they are */
+};
+
+#define ONES (UINT64_MAX / 0xFF)
+#define HIGHS (ONES << 7)
+
+static uint64_t word_at(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* The high bits of a word of which one at least is set if a byte of ASCII is below `limit`; it is that of the first such
+ * byte or, where the word is read from its other end, maybe that of its neighbour, too. */
+static uint64_t below(uint64_t word, uint64_t limit) { return (word - ONES * limit) & ~word & HIGHS; }
+
+/* Whether bytes are UTF-8 (RFC 3629): without surrogates, as Python decodes it. */
+static int is_utf8(const uint8_t *at, const uint8_t *end)
+{
+    uint32_t c;
+    while (at < end) {
+        if (end - at >= 8 && !(word_at(at) & HIGHS)) {
+            at += 8;
+        } else if (*at < 0x80) {
+            at++;
+        } else {
+            at += decode_utf8(at, (size_t)(end - at), &c);
+            if (c == NOT_A_CHARACTER || (c >= 0xD800 && c < 0xE000))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* A line that is being read. What reads a part of it begins at `at` and returns where the part ends, NULL if it is malformed. */
+typedef struct {
+    const uint8_t *end;
+    int not_ascii; /* seen so far */
+    int escapes;   /* seen in the last string */
+} line;
+
+static const uint8_t *skip_space(const line *l, const uint8_t *at)
+{
+    while (at < l->end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at;
+}
+
+/* One more than the value of a digit, 0 of what is none. */
+static const uint8_t hex[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* The value of four digits, -1 if they are not there. */
+static int32_t four_digits(const uint8_t *at, const uint8_t *end)
+{
+    uint32_t a, b, c, d;
+    if (end - at < 4)
+        return -1;
+    a = hex[at[0]];
+    b = hex[at[1]];
+    c = hex[at[2]];
+    d = hex[at[3]];
+    return a && b && c && d ? (int32_t)((a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1)) : -1;
+}
+
+static const uint8_t *skip_escape(const line *l, const uint8_t *at)
+{
+    if (l->end - at < 2)
+        return NULL;
+    if (at[1] == 'u')
+        return four_digits(at + 2, l->end) < 0 ? NULL : at + 6;
+    return at[1] && strchr("\"\\/bfnrt", at[1]) ? at + 2 : NULL;
+}
+
+/* From behind the quote that begins a string to the one that ends it. */
+static const uint8_t *string_end(line *l, const uint8_t *at)
+{
+    uint64_t word, high = 0;
+    l->escapes = 0;
+    while (at < l->end) {
+        if (l->end - at >= 8) {
+            word = word_at(at);
+            high |= word;
+            if (!(below(word ^ ONES * '"', 1) | below(word ^ ONES * '\\', 1) | below(word, 0x20))) {
+                at += 8;
+                continue;
+            }
+        }
+        if (*at == '"') {
+            l->not_ascii |= (high & HIGHS) != 0;
+            return at;
+        }
+        if (*at < 0x20)
+            return NULL;
+        if (*at != '\\') {
+            high |= *at++;
+            continue;
+        }
+        l->escapes = 1;
+        do { /* in an escaped script one escape follows the other */
+            at = skip_escape(l, at);
+            if (!at)
+                return NULL;
+        } while (at < l->end && *at == '\\');
+    }
+    return NULL;
+}
+
+static const uint8_t *digits(const line *l, const uint8_t *at)
+{
+    const uint8_t *start = at;
+    while (at < l->end && *at >= '0' && *at <= '9')
+        at++;
+    return at == start ? NULL : at;
+}
+
+static const uint8_t *number_end(const line *l, const uint8_t *at, int *is_integer)
+{
+    const uint8_t *start = at, *first;
+    int negative = *at == '-';
+    first = at += negative;
+    at = digits(l, at);
+    if (!at || (*first == '0' && at - first > 1))
+        return NULL;
+    *is_integer = at - first <= MAX_INTEGER_DIGITS && !(negative && *first == '0');
+    if (at < l->end && *at == '.') {
+        *is_integer = 0;
+        at = digits(l, at + 1);
+        if (!at)
+            return NULL;
+    }
+    if (at < l->end && (*at == 'e' || *at == 'E')) {
+        *is_integer = 0;
+        at++;
+        at += at < l->end && (*at == '+' || *at == '-');
+        at = digits(l, at);
+    }
+    return !at || at - start > MAX_NUMBER_LENGTH ? NULL : at;
+}
+
+static const uint8_t *word_end(const line *l, const uint8_t *at, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(l->end - at) >= length && !memcmp(at, word, length) ? at + length : NULL;
+}
+
+/* From a key to its value; sets `quote` to the quote that ends the key. */
+static const uint8_t *key_end(line *l, const uint8_t *at, const uint8_t **quote)
+{
+    if (*at != '"')
+        return NULL;
+    at = *quote = string_end(l, at + 1);
+    if (!at)
+        return NULL;
+    at = skip_space(l, at + 1);
+    return at == l->end || *at != ':' ? NULL : skip_space(l, at + 1);
+}
+
+static const uint8_t *value_end(line *l, const uint8_t *at, int depth);
+
+/* From behind the bracket that begins an object or a list to behind the one that ends it. */
+static const uint8_t *inner_end(line *l, const uint8_t *at, int depth, uint8_t last)
+{
+    at = skip_space(l, at);
+    if (at < l->end && *at == last)
+        return at + 1;
+    while (depth && at < l->end) {
+        const uint8_t *ignored;
+        if (last == '}')
+            at = key_end(l, at, &ignored);
+        at = at ? value_end(l, at, depth) : NULL;
+        if (!at)
+            return NULL;
+        at = skip_space(l, at);
+        if (at == l->end)
+            return NULL;
+        if (*at == last)
+            return at + 1;
+        if (*at != ',')
+            return NULL;
+        at = skip_space(l, at + 1);
+    }
+    return NULL;
+}
+
+static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
+{
+    int ignored;
+    if (at == l->end)
+        return NULL;
+    switch (*at) {
+    case '"':
+        at = string_end(l, at + 1);
+        return at ? at + 1 : NULL;
+    case '{':
+        return inner_end(l, at + 1, depth - 1, '}');
+    case '[':
+        return inner_end(l, at + 1, depth - 1, ']');
+    case 't':
+        return word_end(l, at, "true");
+    case 'f':
+        return word_end(l, at, "false");
+    case 'n':
+        return word_end(l, at, "null");
+    case 'N':
+        return word_end(l, at, "NaN");
+    case 'I':
+        return word_end(l, at, "Infinity");
+    case '-':
+        if (l->end - at > 1 && at[1] == 'I')
+            return word_end(l, at + 1, "Infinity");
+        return number_end(l, at, &ignored);
+    default:
+        return number_end(l, at, &ignored);
+    }
+}
+
+/* Decode a string whose escapes are well-formed; returns its length, SIZE_MAX for half of a surrogate pair. */
+static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
+{
+    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
+    const uint8_t *const start = out, *next;
+    while (at < end) {
+        if (*at != '\\') {
+            next = memchr(at, '\\', (size_t)(end - at));
+            next = next ? next : end;
+            memcpy(out, at, (size_t)(next - at));
+            out += next - at;
+            at = next;
+        } else if (at[1] == 'u') {
+            uint32_t c = (uint32_t)four_digits(at + 2, end);
+            at += 6;
+            if (c >= 0xD800 && c < 0xE000) {
+                int32_t low = end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? four_digits(at + 2, end) : -1;
+                if (c >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
+                    return SIZE_MAX;
+                c = 0x10000 + ((c - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
+                at += 6;
+            }
+            out = put_utf8(c, out);
+        } else {
+            const char *letter = strchr(letters, at[1]);
+            *out++ = letter ? (uint8_t)meanings[letter - letters] : at[1];
+            at += 2;
+        }
+    }
+    return (size_t)(out - start);
+}
+
+/* Read a value that is wanted, with its escapes as they are. */
+static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
+{
+    const uint8_t *const start = at;
+    int is_integer = 0;
+    field->kind = LSH_OTHER;
+    if (at == l->end)
+        return NULL;
+    if (*at == '"') {
+        at = string_end(l, at + 1);
+        if (!at)
+            return NULL;
+        field->kind = l->escapes ? LSH_ESCAPED : LSH_STRING;
+        field->text.bytes = start + 1;
+        field->text.length = (size_t)(at - start - 1);
+        return at + 1;
+    }
+    if ((*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I'))
+        at = number_end(l, at, &is_integer);
+    else
+        at = value_end(l, at, MAX_DEPTH);
+    if (at && is_integer) {
+        field->kind = LSH_INTEGER;
+        field->text.bytes = start;
+        field->text.length = (size_t)(at - start);
+    }
+    return at;
+}
+
+/* What is looked for in a record. */
+typedef struct {
+    const lsh_text *names;
+    size_t num_names;
+    lsh_field *found; /* one for each name */
+    uint8_t *out;     /* room for a key with escapes */
+} search;
+
+/* The field of a key, NULL if the key is not wanted. */
+static lsh_field *field_of(const search *s, const uint8_t *key, size_t length)
+{
+    size_t i;
+    for (i = 0; i < s->num_names; i++)
+        if (s->names[i].length == length && !memcmp(s->names[i].bytes, key, length))
+            return s->found + i;
+    return NULL;
+}
+
+/* From behind the brace that begins a record to behind the one that ends it. */
+static const uint8_t *read_record(line *l, const uint8_t *at, const search *s)
+{
+    at = skip_space(l, at);
+    if (at < l->end && *at == '}')
+        return at + 1;
+    while (at < l->end) {
+        const uint8_t *key = at + 1, *quote;
+        size_t length;
+        lsh_field *field;
+        at = key_end(l, at, &quote);
+        if (!at)
+            return NULL;
+        length = (size_t)(quote - key);
+        if (l->escapes) {
+            length = unescape(key, quote, s->out);
+            if (length == SIZE_MAX)
+                return NULL;
+            key = s->out;
+        }
+        field = field_of(s, key, length);
+        at = field ? read_value(l, at, field) : value_end(l, at, MAX_DEPTH);
+        if (!at)
+            return NULL;
+        at = skip_space(l, at);
+        if (at == l->end)
+            return NULL;
+        if (*at == '}')
+            return at + 1;
+        if (*at != ',')
+            return NULL;
+        at = skip_space(l, at + 1);
+    }
+    return NULL;
+}
+
+/* Decode the fields of a record that have escapes; returns where what is written ends, NULL for half of a pair. */
+static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
+{
+    size_t i, length;
+    for (i = 0; i < num_names; i++) {
+        if (row[i].kind != LSH_ESCAPED)
+            continue;
+        length = unescape(row[i].text.bytes, row[i].text.bytes + row[i].text.length, out);
+        if (length == SIZE_MAX)
+            return NULL;
+        row[i].kind = LSH_STRING;
+        row[i].text.bytes = out;
+        row[i].text.length = length;
+        out += length;
+    }
+    return out;
+}
+
+size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
+                     lsh_field *found)
+{
+    const uint8_t *at = block, *const end = block + size, *newline;
+    size_t rows = 0;
+    while (at < end) {
+        line l = {NULL, 0, 0};
+        const search s = {names, num_names, found + rows * num_names, out};
+        const uint8_t *stop;
+        newline = memchr(at, '\n', (size_t)(end - at));
+        l.end = newline ? newline : end;
+        memset(s.found, 0, num_names * sizeof(*s.found));
+        stop = skip_space(&l, at);
+        if (stop == l.end || *stop != '{')
+            return SIZE_MAX;
+        stop = read_record(&l, stop + 1, &s);
+        if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(at, l.end)))
+            return SIZE_MAX;
+        out = unescape_fields(s.found, num_names, out);
+        if (!out)
+            return SIZE_MAX;
+        rows++;
+        at = newline ? newline + 1 : end;
+    }
+    return rows;
+}

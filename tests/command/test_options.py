@@ -1,0 +1,113 @@
+"""The typed values that commands make of their options, without a run: what is given, and what stands for the rest."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+import pytest
+from running import done
+
+import lsh
+from lsh import files, planning, presets
+from lsh.command import inputs, options
+from lsh.command.console import Parser
+from lsh.command.options import Matching, Reading, Running
+
+
+def parsed(line: str = "", preset: str | None = None) -> argparse.Namespace:
+    parser = Parser(description="of a test")
+    options.add_matching(parser)
+    options.add_reading(parser)
+    options.add_running(parser)
+    namespace = parser.parse_args(line.split())
+    namespace.preset = preset
+    return namespace
+
+
+def test_defaults():
+    namespace = parsed()
+    hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
+    matching = options.matching(namespace)
+    assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
+    assert options.reading(namespace) == Reading(None, None, None, None, None, "utf-8", "error", "error", "*")
+    assert options.running(namespace) == Running(None, None, False, False)
+
+
+def test_values_that_are_given():
+    namespace = parsed(
+        "--threshold 0.5 --ngram 3 --unit word --num-seeds 64 --bands 8x4 --verify none "
+        "--field a.b --id-field key --no-header --format csv.gz --encoding latin-1 --on-bad-line skip "
+        "--missing empty --pattern *.md --num-threads 3 --max-memory 2MB -v"
+    )
+    hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word"))
+    bands = lsh.Bands(8, 4)
+    assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
+    csv = files.Format("csv", "gz")
+    assert options.reading(namespace) == Reading(csv, "a.b", "key", None, False, "latin-1", "skip", "empty", "*.md")
+    assert options.running(namespace) == Running(3, 2_000_000, False, True)
+
+
+def test_bands_are_given_or_planned():
+    assert options.matching(parsed("--bands 20x6")).bands == lsh.Bands(20, 6)
+    planned = options.matching(parsed("--recall 0.9 --threshold 0.7")).bands
+    assert planned == lsh.plan(0.7, 0.9)
+    unfiltered = options.matching(parsed("--recall 0.9 --threshold 0.7 --verify none")).bands
+    assert unfiltered.recall_at(0.7) == unfiltered.probability(0.7) >= 0.9  # banding alone may lose all of it
+    assert unfiltered.probability(0.7) < planned.probability(0.7)
+
+
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs"], ["plan"]], ids=lambda words: words[0])
+def test_bands_are_planned_once(tmp_path, command):
+    (tmp_path / "in.txt").write_bytes(b"one text\nanother text\n")
+    planning._planned.cache_clear()
+    done(tmp_path, *command, *(["in.txt"] if command != ["plan"] else []), "--threshold", "0.7", "--num-seeds", "64")
+    counts = planning._planned.cache_info()
+    assert (counts.misses, counts.hits) == (1, 0)
+
+
+@pytest.mark.parametrize("name", presets.NAMES)
+def test_a_preset(name):
+    matching = options.matching(parsed(preset=name))
+    expected = presets.preset(name)
+    assert matching == Matching(**expected.options())
+    with pytest.raises(ValueError, match="--num-seeds cannot be combined with --preset"):
+        options.matching(parsed("--num-seeds 128", preset=name))
+
+
+def test_values_are_frozen():
+    namespace = parsed()
+    for value in (options.matching(namespace), options.reading(namespace), options.running(namespace)):
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, None)
+
+
+def test_ids_and_names_are_sequences():
+    ids, names = inputs.Ids(), inputs.Names()
+    for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
+        ids.extend(values)
+        names.extend(values)
+    expected = [b"a", b"", b"long " * 9, b"a"]
+    assert list(ids) == list(names) == expected
+    assert [ids[i] for i in range(4)] == [names[i] for i in range(4)] == expected
+    assert names.distinct == expected[:3]
+    for position in (-1, 4):
+        with pytest.raises(IndexError, match=f"there are 4 ids, got position {position}"):
+            ids[position]
+
+
+def test_a_stream_notes_what_it_read_once(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"id": "a", "text": "first"}\nbad\n{"id": "b", "text": null}\n{"id": "c", "text": "\xc3\xa9"}\n')
+    reading = dataclasses.replace(options.reading(parsed("--missing empty")), on_bad_line="skip")
+    with inputs.open_documents(reading, str(path)) as documents:
+        texts = inputs.TextStream([documents], with_sizes=True, with_sources=True)
+        for _ in range(2):
+            assert sum(len(piece) for piece in texts().pieces) == 3
+            assert list(texts.ids) == [b"a", b"b", b"c"]
+            assert texts.sizes.tolist() == [5, inputs.NO_TEXT, 2]
+            assert texts.sources.distinct == [str(path).encode()]
+            assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
+        assert list(texts.at([2, 0, 2])) == [(0, b"first"), (2, "é".encode())]
+        assert list(texts.at([])) == []

@@ -1,0 +1,116 @@
+"""gzip, bzip2, xz and zstd: several streams are one file, and damage is an error."""
+
+from __future__ import annotations
+
+import gzip
+import io as streams
+import sys
+import zlib
+
+import pytest
+from reading import DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, refusal, texts, unpack
+
+from lsh import files
+from lsh.files import compression
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+def test_truncated_anywhere(tmp_path, format):
+    data = pack(b"".join(b"%d and %d\n" % (i, i * i) for i in range(2000)), format)
+    for size in [*range(40), *range(40, len(data) - 40, 97), *range(len(data) - 40, len(data))]:
+        message = refusal(file_of(tmp_path, f"in.txt.{format}", data[:size]))
+        assert f"damaged {compression.NAMES[format]}" in message
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+def test_several_streams_are_one_file(tmp_path, format):
+    path = file_of(tmp_path, f"in.txt.{format}", pack(b"one\ntw", format) + pack(b"", format) + pack(b"o\n", format))
+    assert texts(path) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("tail", [b"and more", b"B", b"\x1f"])
+def test_what_follows_a_stream_is_an_error(tmp_path, format, tail):
+    assert "damaged" in refusal(file_of(tmp_path, f"in.txt.{format}", pack(b"one\n", format) + tail))
+
+
+@pytest.mark.parametrize("format", ["gz", "xz"])
+def test_padding_is_allowed(tmp_path, format):
+    path = file_of(
+        tmp_path, f"in.txt.{format}", pack(b"one\n", format) + bytes(200_000) + pack(b"two\n", format) + bytes(8)
+    )
+    assert texts(path) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+def test_compressed_without_saying_so(tmp_path, format):
+    assert f"--format txt.{format}" in refusal(file_of(tmp_path, "in.txt", pack(b"one\n", format)))
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+def test_little_is_unpacked_at_once(tmp_path, format):
+    """64 MB of nothing, packed into some KB, comes in pieces."""
+    packed = streams.BytesIO(pack(bytes(1 << 26), format))
+    file = compression.unpacked(packed, format)
+    assert file.read(1 << 16) == bytes(1 << 16)
+    assert packed.tell() <= compression.PACKED
+    assert len(file.read()) == (1 << 26) - (1 << 16)
+
+
+def test_without_zstandard_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = file_of(tmp_path, "in.txt.zst", b"")
+    with pytest.raises(ImportError, match=r"lsh-dedup\[io\]"):
+        files.Documents(path)
+    with pytest.raises(ImportError, match=r"lsh-dedup\[io\]"):
+        files.Target(str(tmp_path / "out.txt.zst"))
+
+
+def test_what_is_wrong_before_the_damage_is_said_first(tmp_path, packed):
+    if not packed:
+        pytest.skip("a file that is not compressed cannot be damaged")
+    good = b'{"text": "%d"}\n'
+    data = pack(b"".join(good % i if i != 5 else b"bad\n" for i in range(30_000)), packed)
+    path = file_of(tmp_path, f"in.jsonl.{packed}", data[:-20])
+    message = refusal(path)
+    if packed == "bz2":  # which unpacks nothing before the end of its only block
+        assert "damaged bzip2" in message
+    else:
+        assert "line 6: expected a JSON object" in message
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+@pytest.mark.parametrize("name", ["in.{}", "in.dat", "in", "in.gz"])
+def test_a_given_format_wins_over_the_name(tmp_path, format, name, packed):
+    data = pack(HEADS.get(format, b"") + b"".join(DOCUMENTS[format]), packed)
+    given = files.Format.from_string(f"{format}.{packed}".rstrip("."))
+    assert texts(file_of(tmp_path, name.format(format), data), given) == TEXTS[format]
+
+
+@pytest.mark.parametrize("name", ["out", "out.part", "out.txt.gz", "out.gz", "out.xz"])
+def test_the_name_of_the_target_decides_how_it_is_compressed(tmp_path, name):
+    path = file_of(tmp_path, "in.txt.bz2", pack(b"one\ntwo\n", "bz2"))
+    packed = name.rpartition(".")[2] if name.endswith(("gz", "xz")) else ""
+    assert unpack(kept(path, [True, False], tmp_path / name), packed) == b"one\n"
+
+
+def test_gzip_without_a_name_or_a_time(tmp_path):
+    """So that the same content gives the same bytes; and nothing follows the stream."""
+    data = kept(file_of(tmp_path, "in.txt", b"one\ntwo\n"), [True, True], tmp_path / "out.txt.gz")
+    assert (data[:3], data[3], data[4:8]) == (b"\x1f\x8b\x08", 0, bytes(4))
+    stream = zlib.decompressobj(wbits=31)
+    assert stream.decompress(data) == b"one\ntwo\n"
+    assert (stream.eof, stream.unused_data) == (True, b"")
+
+
+@pytest.mark.parametrize("damage", ["zeros", "checksum", "plain"])
+def test_damaged_gzip(tmp_path, damage):
+    data = bytearray(gzip.compress(b"".join(b"line %d of many\n" % i for i in range(5000)), mtime=0))
+    if damage == "zeros":
+        data[500:520] = bytes(20)
+    elif damage == "checksum":
+        data[-6] ^= 1
+    else:
+        data = bytearray(b"a text that is not compressed\n")
+    message = refusal(file_of(tmp_path, "in.txt.gz", bytes(data)))
+    assert "in.txt.gz: damaged gzip" in message

@@ -1,0 +1,251 @@
+"""What all formats of text share: kept records, bad lines, encodings, several files, options; and the command."""
+
+from __future__ import annotations
+
+import pytest
+from reading import BOM, DOCUMENTS, HEADS, IDS, TEXTS, file_of, kept, pack, read, refusal, texts, unpack
+from running import done, refused
+
+from lsh import files
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+@pytest.mark.parametrize("mark", [b"", BOM])
+def test_texts_and_ids(tmp_path, format, mark, packed):
+    data = mark + HEADS.get(format, b"") + b"".join(DOCUMENTS[format])
+    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
+    assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+@pytest.mark.parametrize("mark", [b"", BOM])
+def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
+    """The mark and the header go out whatever is kept; the last record has no newline where it had none."""
+    lines = DOCUMENTS[format]
+    head = mark + HEADS.get(format, b"")
+    path = file_of(tmp_path, f"in.{format}", head + b"".join(lines))
+    for number in range(2 ** len(lines)):
+        keep = [bool(number >> i & 1) for i in range(len(lines))]
+        place = tmp_path / f"out.{format}.{packed}".rstrip(".")
+        expected = head + b"".join(line for line, stays in zip(lines, keep, strict=True) if stays)
+        assert unpack(kept(path, keep, place), packed) == expected
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+@pytest.mark.parametrize("head", ["", "mark", "header"])
+def test_no_document_and_one(tmp_path, format, head, packed):
+    start = {"": b"", "mark": BOM, "header": HEADS.get(format, b"")}[head]
+    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(start, packed))
+    assert read(path) == []
+    assert kept(path, [], tmp_path / f"out.{format}") == start
+    data = start + (HEADS.get(format, b"") if head != "header" else b"") + DOCUMENTS[format][0]
+    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
+    assert texts(path) == TEXTS[format][:1]
+    assert kept(path, [True], tmp_path / f"out.{format}") == data
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_long_document(tmp_path, format, packed):
+    """Longer than every buffer, and than what csv takes by default."""
+    long = b"".join(b"%d " % (i * i) for i in range(100_000))
+    line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
+    data = HEADS.get(format, b"") + line + line
+    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
+    assert texts(path) == [long] * 2
+    assert kept(path, [False, True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_line_of_100_megabytes(tmp_path, format):
+    long = b"%099d " % 7 * 1_000_000
+    line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
+    path = file_of(tmp_path, f"in.{format}", HEADS.get(format, b"") + line)
+    with files.Documents(path) as documents:
+        (record,) = documents.records()
+    assert record.text == long
+    assert kept(path, [True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
+    for name in ["in", "out"]:
+        (tmp_path / f"{name}.{format}").unlink()
+
+
+# Encodings.
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be", "utf-32", "utf-8-sig", "cp037"])
+def test_encodings(tmp_path, format, encoding):
+    """Lines are found where a newline is one by itself, not half of another character."""
+    words = ["naïve", "ʊĊਊ" if encoding.startswith("utf") else "Ê", "last"]
+    pattern = {"txt": "{}\n", "tsv": "a\t{}\r\n", "csv": 'a,"{}"\n', "jsonl": '{{"id": "a", "text": "{}"}}\n'}[format]
+    lines = [pattern.format(word).encode(encoding) for word in words]
+    head = HEADS.get(format, b"").decode()
+    marked = "".join([head, *map(pattern.format, words)]).encode(encoding)
+    path = file_of(tmp_path, f"in.{format}", marked)
+    assert texts(path, encoding=encoding) == [word.encode() for word in words]
+    out = kept(path, [False, True, False], tmp_path / f"out.{format}", encoding=encoding)
+    assert out == (head + pattern.format(words[1])).encode(encoding)
+    assert lines[1].removeprefix("".encode(encoding)) in out
+
+
+def test_text_that_is_not_of_the_encoding(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"one\ntwo \x81\nthree\n")
+    message = refusal(path, encoding="cp1252")
+    assert "line 2: expected cp1252, got byte 0x81" in message
+    assert texts(path, encoding="cp1252", on_bad_line="skip") == [b"one", b"three"]
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13", ""])
+def test_unknown_encoding(tmp_path, encoding):
+    with pytest.raises(ValueError, match="encoding"):
+        files.Documents(file_of(tmp_path, "in.txt", b""), encoding=encoding)
+
+
+# Bad lines.
+
+
+@pytest.mark.parametrize(
+    ("format", "data", "good", "bad"),
+    [
+        ("jsonl", b'nonsense\n{"text": "one"}\n{"text": 5}\n\xff\n{"text": "two"}\n{"text', [1, 4], [0, 2, 3, 5]),
+        ("tsv", b"a\tone\nbad\nb\ttwo\n", [0, 2], [1]),
+        ("csv", b'id,text\na,one\nb\n"b"b\nc,two\n"d,', [0, 1, 4], [2, 3, 5]),
+    ],
+)
+def test_bad_lines_are_skipped_and_kept_aside(tmp_path, format, data, good, bad):
+    """However often the source is read, the rejects hold each bad line once."""
+    lines = data.splitlines(True)
+    path = file_of(tmp_path, f"in.{format}", data)
+    assert "line" in refusal(path)
+    rejects = files.Target(str(tmp_path / "rejects"))
+    with rejects, files.Documents(path, on_bad_line="skip", rejects=rejects) as documents:
+        next(documents.records())
+        for _ in range(2):
+            found = [record.text for record in documents.records()]
+            assert [t if isinstance(t, str) else t.decode() for t in found] == ["one", "two"]
+            assert documents.skipped == len(bad)
+        with files.target(documents, str(tmp_path / "out")) as target:
+            files.write_kept(documents, [True, True], target)
+            target.commit()
+        rejects.commit()
+    assert (tmp_path / "out").read_bytes() == b"".join(lines[i] for i in good)
+    assert (tmp_path / "rejects").read_bytes() == b"".join(lines[i].rstrip(b"\n") + b"\n" for i in bad)
+
+
+def test_truncated_text_is_read_to_its_end_or_refused(tmp_path):
+    for format in ["jsonl", "csv"]:
+        data = HEADS.get(format, b"") + b"".join(DOCUMENTS[format])
+        for size in range(len(data)):
+            path = file_of(tmp_path, f"in.{format}", data[:size])
+            try:
+                found = texts(path)
+            except files.InputError as error:
+                assert "line" in str(error)  # noqa: PT017 - a whole number of lines is no error
+            else:
+                whole = [len(found), max(len(found) - 1, 0)]
+                assert any(found[:count] == TEXTS[format][:count] for count in whole)
+
+
+# Several files.
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_several_files_are_one_source(tmp_path, format):
+    """A last line without newline gets one where another file follows; marks and headers are those of the first."""
+    lines, head = DOCUMENTS[format], HEADS.get(format, b"")
+    names = [f"b.{format}", f"a.{format}.gz", f"c.{format}.xz"]
+    paths = [
+        file_of(tmp_path, names[0], head + b"".join(lines)),
+        file_of(tmp_path, names[1], pack(BOM + head + lines[0] + lines[-1], "gz")),
+        file_of(tmp_path, names[2], pack(head, "xz")),
+    ]
+    assert texts(paths) == [*TEXTS[format], TEXTS[format][0], TEXTS[format][-1]]
+    expected = head + b"".join(lines) + b"\n" + lines[0] + lines[-1]
+    assert kept(paths, [True] * (len(lines) + 2), tmp_path / f"out.{format}") == expected
+    (tmp_path / f"out.{format}").unlink()
+    assert texts(str(tmp_path / f"*.{format}*")) == [TEXTS[format][0], TEXTS[format][-1], *TEXTS[format]]
+
+
+def test_a_document_that_looks_like_a_mark(tmp_path):
+    """It is one, and gets its newline where another follows."""
+    for name, data, encoding in [("a.txt", b"\xff\xfe", "latin-1"), ("b.txt", b"one\n" + BOM, "utf-8")]:
+        paths = [file_of(tmp_path, name, data), file_of(tmp_path, "c.txt", b"x\n")]
+        count = len(texts(paths, encoding=encoding))
+        assert kept(paths, [True] * count, tmp_path / "out.txt", encoding=encoding) == data + b"\nx\n"
+        flags = [False] * (count - 2) + [True] * 2
+        assert kept(paths, flags, tmp_path / "out.txt", encoding=encoding) == data.split(b"\n")[-1] + b"\nx\n"
+
+
+def test_a_header_without_newline_gets_one(tmp_path):
+    paths = [file_of(tmp_path, "a.csv", b"id,text"), file_of(tmp_path, "b.csv", b"id,text\na,b\n")]
+    assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
+
+
+def test_the_header_of_the_first_file_that_has_one(tmp_path):
+    """A file without a byte has none, and is followed by one that has."""
+    paths = [file_of(tmp_path, name, data) for name, data in [("a.csv", b""), ("b.csv", b"id,text\na,b\n")]]
+    assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
+    assert kept(paths[::-1], [True], tmp_path / "out.csv") == b"id,text\na,b\n"
+
+
+def test_running_numbers_go_on(tmp_path):
+    paths = [file_of(tmp_path, name, b"one\ntwo\n") for name in ["a.txt", "b.txt"]]
+    assert [identity for identity, _ in read(paths)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_files_that_do_not_go_together(tmp_path):
+    text = file_of(tmp_path, "a.txt", b"one\n")
+    table = file_of(tmp_path, "b.csv", b"id,text\n")
+    other = file_of(tmp_path, "c.csv", b"id,body\n")
+    assert "one format" in refusal([text, table])
+    message = refusal([table, other])
+    assert "c.csv" in message
+    assert "'body'" in message
+    assert "one folder" in refusal([str(tmp_path), str(tmp_path)])
+    assert "one format" in refusal([str(tmp_path), text])
+    assert "no file matches" in refusal(str(tmp_path / "*.jsonl"))
+    with pytest.raises(ValueError, match="none"):
+        files.Documents([])
+    little, big = (file_of(tmp_path, f"{e}.txt", "\ufeffa\n".encode(f"utf-16-{e}")) for e in ["le", "be"])
+    assert "utf-16-be" in refusal([little, big], encoding="utf-16")
+
+
+def test_options_that_a_format_has_no_use_for(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"one\n")
+    assert "leave --field out" in refusal(path, field="text")
+    assert "header" in refusal(path, header=True)
+    for options in [{"on_bad_line": "ignore"}, {"missing": "none"}]:
+        with pytest.raises(ValueError, match="must be one of"):
+            files.Documents(path, **options)
+
+
+# By the command: a format from end to end, and what it says about a bad line.
+
+A = b"the old observatory dome turns once more after nineteen years"
+B = b"bakers walked out on wednesday and the shelves stayed empty"
+
+
+def test_csv_by_the_command(tmp_path):
+    head, rows = b"key,body\r\n", [b'"a\n1","%s\n%s"\r\n' % (A, B), b"b,%s\r\n" % B, b'c,"%s\n%s"\r\n' % (A, B)]
+    file_of(tmp_path, "in.csv.xz", pack(head + b"".join(rows), "xz"))
+    done(tmp_path, "dedup", "in.csv.xz", "-o", "out.csv.gz", "--field", "body", "--removed", "removed.tsv")
+    assert unpack((tmp_path / "out.csv.gz").read_bytes(), "gz") == head + rows[0] + rows[1]
+    assert (tmp_path / "removed.tsv").read_bytes() == b"3\t1\t1.0\n"
+
+
+def test_a_table_by_the_command(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"text": [A.decode(), B.decode(), A.decode()], "id": [7, 8, 9], "more": [None, [1], [2, 3]]})
+    parquet.write_table(table, tmp_path / "in.parquet")
+    done(tmp_path, "dedup", "in.parquet", "-o", "out.parquet", "--removed", "removed.tsv")
+    assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == table.to_pylist()[:2]
+    assert (tmp_path / "removed.tsv").read_bytes() == b"9\t7\t1.0\n"
+
+
+def test_a_message_is_one_printable_line(tmp_path):
+    """Neither what a line holds nor a name may add lines or terminal commands to the message."""
+    file_of(tmp_path, "in.jsonl", b'{"text": 5, "\x1b[31m": 1}\n')
+    assert refused(tmp_path, "dedup", "in.jsonl", "-o", "new.jsonl").startswith("lsh: error: in.jsonl, line 1: ")
+    file_of(tmp_path, "in\n\x1b[31m.jsonl", b"nonsense\n")
+    assert "\x1b" not in refused(tmp_path, "dedup", "in\n\x1b[31m.jsonl", "-o", "new.jsonl")

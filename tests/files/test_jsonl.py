@@ -1,0 +1,226 @@
+"""JSON lines: what is accepted, what it means, and which field is read.
+
+The verdicts on values are in json_verdicts.py. The compiled reader may leave a line to Python's, but what it accepts
+must be accepted there and mean the same.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from json_verdicts import ACCEPTED, IDS, REFUSED, REFUSED_IDS, REFUSED_STRINGS, STRINGS
+from reading import BOM, file_of, kept, read, refusal, texts
+
+from lsh import files
+from lsh.files._fields import json_fields
+from lsh.files.jsonl import JsonLines
+
+FIRST = b'{"text": "first", "id": "f"}\n'  # which shows the reader where the text is
+
+
+def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
+    """What is read of a line after another, None where it is refused; in a block and by itself alike."""
+    path = file_of(folder, "in.jsonl", FIRST + line + b"\n")
+    found = []
+    for alone in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if alone:
+                patch.setattr(JsonLines, "many", lambda self, block: None)
+            try:
+                found.append(read(path)[1])
+            except files.InputError as error:
+                assert "in.jsonl, line 2: " in str(error)  # noqa: PT017
+                found.append(None)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def check_compiled(line: bytes) -> None:
+    """The compiled reader leaves a line alone, or finds in it what Python does."""
+    found = json_fields(line, (b"text",), (b"id",))
+    if found is None:
+        return
+    (text,), (identity,) = found
+    record = json.loads(line.decode("utf-8"))  # which must not fail
+    assert text.tolist() == [record["text"].encode("utf-8")]
+    if identity is None:
+        assert "id" not in record
+    else:
+        assert isinstance(record["id"], (str, int))
+        assert not isinstance(record["id"], bool)
+        assert identity.tolist() == [str(record["id"]).encode("utf-8")]
+
+
+def short(value: Any) -> str:
+    return repr(value[:40]) if isinstance(value, bytes) else ""
+
+
+@pytest.mark.parametrize(("values", "accepted"), [(ACCEPTED, True), (REFUSED, False)], ids=["accepted", "refused"])
+def test_values_that_are_not_read(tmp_path, values, accepted):
+    for value in values:
+        for line in (
+            b'{"text": "a", "x": %s}' % value,
+            b'{"x":%s,"text":"a"}' % value,
+            b'{"text":"a","x":[%s]}' % value,
+        ):
+            if not value.strip() and b"[" in line:
+                continue  # which is an empty list
+            check_compiled(line)
+            found = read_line(tmp_path, line)
+            assert found == ((b"2", b"a") if accepted else None), line[:99]
+
+
+@pytest.mark.parametrize(("value", "text"), [*STRINGS, *((value, None) for value in REFUSED_STRINGS)], ids=short)
+def test_strings(tmp_path, value, text):
+    line = b'{"text": %s, "id": 7}' % value
+    check_compiled(line)
+    assert read_line(tmp_path, line) == (None if text is None else (b"7", text.encode("utf-8", "surrogatepass")))
+
+
+@pytest.mark.parametrize(("value", "identity"), [*IDS, *((value, None) for value in REFUSED_IDS)], ids=short)
+def test_ids(tmp_path, value, identity):
+    line = b'{"text": "a", "id": %s}' % value
+    check_compiled(line)
+    assert read_line(tmp_path, line) == (None if identity is None else (identity, b"a"))
+
+
+@given(st.sampled_from([*ACCEPTED, *(value for value, _ in STRINGS)]), st.integers(0, 999), st.binary(max_size=2))
+def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted):
+    """Nor with a few bytes exchanged."""
+    for line in (
+        b'{"text": "a", "x": %s}' % value,
+        b'{"text": %s, "id": "b"}' % value,
+        b'{"id": %s, "text": ""}' % value,
+    ):
+        at = place % len(line)
+        check_compiled(line[:at] + inserted + line[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"", "expected a JSON object, got an empty line"),
+        (b"   ", "expected a JSON object, got an empty line"),
+        (b"plain words", "expected a JSON object"),
+        (b"{", "expected a JSON object"),
+        (b"{'text': 'a'}", "expected a JSON object"),
+        (b'{text: "a"}', "expected a JSON object"),
+        (b'{"text": "a",}', "expected a JSON object"),
+        (b'{"text": "a"} {"text": "b"}', "expected a JSON object"),
+        (b'{"text": "a"},', "expected a JSON object"),
+        (b'{"text": "a"}\x00', "expected a JSON object"),
+        (b'{"text": "a" "id": 1}', "expected a JSON object"),
+        (BOM + b'{"text": "a"}', "expected a JSON object"),
+        (b'["text"]', "expected a JSON object, got a list"),
+        (b'"text"', "expected a JSON object, got a string"),
+        (b"null", "expected a JSON object, got null"),
+        (b"true", "expected a JSON object, got true or false"),
+        (b"5", "expected a JSON object, got a number"),
+        (b"\0", "expected a JSON object"),
+        (b"{}", "expected a field 'text', got no field at all"),
+        (b'{"Text": "a"}', "expected a field 'text', got 'Text'"),
+        (b'{"text": null}', "field 'text' must be a string, got null"),
+        (b'{"text": 5}', "field 'text' must be a string, got a number"),
+        (b'{"text": ["a"]}', "field 'text' must be a string, got a list"),
+        (b'{"text": {}}', "field 'text' must be a string, got an object"),
+        (b'{"text": true}', "field 'text' must be a string, got true or false"),
+        (b'{"text": "a", "text": 5}', "field 'text' must be a string, got a number"),
+        (b'{"id": [1], "text": "a"}', "field 'id' must be a string or a number, got a list"),
+        (b'{"id": true, "text": "a"}', "field 'id' must be a string or a number, got true or false"),
+        (b'{"text": "caf\xe9"}', "expected UTF-8, got byte 0xe9"),
+        (b'{"text": "\xed\xa0\x80"}', "expected UTF-8, got byte 0xed"),
+        (b'\xff\xfe{\0"\0', "expected UTF-8, got byte 0xff"),
+    ],
+    ids=short,
+)
+def test_bad_lines(tmp_path, line, words):
+    good = b'{"id": 1, "text": "good"}\n'
+    message = refusal(file_of(tmp_path, "in.jsonl", good + good + line + b"\n" + good))
+    assert f"in.jsonl, line 3: {words}" in message
+    assert len(message) < 500
+
+
+def test_the_last_of_equal_keys_counts(tmp_path):
+    path = file_of(tmp_path, "in.jsonl", FIRST + b'{"text": 5, "id": 1, "text": "\\n", "id": 2, "text": "b"}\n')
+    assert read(path)[1] == (b"2", b"b")
+
+
+def test_layout_does_not_count(tmp_path):
+    line = '  { "more": [1, {"text": null}], "t\\u0065xt" : "café 😀" , "id" : 2 }  \r\n'.encode()
+    path = file_of(tmp_path, "in.jsonl", FIRST + line)
+    assert read(path)[1] == (b"2", "café 😀".encode())
+    assert kept(path, [False, True], tmp_path / "out.jsonl") == line
+
+
+def test_a_message_about_many_fields_is_short(tmp_path):
+    record = {f"field number {i}": i for i in range(5000)}
+    assert len(refusal(file_of(tmp_path, "in.jsonl", json.dumps(record).encode()))) < 1000
+
+
+def test_another_encoding_must_be_named(tmp_path):
+    path = file_of(tmp_path, "in.jsonl", '{"text": "a"}\n'.encode("utf-16"))
+    assert "line 1: expected UTF-8, got byte 0xff" in refusal(path)
+    assert texts(path, encoding="utf-16") == [b"a"]
+
+
+def test_a_named_field(tmp_path):
+    data = b'{"body": "one", "text": 5}\n{"body": "two"}\n{"id": "x", "body": "one"}\n'
+    assert read(file_of(tmp_path, "in.jsonl", data), field="body") == [(b"1", b"one"), (b"2", b"two"), (b"x", b"one")]
+
+
+def test_a_skipped_line_is_not_a_document_without_a_text(tmp_path):
+    path = file_of(tmp_path, "in.jsonl", FIRST + b'{"text": null, "id": []}\n{"text": null, "id": 3}\n')
+    with files.Documents(path, on_bad_line="skip", missing="empty") as documents:
+        assert [record.text for record in documents.records()] == [b"first", None]
+        assert (documents.skipped, documents.missing) == (1, 1)
+
+
+def test_nested_fields(tmp_path):
+    lines = [
+        b'{"meta": {"title": "One", "key": 7}, "text": "first"}\n',
+        b'{"meta.title": "Two", "meta": {"title": "no", "key": "k"}, "text": "second"}\n',
+    ]
+    path = file_of(tmp_path, "in.jsonl", b"".join(lines))
+    assert read(path, field="meta.title", id_field="meta.key") == [(b"7", b"One"), (b"k", b"Two")]
+    assert texts(path, field="meta.title,text") == [b"One first", b"Two second"]
+    assert "'meta.body'" in refusal(path, field="meta.body")
+    assert "'text.more'" in refusal(path, field="text.more")
+    assert "--id-field" in refusal(path, id_field="key")
+
+
+def test_default_field_of_json(tmp_path):
+    for name in ["text", "content", "body", "headline"]:
+        path = file_of(
+            tmp_path, "in.jsonl", b'{"id": 1, "%s": "one"}\n{"%s": "two", "x": 1}\n' % ((name.encode(),) * 2)
+        )
+        assert read(path) == [(b"1", b"one"), (b"2", b"two")]
+    message = refusal(file_of(tmp_path, "in.jsonl", b'{"title": "a", "date": "b"}\n'))
+    assert "--field" in message
+    assert "'title', 'date'" in message
+
+
+def test_missing_texts(tmp_path):
+    data = b'{"id": 0}\n{"text": "a", "note": ""}\n{"text": null}\n{"note": "b"}\n'
+    path = file_of(tmp_path, "in.jsonl", data)
+    with files.Documents(path, missing="empty") as documents:
+        assert [record.text for record in documents.records()] == [None, b"a", None, None]
+        assert documents.missing == 3
+    assert texts(path, field="text,note", missing="empty") == [None, b"a ", None, b"b"]
+    assert "line 1" in refusal(path)
+    assert "line 2: field 'text' must be a string, got null" in refusal(file_of(tmp_path, "in.jsonl", data[10:]))
+    data = data[10:].replace(b'"text": null', b'"x": 1')
+    assert "line 2: expected a field 'text', got 'x'" in refusal(file_of(tmp_path, "in.jsonl", data))
+
+
+def test_a_field_that_no_record_has(tmp_path):
+    """What is missing everywhere is a wrong name, even where a missing text is none."""
+    path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
+    message = refusal(path, field="body", missing="empty")
+    assert "line 1: expected a field 'body', got 'id', 'text'; name the text's field with --field" in message
+    file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "body": null}\n')
+    assert read(path, field="body", missing="empty") == [(b"a", None), (b"b", None)]

@@ -1,0 +1,97 @@
+"""Files that are read more than once, and files that appear only when they are complete."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+import pytest
+from full_disk import full_disk
+from reading import file_of, kept
+from running import contents
+
+from lsh import files
+
+
+@pytest.mark.parametrize("room", [0, 1, 10, 2000])
+def test_full_disk(tmp_path, monkeypatch, packed, room):
+    """The message names the file, what was there stays, and nothing is left beside it."""
+    data = b"".join(os.urandom(30).hex().encode() + b"\n" for _ in range(2000))
+    path = file_of(tmp_path, "in.txt", data)
+    place = tmp_path / f"out.txt.{packed}".rstrip(".")
+    place.write_bytes(b"yesterday\n")
+    full_disk(monkeypatch, room)
+    with pytest.raises(OSError, match=r".") as caught:
+        kept(path, [True] * 2000, place)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(place)
+    assert place.read_bytes() == b"yesterday\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", place.name}
+
+
+def test_a_file_that_changes_is_refused(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"one\n")
+    with files.Documents(path) as documents:
+        list(documents.records())
+        file_of(tmp_path, "in.txt", b"one\ntwo\n")
+        with pytest.raises(files.InputError, match="changed"):
+            list(documents.records())
+
+
+def test_keeping_needs_a_flag_for_each_record(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"one\ntwo\n")
+    for flags, word in [([True], "grew"), ([True] * 3, "shrank")]:
+        with pytest.raises(files.InputError, match=word):
+            kept(path, flags, tmp_path / "out.txt")
+    assert not (tmp_path / "out.txt").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_the_same_bytes_each_time(tmp_path, packed):
+    path = file_of(tmp_path, "in.txt", b"one\ntwo\n" * 1000)
+    place = tmp_path / f"out.txt.{packed}".rstrip(".")
+    first = kept(path, [True] * 2000, place)
+    assert kept(path, [True] * 2000, place) == first
+
+
+def test_a_file_that_is_there_is_replaced(tmp_path):
+    path, place = file_of(tmp_path, "in.txt", b"one\n"), tmp_path / "out.txt"
+    place.write_bytes(b"yesterday, and longer than today\n" * 100)
+    place.chmod(0o640)
+    assert kept(path, [True], place) == b"one\n"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+    assert set(contents(tmp_path)) == {"in.txt", "out.txt"}
+
+
+def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"one\n")
+    kept(path, [True], tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").stat().st_mode == (tmp_path / "in.txt").stat().st_mode
+
+
+def test_a_file_in_another_folder(tmp_path):
+    """What is written lies beside its place until it is complete, not in the working folder."""
+    (tmp_path / "results").mkdir()
+    path = file_of(tmp_path, "in.txt", b"one\n")
+    with files.Target(str(tmp_path / "results" / "out.txt")) as target:
+        target.write(b"one\n")
+        assert len(contents(tmp_path / "results")) == 1
+        assert not (tmp_path / "results" / "out.txt").exists()
+        target.commit()
+    assert kept(path, [True], tmp_path / "results" / "out.txt") == b"one\n"
+    assert contents(tmp_path / "results") == {"out.txt": b"one\n"}
+
+
+def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with files.Target(str(tmp_path / "pipe")) as target:
+            target.write(b"one\n")
+            target.commit()
+        assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+        assert os.read(reader, 1000) == b"one\n"
+        assert set(contents(tmp_path)) == {"pipe"}
+    finally:
+        os.close(reader)

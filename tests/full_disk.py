@@ -1,0 +1,37 @@
+"""A disk that is full after some bytes, for tests of safe writing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+import pytest
+
+from lsh.files import storage
+
+
+class Full:
+    """A file on a disk that is full after some bytes."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self._file, self._room = file, room
+
+    def write(self, data: Any) -> int:
+        self._room -= len(data)
+        if self._room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Let what is written beside a target end after `room` bytes."""
+
+    def opened(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+        file = open(path, mode, *more, **named)  # noqa: SIM115 - whoever asks for it closes it
+        return Full(file, room) if "x" in mode else file
+
+    monkeypatch.setattr(storage, "open", opened, raising=False)

@@ -1,0 +1,87 @@
+"""What the tests of files share: documents in every format, packing, and functions that read, write and catch errors.
+
+The expected bytes are written by hand, or by the libraries that own a format.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsh import files
+
+BOM = b"\xef\xbb\xbf"
+COMPRESSIONS = ["", "gz", "bz2", "xz", "zst"]
+DOCUMENTS = {
+    "txt": [b"one\r\n", b"\n", "zwei, drü\n".encode(), b"\xff\xfe odd\n", b"one"],
+    "tsv": [b"a\tone\tmore\r\n", b"a\ttwo\n", b"\t\n", b"d\t\xff\n", b"e\tfive"],
+    "csv": [b'a,"one, ""1"""\r\n', b'"b","two\nlines, ""\r\n"\n', b"c,\n", b"d,\xff\n", b'a,"five"'],
+    "jsonl": [b'{"id": "a", "text": "one"}\r\n', b' { "text" : "\\u00e9" } \n', b'{"text": ""}\n', b'{"text": "4"}'],
+}
+HEADS = {"csv": b"id,text\r\n"}
+TEXTS = {
+    "txt": [b"one", b"", "zwei, drü".encode(), b"\xff\xfe odd", b"one"],
+    "tsv": [b"one", b"two", b"", b"\xff", b"five"],
+    "csv": [b'one, "1"', b'two\nlines, "\r\n', b"", b"\xff", b"five"],
+    "jsonl": [b"one", "é".encode(), b"", b"4"],
+}
+IDS = {
+    "txt": [b"1", b"2", b"3", b"4", b"5"],
+    "tsv": [b"a", b"a", b"", b"d", b"e"],
+    "csv": [b"a", b"b", b"c", b"d", b"a"],
+    "jsonl": [b"a", b"2", b"3", b"4"],
+}
+
+
+def pack(data: bytes, packed: str) -> bytes:
+    if packed == "zst":
+        zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+        return zstandard.ZstdCompressor().compress(data)
+    if packed == "xz":
+        return lzma.compress(data, preset=0)  # the fastest
+    return {"": bytes, "gz": gzip.compress, "bz2": bz2.compress}[packed](data)
+
+
+def unpack(data: bytes, packed: str) -> bytes:
+    if packed == "zst":
+        zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+        return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)).read()
+    return {"": bytes, "gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress}[packed](data)
+
+
+def read(path: Any, *arguments: Any, **options: Any) -> list[tuple[bytes, bytes | None]]:
+    """The ids and texts of some documents, which must be the same when they are read again."""
+    with files.Documents(path, *arguments, **options) as documents:
+        records = [record[:2] for record in documents.records()]
+        assert [record[:2] for record in documents.records()] == records
+    return records
+
+
+def texts(path: Any, *arguments: Any, **options: Any) -> list[bytes | None]:
+    return [text for _, text in read(path, *arguments, **options)]
+
+
+def kept(path: Any, keep: list[bool], place: Path, **options: Any) -> bytes:
+    """What is written of the records to keep."""
+    with files.Documents(path, **options) as documents, files.target(documents, str(place)) as target:
+        files.write_kept(documents, keep, target)
+        target.commit()
+    return place.read_bytes()
+
+
+def refusal(path: Any, *arguments: Any, **options: Any) -> str:
+    with pytest.raises(files.InputError) as caught, files.Documents(path, *arguments, **options) as documents:
+        list(documents.records())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def file_of(folder: Path, name: str, data: bytes) -> str:
+    (folder / name).write_bytes(data)
+    return str(folder / name)

@@ -18,7 +18,6 @@ from lsh.files import blocks, documents, jsonl, lines, separated
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
 
 MANY = sys.maxsize
-EXAMPLES = settings.default.max_examples  # of the profile
 TEXTS = st.one_of(st.text(max_size=40), st.text('ab"\\,\n\r\t é\u2028\U0001f600', max_size=40))
 PLAIN = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**80), 2**80), st.floats(), TEXTS),

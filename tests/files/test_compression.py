@@ -47,7 +47,9 @@ def test_compressed_without_saying_so(tmp_path, format):
     assert f"--format txt.{format}" in refusal(file_of(tmp_path, "in.txt", pack(b"one\n", format)))
 
 
-@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize(
+    "format", ["gz", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bz2", "xz")), "zst"]
+)
 def test_little_is_unpacked_at_once(tmp_path, format):
     """64 MB of nothing, packed into some KB, comes in pieces."""
     packed = streams.BytesIO(pack(bytes(1 << 26), format))

@@ -45,9 +45,10 @@ def test_no_document_and_one(tmp_path, format, head, packed):
 
 
 @pytest.mark.parametrize("format", DOCUMENTS)
-def test_long_document(tmp_path, format, packed):
+@pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_document(tmp_path, format, packed, count):
     """Longer than every buffer, and than what csv takes by default."""
-    long = b"".join(b"%d " % (i * i) for i in range(100_000))
+    long = b"".join(b"%d " % (i * i) for i in range(count))
     line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
     data = HEADS.get(format, b"") + line + line
     path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
@@ -55,6 +56,7 @@ def test_long_document(tmp_path, format, packed):
     assert kept(path, [False, True], tmp_path / f"out.{format}") == HEADS.get(format, b"") + line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_line_of_100_megabytes(tmp_path, format):
     long = b"%099d " % 7 * 1_000_000

@@ -12,14 +12,13 @@ from typing import Any, Literal, get_args
 
 from lsh import _checks
 from lsh.bands import Bands
+from lsh.dedup import Clusters, Verify
 from lsh.minhash import MinHasher
 from lsh.planning import checked_bands
 from lsh.shingling import Shingles
 
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]
 
-Verify = Literal["exact", "sketch"] | None
-Clusters = Literal["representative", "components"]
 Name = Literal["fineweb", "bigcode", "nemo"]
 
 
@@ -76,7 +75,7 @@ class Preset:
         checked = {
             "bands": checked_bands(self.bands, self.hasher.num_seeds),
             "threshold": _checks.fraction("threshold", self.threshold, zero=False),
-            "verify": _checks.choice("verify", self.verify, (*get_args(get_args(Verify)[0]), None)),
+            "verify": _checks.choice("verify", self.verify, get_args(Verify)),
             "clusters": _checks.choice("clusters", self.clusters, get_args(Clusters)),
             "differs": _strings("differs", self.differs),
         }

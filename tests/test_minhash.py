@@ -827,10 +827,16 @@ def test_a_text_is_no_batch(bad):
         MinHasher(3).fingerprints(bad)
 
 
-@pytest.mark.parametrize("bad", [None, 5, {"a", "b"}, {"a": 1}])
+@pytest.mark.parametrize("bad", [None, {"a", "b"}, {"a": 1}])
 def test_no_batch(bad):
     with pytest.raises(TypeError, match=type(bad).__name__):
         MinHasher(3).fingerprints(bad)
+
+
+@pytest.mark.parametrize("number", [5, 0.8])
+def test_a_number_is_no_batch(number):
+    with pytest.raises(TypeError, match=f"texts must be a collection of texts, got the number {number}"):
+        MinHasher(3).fingerprints(number)
 
 
 @both_sizes

@@ -189,7 +189,7 @@ def test_bad_arguments():
             found.matrix(rows, first_column)
     for n, unit in ((0, 0), (1, 3), (1, -1)):
         with pytest.raises(ValueError, match="n must be 1 or more, and unit a value of UNIT_CODES"):
-            ShingleSets(Shingles(1).batch(["a"]), unit, n)
+            ShingleSets(Batch(["a"]), unit, n)
     for most in (0, 1023, 2**40):
         with pytest.raises(ValueError, match="max_shingles must be"):
             sets(["a"], Shingles(1), max_shingles=most)

@@ -1,8 +1,7 @@
 """Values: what `Shingles`, `MinHasher`, `Bands` and `Plan` have in common.
 
 Each has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and copied;
-values that are equal behave alike, however they were made. Of a `MinHasher` ``repr`` and ``random_state`` say how its
-seeds were drawn, which is no part of the value: its seeds are.
+values that are equal behave alike, however they were made.
 """
 
 from __future__ import annotations
@@ -99,16 +98,12 @@ def called(value: Any) -> dict[str, Any]:
         "jaccard": (TEXTS[0], TEXTS[1]),
         "interval": (TEXTS[0], TEXTS[1]),
     }
-    left_out: set[str] = set()
-    found = {"hash": hash(value), "type": type(value)}
+    found = {"hash": hash(value), "type": type(value), "repr": repr(value), "str": str(value)}
     if isinstance(value, MinHasher):
-        left_out = {"random_state"}
         texts = value.fingerprints(TEXTS)
         arguments |= {"similarities": (texts,), "merge": (texts[0], texts[1]), "is_empty": (texts,)}
-    else:
-        found |= {"repr": repr(value), "str": str(value)}
     for name in dir(value):
-        if name.startswith("_") or name in left_out:
+        if name.startswith("_"):
             continue
         attribute = getattr(value, name)
         if not callable(attribute):

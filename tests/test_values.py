@@ -1,4 +1,4 @@
-"""Values: what `Shingles`, `MinHasher`, `Bands` and `Plan` have in common.
+"""Values: what `Shingles`, `MinHasher`, `Bands`, `Plan` and `Preset` have in common.
 
 Each has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and copied;
 values that are equal behave alike, however they were made.
@@ -19,9 +19,10 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsh import Bands, MinHasher, Plan, Shingles, plan
+from lsh import Bands, MinHasher, Plan, Shingles, plan, presets
+from lsh.presets import Preset
 
-NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Shingles": Shingles}
+NAMES = {"Bands": Bands, "MinHasher": MinHasher, "Plan": Plan, "Preset": Preset, "Shingles": Shingles}
 TEXTS = ["The cat sat on the mat.", "the CAT sat  on\tthe mat!", "a \xe9t\xe9 in Uccle", "", "a"]
 RENEWALS: dict[str, Callable[[Any], Any]] = {
     "repr": lambda value: eval(repr(value), dict(NAMES)),
@@ -75,7 +76,8 @@ def some_plans(draw) -> Plan:
     return plan(threshold, recall, draw(st.integers(20, 200)), **options)
 
 
-values = st.one_of(some_shingles, some_bands, some_hashers, some_plans())
+some_presets = st.sampled_from([presets.preset(name) for name in presets.NAMES])
+values = st.one_of(some_shingles, some_bands, some_hashers, some_plans(), some_presets)
 
 
 def plain(result: Any) -> Any:

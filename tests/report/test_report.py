@@ -645,7 +645,7 @@ def small_page() -> str:
     return made(corpus(80), sources=[str(i % 60) for i in range(80)])[1]
 
 
-def test_the_bytes_do_not_depend_on_the_seed_of_hashes():
+def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
     """Another process, with another seed, makes the page of this one."""
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     tests = Path(__file__).resolve().parents[1]
@@ -655,6 +655,7 @@ def test_the_bytes_do_not_depend_on_the_seed_of_hashes():
     )
     other = subprocess.run(
         [sys.executable, "-c", script],
+        cwd=tmp_path,  # beside the sources, `import lsh` would find them
         env=environment(PYTHONHASHSEED=seed, PYTHONDONTWRITEBYTECODE="1"),
         check=True,
         capture_output=True,

@@ -70,19 +70,7 @@ def open_documents(
     reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
 ) -> files.Documents:
     """Return the documents of some files, to be closed by the caller."""
-    return files.Documents(
-        paths,
-        reading.format,
-        reading.field,
-        id_field=reading.id_field,
-        source_field=reading.source_field,
-        header=reading.header,
-        encoding=reading.encoding,
-        on_bad_line=reading.on_bad_line,
-        missing=reading.missing,
-        pattern=reading.pattern,
-        rejects=rejects,
-    )
+    return files.Documents(paths, rejects=rejects, **vars(reading))
 
 
 class Ids(Sequence[bytes]):

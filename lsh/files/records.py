@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lsh._batch import Batch
@@ -120,13 +119,29 @@ class ReadOptions(NamedTuple):
         return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
 
 
-@dataclass
 class ReadCounts:
-    """What was counted while the documents were read the last time."""
+    """What was counted while the documents were read the last time: bad lines or files, missing texts, hidden files.
 
-    skipped: int = 0  # bad lines, or files of a folder
-    missing: int = 0  # documents without a text
-    hidden: int = 0  # files of a folder
+    Parameters
+    ----------
+    write_reject : callable, optional
+        Receives what is skipped, once, however often the documents are read.
+    """
+
+    def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
+        self._write_reject, self._num_written = write_reject, 0
+        self.start()
+
+    def start(self) -> None:
+        """Count from zero: the documents are read anew."""
+        self.skipped = self.missing = self.hidden = 0
+
+    def skip(self, rejected: bytes) -> None:
+        """Count what is skipped, and write it where that has not been done."""
+        self.skipped += 1
+        if self._write_reject is not None and self.skipped > self._num_written:
+            self._write_reject(rejected)
+            self._num_written = self.skipped
 
 
 def default_column(names: Iterable[str], options: ReadOptions) -> str | None:

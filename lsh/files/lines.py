@@ -175,7 +175,7 @@ class _Pass:
             raise problem
 
     def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
-        """Write the mark of the first file, the first header and the records that are kept, as they are in the files."""
+        """Write the mark of the first file, the first header and the records that are kept, as they were read."""
         has_header, is_complete = False, True  # whether what was written last ends its line
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (mark, header, lines):

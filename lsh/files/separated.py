@@ -141,27 +141,29 @@ class Csv(_Separated):
         """Cut a file into records."""
         csv.field_size_limit(MAX_CELL_LENGTH)
         is_utf8 = encoding == "utf-8"
-        decoded = _DecodedLines(lines, encoding, "surrogateescape" if is_utf8 else "strict")
-        reader = csv.reader(decoded, strict=True)
+        read: list[bytes] = []  # the lines of the record
+
+        def decoded(line: bytes) -> str:
+            read.append(line)
+            return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
+
+        reader = csv.reader(map(decoded, lines), strict=True)
         while True:
+            read.clear()
             number, problem = lines.number + 1, ""
-            row: list[str] = []
+            cells: Sequence[Line] = ()
             try:
                 row = next(reader)
+                cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return
             except UnicodeError as error:
-                yield RawRecord(decoded.taken_bytes(), (), name, lines.number, undecodable(encoding, error))
-                continue
+                number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:
                 got = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
                 problem = f"expected a record of CSV, got {got}; correct it"
-            raw = decoded.taken_bytes()
-            cells: Sequence[Line] = row
-            if is_utf8:
-                cells = [cell.encode("utf-8", "surrogateescape") for cell in row]
             if cells or problem:  # else an empty line
-                yield RawRecord(raw, cells, name, number, problem)
+                yield RawRecord(b"".join(read), cells, name, number, problem)
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the whole records of a block."""
@@ -201,25 +203,3 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
 
 def _names(header: Sequence[Line]) -> list[str]:
     return [cell if isinstance(cell, str) else cell.decode("utf-8", "replace") for cell in header]
-
-
-class _DecodedLines:
-    """Lines for Python's reader of CSV, and the bytes of those that it has read."""
-
-    def __init__(self, lines: Iterator[bytes], encoding: str, errors: str) -> None:
-        self._lines, self._encoding, self._errors = lines, encoding, errors
-        self._read: list[bytes] = []
-
-    def __iter__(self) -> _DecodedLines:
-        return self
-
-    def __next__(self) -> str:
-        raw = next(self._lines)
-        self._read.append(raw)
-        return raw.decode(self._encoding, self._errors)
-
-    def taken_bytes(self) -> bytes:
-        """Return the bytes that were read since this was called last."""
-        raw = b"".join(self._read)
-        self._read.clear()
-        return raw

@@ -238,16 +238,12 @@ def _check_format(documents: files.Documents, output: str | None) -> None:
 
 
 def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
-    matching, running = request.matching, request.running
+    running = request.running
     return lsh.deduplicate(
         texts,
-        matching.threshold,
-        bands=matching.bands,
-        hasher=matching.hasher,
+        **vars(request.matching),
         against=against if request.references else None,
         keep=request.keep,
-        clusters=matching.clusters,
-        verify=matching.verify,
         missing=request.reading.missing,
         max_memory=running.max_memory,
         num_threads=running.num_threads,

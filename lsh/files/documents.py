@@ -135,8 +135,7 @@ class Documents:
         if name == FOLDER:
             self._reader = Folder(paths[0], pattern, options, self._counts)
             return
-        for path, found in zip(paths, formats):
-            self._inputs.append(Input(path, found.compression))
+        self._inputs = [Input(path, found.compression) for path, found in zip(paths, formats)]
         if name in TABLES.values():
             self._reader = Tables(self._inputs, name, options, self._counts)
         else:
@@ -146,11 +145,7 @@ class Documents:
         """Refuse options that the format has no use for."""
         name = self.format.name
         described, has_cells = "a folder" if name == FOLDER else f".{name}", name in ("csv", "tsv")
-        fields = {
-            "--field": options.field,
-            "--id-field": options.id_field,
-            "--source-field": options.source_field,
-        }
+        fields = {"--field": options.field, "--id-field": options.id_field, "--source-field": options.source_field}
         naming = next((option for option, given in fields.items() if given is not None), None)
         problem = None
         if naming and name in ("txt", FOLDER):

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from lsh.files import compression
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import FolderTarget
 
 EVERY = "*"  # the pattern of a folder where none is given
@@ -85,9 +85,8 @@ class Folder:
             return content.removeprefix(codecs.BOM_UTF8)
         try:
             return utf8(content.decode(self._options.encoding).removeprefix("\ufeff"))
-        except UnicodeDecodeError as error:
-            expected, byte = self._options.encoding, content[error.start]
-            raise InputError(path, f"expected {expected}, got byte 0x{byte:02x}; correct it or the encoding") from None
+        except UnicodeError as error:
+            raise InputError(path, undecodable(self._options.encoding, error)) from None
 
     def _listing(self) -> Iterator[str]:
         """Return the paths within the folder; the files must be as they were when they were listed first."""

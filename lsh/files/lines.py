@@ -22,7 +22,7 @@ from typing import IO, ClassVar, NamedTuple, cast
 from lsh._batch import Batch
 from lsh.files import compression
 from lsh.files.blocks import Stream, blocks, chunks
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import Input, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than it
@@ -124,31 +124,25 @@ class Lines:
     ----------
     inputs : sequence of Input
         The files; their header is the same.
-    new_reader : callable
-        Returns a reader of their format, for each time they are read.
+    reader : type of Reader
+        Reads their format; each time the files are read has one of its own.
     options : ReadOptions
         How they are read.
     counts : ReadCounts
         Receives what is counted, and the lines that are skipped.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[Input],
-        new_reader: Callable[[ReadOptions], Reader],
-        options: ReadOptions,
-        counts: ReadCounts,
-    ) -> None:
-        self._inputs, self._new_reader, self._options, self._counts = inputs, new_reader, options, counts
+    def __init__(self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts) -> None:
+        self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         self._counts.start()
-        return _Pass(self._inputs, self._new_reader(self._options), self._counts).blocks()
+        return _Pass(self._inputs, self._reader(self._options), self._counts).blocks()
 
     def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
         """Write the header and the records that are kept; `is_kept` is called once for each document."""
-        _Pass(self._inputs, self._new_reader(self._options), ReadCounts()).write_kept(is_kept, target)
+        _Pass(self._inputs, self._reader(self._options), ReadCounts()).write_kept(is_kept, target)
 
 
 class _Pass:
@@ -299,12 +293,6 @@ class _Pass:
             identity = b"%d" % self._number if fields.identity is None else utf8(fields.identity)
             text = None if fields.text is None else utf8(fields.text)
             yield record, Record(identity, text, name if fields.source is None else utf8(fields.source))
-
-
-def undecodable(encoding: str, error: UnicodeError) -> str:
-    """Return what is wrong with a line that cannot be decoded."""
-    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
-    return f"expected {encoding}, got {got}; correct it or the encoding"
 
 
 def joined(texts: Sequence[Batch]) -> Batch:

@@ -178,6 +178,12 @@ def utf8(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
+def undecodable(encoding: str, error: UnicodeError) -> str:
+    """Return what is wrong with a text that cannot be decoded."""
+    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
+    return f"expected {encoding}, got {got}; correct it or the encoding"
+
+
 def checked_encoding(encoding: str) -> str:
     """Return the name that Python has for an encoding of text.
 

@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple
 from lsh._batch import Batch
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined, undecodable
-from lsh.files.records import ID_COLUMN, ReadOptions, default_column, listed, utf8
+from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
+from lsh.files.records import ID_COLUMN, ReadOptions, default_column, listed, undecodable, utf8
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
 MAX_CELLS = sys.maxsize  # of a record without a header
@@ -56,9 +56,9 @@ class _Layout(NamedTuple):
 
     def columns(self, size: int, cells: Sequence[Batch]) -> FieldColumns:
         """Return what the cells at `places` say."""
-        count, others = len(self.texts), iter(cells[len(self.texts) :])
-        identities = None if self.identity is None else next(others)
-        return FieldColumns(size, joined(cells[:count]), identities, None if self.source is None else next(others))
+        columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
+        texts = [columns[place] for place in self.texts]
+        return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
 
 
 class _Separated(Reader):

@@ -151,7 +151,17 @@ class Target:
     def commit(self) -> None:
         """Put the file in its place."""
         with self._named_errors():
-            self._commit()
+            if self._packed:
+                self._writer.close()
+            self._file.flush()
+            if self._beside is None or self._place is None:
+                return
+            os.fsync(self._file.fileno())
+            self._file.close()
+            if os.path.exists(self._place):
+                shutil.copymode(self._place, self._beside)
+            os.replace(self._beside, self._place)
+            self._beside = None
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -162,19 +172,6 @@ class Target:
             if error.filename is None:
                 error.filename = self._name
             raise
-
-    def _commit(self) -> None:
-        if self._packed:
-            self._writer.close()
-        self._file.flush()
-        if self._beside is None or self._place is None:
-            return
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if os.path.exists(self._place):
-            shutil.copymode(self._place, self._beside)
-        os.replace(self._beside, self._place)
-        self._beside = None
 
     def __exit__(self, *error: object) -> None:
         for opened in (self._writer, self._file):

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import IO, Any
 
 from lsh._batch import Batch
@@ -53,14 +54,11 @@ class _Parquet:
         """Return a writer of files like this one."""
         from pyarrow import parquet
 
-        codecs = {}
         metadata = self._file.metadata
-        if metadata.num_row_groups:
-            group = metadata.row_group(0)
-            columns = [group.column(i) for i in range(metadata.num_columns)]
-            codecs = {column.path_in_schema: column.compression for column in columns}
-        named = {path: "NONE" if codec == "UNCOMPRESSED" else codec for path, codec in codecs.items()}
-        return parquet.ParquetWriter(sink, self.schema, compression=named or "snappy")
+        numbers = range(metadata.num_columns if metadata.num_row_groups else 0)
+        columns = [metadata.row_group(0).column(number) for number in numbers]
+        codecs = {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
+        return parquet.ParquetWriter(sink, self.schema, compression=codecs or "snappy")
 
 
 class _Arrow:
@@ -80,17 +78,14 @@ class _Arrow:
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
-        for group in self.groups():
-            for batch in group:
-                yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
+        for batch in chain.from_iterable(self.groups()):
+            yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
 
     def groups(self) -> Iterator[Iterator[Any]]:
         """Yield the batches of the file, each by itself."""
-        if self._is_file:
-            numbers = range(self._reader.num_record_batches)
-            yield from (iter([self._reader.get_batch(number)]) for number in numbers)
-        else:
-            yield from (iter([batch]) for batch in self._reader)
+        reader = self._reader
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
+        return (iter([batch]) for batch in batches)
 
     def writer(self, sink: Any) -> Any:
         """Return a writer of files, or of streams, like this one."""
@@ -175,8 +170,6 @@ class Tables:
                     problem = f"expected the columns of the first file, {expected}, got {got}; make them alike"
                     raise InputError(file.name, problem)
                 yield table
-        except InputError:
-            raise
         except (pyarrow.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the system, not of the file

@@ -160,6 +160,28 @@ def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
     return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
 
 
+def named_columns(
+    names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
+) -> tuple[Sequence[str], str | None]:
+    """Return the columns of the text and of the id, by the names of all columns.
+
+    Raises
+    ------
+    InputError
+        What `error` makes of the problem, if no field is named and it cannot be told which column is the text.
+    """
+    fields, identity = options.text_fields(), options.id_field
+    if fields is None:
+        default = default_column(names, options)
+        if default is None:
+            columns = listed(names) or "no column at all"
+            raise error(f"which column is the text? name it with --field: {columns}")
+        fields = (default,)
+    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
+        identity = ID_COLUMN
+    return fields, identity
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the first names for a message.
 

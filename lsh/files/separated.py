@@ -17,7 +17,7 @@ from lsh._batch import Batch
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
-from lsh.files.records import ID_COLUMN, ReadOptions, default_column, listed, undecodable, utf8
+from lsh.files.records import ReadOptions, listed, named_columns, undecodable, utf8
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
 MAX_CELLS = sys.maxsize  # of a record without a header
@@ -178,18 +178,12 @@ class Csv(_Separated):
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
     """Return the layout that a header shows."""
-    names, fields, identity = _names(cells), options.text_fields(), options.id_field
-    if fields is None:
-        default = default_column(names, options)
-        if default is None:
-            raise header.error(f"which column is the text? name it with --field: {listed(names)}")
-        fields = (default,)
+    names = _names(cells)
+    fields, identity = named_columns(names, options, header.error)
     named = [(field, "--field") for field in fields]
-    for column, option in [*named, (identity, "--id-field"), (options.source_field, "--source-field")]:
+    for column, option in [*named, (options.id_field, "--id-field"), (options.source_field, "--source-field")]:
         if column is not None and names.count(column) != 1:
             raise header.error(f"expected one column {column!r}, got {listed(names)}; name the right one with {option}")
-    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
-        identity = ID_COLUMN
     return _Layout(
         tuple(names.index(field) for field in fields),
         None if identity is None else names.index(identity),

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
-from lsh.files.records import ID_COLUMN, Block, InputError, ReadCounts, ReadOptions, default_column, listed, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, listed, named_columns, utf8
 from lsh.files.storage import Input, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
@@ -125,7 +125,7 @@ class Tables:
         """Yield the documents."""
         self._counts.start()
         first: Any = None
-        running = 0
+        num_before = 0  # documents of all files
         source = self._options.source_field
         for file in self._inputs:
             name = os.fsencode(file.name)
@@ -137,10 +137,10 @@ class Tables:
                 for batch in table.rows([column for column in wanted if column is not None]):
                     yield Block(
                         self._texts(file.name, row, texts, [_column(batch, text) for text in texts]),
-                        partial(_ids, batch, identity, running),
+                        partial(_ids, batch, identity, num_before),
                         partial(_sources, batch, source, name),
                     )
-                    row, running = row + len(batch), running + len(batch)
+                    row, num_before = row + len(batch), num_before + len(batch)
 
     def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
         """Write the rows that are kept; `is_kept` is called once for each document."""
@@ -178,21 +178,13 @@ class Tables:
 
     def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None]:
         """Return the columns of the text and of the id, after checking what they hold."""
-        options, texts = self._options, self._options.text_fields()
-        if texts is None:
-            found = default_column(schema.names, options)
-            if found is None:
-                raise InputError(name, f"which column is the text? name it with --field: {_listed(schema)}")
-            texts = (found,)
-        identity = options.id_field
-        if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
-            identity = ID_COLUMN
+        texts, identity = named_columns(schema.names, self._options, partial(InputError, name))
         for text in texts:
             kind = self._type(name, schema, text, "--field")
             if not _is_text(kind):
                 problem = f"column {text!r} must hold strings, got {kind}"
                 raise InputError(name, f"{problem}; name the text's column with --field")
-        for column, option in ((identity, "--id-field"), (options.source_field, "--source-field")):
+        for column, option in ((identity, "--id-field"), (self._options.source_field, "--source-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             if kind is not None and not _is_identity(kind):
                 raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
@@ -202,10 +194,8 @@ class Tables:
         """Return the type of a column, by its name or by dots."""
         import pyarrow
 
-        if schema.names.count(column) == 1:
-            return schema.field(column).type
-        first, *rest = column.split(".")
-        kind: Any = schema.field(first).type if rest and schema.names.count(first) == 1 else None
+        first, *rest = [column] if schema.names.count(column) == 1 else column.split(".")
+        kind: Any = schema.field(first).type if schema.names.count(first) == 1 else None
         for part in rest:
             inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
@@ -296,9 +286,9 @@ def _column(batch: Any, name: str) -> Any:
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _ids(batch: Any, name: str | None, running: int) -> list[bytes]:
-    """Return the ids of rows, of which the first has the number behind `running`."""
-    numbers = range(running + 1, running + len(batch) + 1)
+def _ids(batch: Any, name: str | None, num_before: int) -> list[bytes]:
+    """Return the ids of rows that come after `num_before` others; where there is none, it is the number of the row."""
+    numbers = range(num_before + 1, num_before + len(batch) + 1)
     values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
     return [_as_bytes(value, b"%d" % number) for value, number in zip(values, numbers)]
 

@@ -32,12 +32,11 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("a", metavar="A", help="a file, or - for standard input")
     parser.add_argument("b", metavar="B", help="another one")
     parser.add_argument("--texts", action="store_true", help="A and B are the texts themselves")
-    options.add_shingles(parser)
-    options.add_num_seeds(parser)
+    options.add(parser, "--ngram", "--unit", "--num-seeds")
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="probability of the interval of the estimate (default 0.95)"
     )
-    options.add_json(parser)
+    options.add(parser, "--json")
     parser.set_defaults(run=run)
 
 

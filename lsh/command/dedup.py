@@ -40,6 +40,8 @@ OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a de
     "on_bad_line",
 )
 
+FILES_WITH_IDS = ("--removed", "--clusters", "--report")
+
 EPILOG = f"""\
 examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
@@ -55,34 +57,6 @@ tables, tab-separated:
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """The files to write, ``None`` for one that is not asked for; of a dry run the report alone is written."""
-
-    documents: str | None
-    removed: str | None
-    clusters: str | None
-    rejects: str | None
-    report: str | None
-    json: bool
-    dry_run: bool
-
-    def named(self) -> list[tuple[str, str | None]]:
-        """Return the files with what the help calls them."""
-        return [
-            ("OUTPUT", self.documents),
-            ("--removed", self.removed),
-            ("--clusters", self.clusters),
-            ("--rejects", self.rejects),
-            ("--report", self.report),
-        ]
-
-    @property
-    def with_ids(self) -> bool:
-        """Whether one of the files has ids of documents."""
-        return any(path is not None for path in (self.removed, self.clusters, self.report))
-
-
-@dataclass(frozen=True)
 class Request:
     """A run of ``lsh dedup``: what it reads, how it decides, and what it writes.
 
@@ -90,6 +64,10 @@ class Request:
     ----------
     paths, references : sequence of str
         The files of documents, and those of documents that are all kept.
+    output : str or None
+        What was given as OUTPUT, which a dry run does not write.
+    written : dict of str to str
+        The files to write, by what the help calls them.
     given : dict of str to str
         The options that the report lists.
     """
@@ -100,11 +78,13 @@ class Request:
     matching: Matching
     reading: Reading
     running: Running
-    outputs: Outputs
+    output: str | None
+    written: dict[str, str]
+    json: bool
     given: dict[str, str]
 
 
-# ---- the door ----
+# ---- options ----
 
 
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
@@ -181,20 +161,14 @@ def _request(namespace: argparse.Namespace) -> Request:
     """Return what is asked for, checked."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
-    outputs = Outputs(
-        namespace.output,
-        namespace.removed,
-        namespace.clusters,
-        namespace.rejects,
-        namespace.report,
-        namespace.json,
-        namespace.dry_run,
-    )
-    for name, path in outputs.named():
-        written = name == "--report" or not outputs.dry_run
-        if outputs.json and written and path == files.STANDARD:
+    outputs = {"OUTPUT": namespace.output}
+    outputs |= {f"--{name}": getattr(namespace, name) for name in ("removed", "clusters", "rejects", "report")}
+    outputs = {name: path for name, path in outputs.items() if path is not None}
+    written = {name: path for name, path in outputs.items() if name == "--report" or not namespace.dry_run}
+    for name, path in written.items():
+        if namespace.json and path == files.STANDARD:
             raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
-    if namespace.source_field is not None and outputs.report is None:
+    if namespace.source_field is not None and namespace.report is None:
         raise ValueError("--source-field requires --report")
     request = Request(
         namespace.input,
@@ -203,11 +177,13 @@ def _request(namespace: argparse.Namespace) -> Request:
         options.matching(namespace),
         options.reading(namespace),
         options.running(namespace),
-        outputs,
+        namespace.output,
+        written,
+        namespace.json,
         _given(namespace),
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named())
+    inputs.check_files(read, list(outputs.items()))
     return request
 
 
@@ -226,28 +202,24 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
 
 def _deduplicate(request: Request) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
-    reading, outputs = request.reading, request.outputs
+    written = request.written
     with ExitStack() as opened:
-        rejects = None
-        if outputs.rejects is not None and not outputs.dry_run:
-            rejects = opened.enter_context(files.Target(outputs.rejects))
-        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects))
-        _check_format(documents, outputs.documents)
-        target = None
-        if outputs.documents is not None and not outputs.dry_run:
-            target = files.target(documents, outputs.documents)  # an error now if it cannot be there
-        others = replace(reading, source_field=None)
+        rejects = opened.enter_context(files.Target(written["--rejects"])) if "--rejects" in written else None
+        documents = opened.enter_context(inputs.open_documents(request.reading, request.paths, rejects))
+        _check_format(documents, request.output)
+        # an error now if it cannot be there
+        target = files.target(documents, written["OUTPUT"]) if "OUTPUT" in written else None
+        others = replace(request.reading, source_field=None)
         references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
-        with_report = outputs.report is not None
-        texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
-        against = TextStream(references, outputs.with_ids)
+        with_ids, with_report = not written.keys().isdisjoint(FILES_WITH_IDS), "--report" in written
+        texts = TextStream([documents], with_ids, with_sizes=with_report, with_sources=with_report)
+        against = TextStream(references, with_ids)
         result = _decide(request, texts, against)
-        report = None
-        if outputs.report is not None:
-            report = opened.enter_context(files.Target(outputs.report))
+        report = opened.enter_context(files.Target(written["--report"])) if with_report else None
+        if report is not None:
             report.write(_report(request, result, texts, against).encode())
         if target is not None:
-            _write(outputs, documents, result, texts.ids, against.ids, target)
+            _write(written, documents, result, texts.ids, against.ids, target)
         for complete in filter(None, (rejects, report)):
             complete.commit()
     counts = result.summary()
@@ -266,20 +238,16 @@ def _check_format(documents: files.Documents, output: str | None) -> None:
 
 
 def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
-    matching, running = request.matching, request.running
+    running = request.running
     return lsh.deduplicate(
         texts,
-        matching.threshold,
-        bands=matching.bands,
-        hasher=matching.hasher,
+        **vars(request.matching),
         against=against if request.references else None,
         keep=request.keep,
-        clusters=matching.clusters,
-        verify=matching.verify,
         missing=request.reading.missing,
         max_memory=running.max_memory,
         num_threads=running.num_threads,
-        progress=console.progress(running.quiet, files.STANDARD if request.outputs.json else request.outputs.documents),
+        progress=console.progress(running.quiet, files.STANDARD if request.json else request.output),
     )
 
 
@@ -304,7 +272,7 @@ def _report(request: Request, result: lsh.Deduplication, texts: TextStream, agai
 
 
 def _write(
-    outputs: Outputs,
+    written: dict[str, str],
     documents: files.Documents,
     result: lsh.Deduplication,
     ids: inputs.Ids,
@@ -316,11 +284,11 @@ def _write(
         opened.enter_context(target)
         files.write_kept(documents, result.keep.tolist(), target)
         tables = []
-        if outputs.removed is not None:
-            tables.append(opened.enter_context(files.Target(outputs.removed)))
+        if "--removed" in written:
+            tables.append(opened.enter_context(files.Target(written["--removed"])))
             files.write_removed(ids, result.removed, tables[-1], reference_ids)
-        if outputs.clusters is not None:
-            tables.append(opened.enter_context(files.Target(outputs.clusters)))
+        if "--clusters" in written:
+            tables.append(opened.enter_context(files.Target(written["--clusters"])))
             for number, members in enumerate(result.clusters(), 1):
                 for document in members.tolist():
                     tables[-1].write(files.table_row(b"%d" % number, ids[document]))
@@ -333,7 +301,7 @@ def _write(
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print what came of the run: as JSON to standard output, in words to standard error."""
-    if request.outputs.json:
+    if request.json:
         bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")

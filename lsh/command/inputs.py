@@ -50,16 +50,16 @@ def check_files(
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
-    if new_folder and os.path.isdir(path) and not os.listdir(path):
-        return  # an empty one will do
-    if new_folder and path != files.STANDARD and os.path.lexists(path):
+    if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
+        return  # an empty folder will do
+    if new_folder and os.path.lexists(path):
         raise ValueError(f"{name} must be a new folder, as INPUT is one, got {path}, which is there; name another")
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
-    if path != files.STANDARD and (os.path.isdir(path) or (path.endswith(os.sep) and not new_folder)):
+    if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):
         raise ValueError(f"{name} must be a file, got the folder {path}")
     folder = os.path.dirname(os.path.realpath(path))
-    if path != files.STANDARD and not files.is_stream(path):
+    if not files.is_stream(path):
         if not os.path.isdir(folder):
             raise ValueError(f"{name} must be in a folder that exists, got {path}")
         if not os.access(folder, os.W_OK):
@@ -70,19 +70,7 @@ def open_documents(
     reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
 ) -> files.Documents:
     """Return the documents of some files, to be closed by the caller."""
-    return files.Documents(
-        paths,
-        reading.format,
-        reading.field,
-        id_field=reading.id_field,
-        source_field=reading.source_field,
-        header=reading.header,
-        encoding=reading.encoding,
-        on_bad_line=reading.on_bad_line,
-        missing=reading.missing,
-        pattern=reading.pattern,
-        rejects=rejects,
-    )
+    return files.Documents(paths, rejects=rejects, **vars(reading))
 
 
 class Ids(Sequence[bytes]):

@@ -7,7 +7,7 @@ A command calls `reading`, `matching` or `running` once and works with what they
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import lsh
@@ -18,6 +18,17 @@ from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import UNITS
 
 MISSING = ("error", "empty")
+SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
+    "--threshold": {"type": float, "help": "least similarity of near duplicates (default 0.8)"},
+    "--ngram": {"type": int, "help": "units per shingle (default 8)"},
+    "--unit": {"choices": UNITS, "help": "what is shingled (default char)"},
+    "--num-seeds": {"type": int, "help": f"components per fingerprint (default {DEFAULT_SEEDS})"},
+    "--recall": {
+        "type": float,
+        "help": f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
+    },
+    "--json": {"action": "store_true", "help": "write one JSON object"},
+}
 MATCHING_DEFAULTS: dict[str, Any] = {  # not those of argparse: a preset refuses options that were given
     "threshold": 0.8,
     "recall": DEFAULT_RECALL,
@@ -86,6 +97,12 @@ class Running:
 # ---- adding options to a parser ----
 
 
+def add(parser: argparse._ActionsContainer, *names: str) -> None:
+    """Add options that several commands have, by their names."""
+    for name in names:
+        parser.add_argument(name, **SHARED_OPTIONS[name])
+
+
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")
@@ -111,40 +128,13 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
         default=missing,
         help=f"what to do when a record has no text: error or treat as empty (default {missing})",
     )
-
-
-def add_shingles(parser: argparse._ActionsContainer) -> None:
-    """Add the options of `shingles`."""
-    parser.add_argument("--ngram", type=int, help="units per shingle (default 8)")
-    parser.add_argument("--unit", choices=UNITS, help="what is shingled (default char)")
-
-
-def add_num_seeds(parser: argparse._ActionsContainer) -> None:
-    """Add the number of components."""
-    parser.add_argument("--num-seeds", type=int, help=f"components per fingerprint (default {DEFAULT_SEEDS})")
-
-
-def add_threshold(parser: argparse._ActionsContainer) -> None:
-    """Add the threshold."""
-    parser.add_argument("--threshold", type=float, help="least similarity of near duplicates (default 0.8)")
-
-
-def add_recall(parser: argparse._ActionsContainer) -> None:
-    """Add the recall."""
-    parser.add_argument(
-        "--recall",
-        type=float,
-        help=f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
-    )
+    parser.set_defaults(source_field=None)  # an option of lsh dedup
 
 
 def add_matching(parser: argparse.ArgumentParser) -> None:
     """Add the options of `matching`, but for those of `lsh dedup` alone: ``--preset`` and ``--clusters-mode``."""
     group = parser.add_argument_group("near duplicates")
-    add_threshold(group)
-    add_shingles(group)
-    add_num_seeds(group)
-    add_recall(group)
+    add(group, "--threshold", "--ngram", "--unit", "--num-seeds", "--recall")
     group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
     group.add_argument(
         "--verify",
@@ -170,30 +160,17 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
     loudness.add_argument("-v", "--verbose", action="store_true", help="print parameters, counts and times")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of JSON for what is printed."""
-    parser.add_argument("--json", action="store_true", help="write one JSON object")
-
-
 # ---- typed values ----
 
 
 def reading(namespace: argparse.Namespace) -> Reading:
     """Return how documents are to be read."""
-    form = None if namespace.format is None else files.Format.from_string(namespace.format)
-    if namespace.format is not None and form is None:
-        raise ValueError(f"--format must be one of {files.KNOWN}, got {namespace.format!r}")
-    return Reading(
-        format=form,
-        field=namespace.field,
-        id_field=namespace.id_field,
-        source_field=getattr(namespace, "source_field", None),  # an option of lsh dedup
-        header=namespace.header,
-        encoding=namespace.encoding,
-        on_bad_line=namespace.on_bad_line,
-        missing=namespace.missing,
-        pattern=namespace.pattern,
-    )
+    values = {value.name: getattr(namespace, value.name) for value in fields(Reading)}
+    if namespace.format is not None:
+        values["format"] = files.Format.from_string(namespace.format)
+        if values["format"] is None:
+            raise ValueError(f"--format must be one of {files.KNOWN}, got {namespace.format!r}")
+    return Reading(**values)
 
 
 def threshold(namespace: argparse.Namespace) -> float:
@@ -234,44 +211,34 @@ def matching(namespace: argparse.Namespace) -> Matching:
         for name in (*MATCHING_DEFAULTS, "bands"):
             if getattr(namespace, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
-        return _with_bands(**presets.options(namespace.preset), recall=None)
+        return _with_bands(presets.options(namespace.preset), recall=None)
     if namespace.bands is not None and namespace.recall is not None:
         raise ValueError("--recall cannot be combined with --bands")
     verify = _given_or_default(namespace, "verify")
-    return _with_bands(
-        threshold=threshold(namespace),
-        hasher=hasher(namespace),
-        bands=None if namespace.bands is None else lsh.Bands.from_string(namespace.bands),
-        recall=None if namespace.bands is not None else recall(namespace),
-        verify=None if verify == "none" else verify,
-        clusters=_given_or_default(namespace, "clusters_mode"),
-    )
+    values = {
+        "threshold": threshold(namespace),
+        "hasher": hasher(namespace),
+        "bands": None if namespace.bands is None else lsh.Bands.from_string(namespace.bands),
+        "verify": None if verify == "none" else verify,
+        "clusters": _given_or_default(namespace, "clusters_mode"),
+    }
+    return _with_bands(values, recall=None if namespace.bands is not None else recall(namespace))
 
 
-def _with_bands(
-    *,
-    threshold: float,
-    hasher: lsh.MinHasher,
-    bands: lsh.Bands | None,
-    recall: float | None,
-    verify: Literal["exact", "sketch"] | None,
-    clusters: Literal["representative", "components"],
-) -> Matching:
+def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
     """Check the bands that are given, or plan them: no other function of the commands does."""
-    chosen, plan = chosen_bands(bands, recall, threshold, hasher, filtered=verify == "exact")
-    return Matching(threshold, hasher, chosen if plan is None else plan, verify, clusters)
+    filtered = values["verify"] == "exact"
+    bands, plan = chosen_bands(values["bands"], recall, values["threshold"], values["hasher"], filtered=filtered)
+    return Matching(**{**values, "bands": bands if plan is None else plan})
 
 
 def running(namespace: argparse.Namespace) -> Running:
     """Return what changes the run, but not its result."""
-    return Running(
-        num_threads=None
-        if namespace.num_threads is None
-        else _checks.whole_number("--num-threads", namespace.num_threads, 1, _threads.MAX_THREADS),
-        max_memory=memory_size("--max-memory", namespace.max_memory),
-        quiet=namespace.quiet,
-        verbose=namespace.verbose,
-    )
+    num_threads = namespace.num_threads
+    if num_threads is not None:
+        num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
+    max_memory = memory_size("--max-memory", namespace.max_memory)
+    return Running(num_threads, max_memory, namespace.quiet, namespace.verbose)
 
 
 def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:

@@ -83,18 +83,15 @@ def _write_pairs(
         number = 0
         for i, j, similarity in found:
             number += 1
-            target.write((_json_line if as_json else _line)(first[i], second[j], similarity))
+            target.write(_line(first[i], second[j], similarity, as_json))
         target.commit()
     return number, sides
 
 
-def _line(a: bytes, b: bytes, similarity: float) -> bytes:
+def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
+    if as_json:
+        return json.dumps({"a": _decoded(a), "b": _decoded(b), "similarity": similarity}).encode() + b"\n"
     return files.table_row(a, b, repr(similarity).encode())
-
-
-def _json_line(a: bytes, b: bytes, similarity: float) -> bytes:
-    first, second = map(_decoded, (a, b))
-    return json.dumps({"a": first, "b": second, "similarity": similarity}).encode() + b"\n"
 
 
 def _decoded(identity: bytes) -> str:

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import sys
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -31,19 +30,6 @@ examples:
 {console.EXITS}"""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the bands are to find, and the corpus that they are for; `lsh.plan` says what each value means."""
-
-    threshold: float
-    recall: float
-    num_seeds: int
-    shingles: lsh.Shingles
-    documents: int | None
-    corpus: str | None
-    reading: Reading
-
-
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
@@ -53,9 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "other similarities, and what that costs.",
         epilog=EPILOG,
     )
-    options.add_threshold(parser)
-    options.add_recall(parser)
-    options.add_num_seeds(parser)
+    options.add(parser, "--threshold", "--recall", "--num-seeds")
     parser.add_argument(
         "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
@@ -63,36 +47,33 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
-    options.add_json(parser)
-    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
+    options.add(parser, "--json")
+    options.add(parser.add_argument_group("shingles of --corpus"), "--ngram", "--unit")
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
-    documents = namespace.documents
+    documents, corpus = namespace.documents, namespace.corpus
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
     for name in ("documents", "ngram", "unit"):
-        if namespace.corpus is None and getattr(namespace, name) is not None:
+        if corpus is None and getattr(namespace, name) is not None:
             raise ValueError(f"--{name} requires --corpus")
-    request = Request(
-        options.threshold(namespace),
-        options.recall(namespace),
-        options.num_seeds(namespace),
-        options.shingles(namespace),
-        documents,
-        namespace.corpus,
-        options.reading(namespace),
-    )
-    read = [] if request.corpus is None else [("--corpus", request.corpus)]
-    inputs.check_files(read, [("--plot", namespace.plot)])
+    goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
+    shingles, reading = options.shingles(namespace), options.reading(namespace)
+    inputs.check_files([] if corpus is None else [("--corpus", corpus)], [("--plot", namespace.plot)])
     _check_plot(namespace.plot)
-    planned = _planned(request)
+    planned = lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
+    if corpus is not None:
+        count, texts = _sample(corpus, reading)
+        if not count:
+            raise ValueError(f"--corpus must have documents, {corpus} has none")
+        planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents or count)
     console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
     if namespace.plot is not None:
-        _draw(planned, request.threshold, namespace.plot)
+        _draw(planned, namespace.plot)
 
 
 def _check_plot(path: str | None) -> None:
@@ -103,18 +84,6 @@ def _check_plot(path: str | None) -> None:
         raise ValueError(f"--plot must be a file with the ending {' or '.join(PLOTS)}, got {path}")
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
-
-
-def _planned(request: Request) -> lsh.Plan:
-    """Return the plan."""
-    goal = (request.threshold, request.recall, request.num_seeds)
-    if request.corpus is None:
-        return lsh.plan(*goal)
-    lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
-    count, texts = _sample(request.corpus, request.reading)
-    if not count:
-        raise ValueError(f"--corpus must have documents, {request.corpus} has none")
-    return lsh.plan(*goal, shingles=request.shingles, background=texts, documents=request.documents or count)
 
 
 def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
@@ -154,7 +123,7 @@ def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
     }
 
 
-def _draw(planned: lsh.Plan, threshold: float, path: str) -> None:
+def _draw(planned: lsh.Plan, path: str) -> None:
     """Draw the curve of the bands to a file; the same one gives the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -165,7 +134,7 @@ def _draw(planned: lsh.Plan, threshold: float, path: str) -> None:
         matplotlib.rcdefaults()  # whatever a file of settings says
         matplotlib.rcParams["svg.hashsalt"] = "lsh"
         figure = Figure()
-        plot.s_curve(planned, threshold=threshold, ax=figure.subplots())
+        plot.s_curve(planned, threshold=planned.threshold, ax=figure.subplots())
         drawn = BytesIO()
         ending = os.path.splitext(path)[1][1:].lower()
         figure.savefig(drawn, format=ending, metadata={"Date": None} if ending == "svg" else None)

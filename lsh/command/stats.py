@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from lsh.shingling import MAX_UNITS
 MAX_SHINGLED_TEXTS = 10_000  # whose shingles are counted
 MAX_SHINGLED_BYTES = 1_000_000  # of such a text: a shingle takes a hundred bytes as an object
 QUARTILES = ("min", "q25", "median", "q75", "max")
+COUNTS = ("exact duplicates", "empty", "without shingles", "missing")  # that the table always has
 WHOLE_TEXT = lsh.Shingles(MAX_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
 
 EPILOG = f"""\
@@ -32,23 +32,6 @@ example:
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What is known of the documents; `lengths` are in bytes, `shingles` are those of `shingled` texts."""
-
-    documents: int
-    bytes: int
-    lengths: dict[str, float] | None
-    shingles: dict[str, float] | None
-    shingled: int
-    without_shingles: int
-    exact_duplicates: int
-    empty: int
-    missing: int
-    skipped: int
-    hidden: int
-
-
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
@@ -59,8 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("input", metavar="FILE", help="the file of documents; - for standard input")
-    options.add_shingles(parser)
-    options.add_json(parser)
+    options.add(parser, "--ngram", "--unit", "--json")
     options.add_reading(parser, missing="empty")
     options.add_running(parser, max_memory=False)
     parser.set_defaults(run=run)
@@ -72,12 +54,13 @@ def run(namespace: argparse.Namespace) -> None:
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
     inputs.check_files([("FILE", namespace.input)], [])
     figures = _figures(namespace.input, shingles, reading, running)
-    console.write_data(json.dumps(asdict(figures)) + "\n" if namespace.json else _table(figures, shingles))
+    console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:
-        console.say(", ".join(console.cost(time.perf_counter() - started, figures.bytes)))
+        console.say(", ".join(console.cost(time.perf_counter() - started, figures["bytes"])))
 
 
-def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Running) -> Figures:
+def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
+    """Return what is known of the documents: `lengths` are in bytes, `shingles` are those of `shingled` texts."""
     with inputs.open_documents(reading, path) as documents:
         texts = inputs.TextStream([documents], with_ids=False, with_sizes=True)
         copies = lsh.deduplicate(
@@ -92,19 +75,19 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
         sizes = np.frombuffer(texts.sizes, np.int64)
         counts = _shingle_counts(texts, shingles, sizes)
     empty = int((sizes == 0).sum())
-    return Figures(
-        documents=len(sizes),
-        bytes=texts.num_bytes,
-        lengths=_spread(sizes[sizes >= 0]),
-        shingles=_spread(counts),
-        shingled=len(counts),
-        without_shingles=int((counts == 0).sum()),
-        exact_duplicates=copies + max(empty - 1, 0),  # texts without shingles are never removed
-        empty=empty,
-        missing=int((sizes < 0).sum()),
-        skipped=texts.skipped,
-        hidden=texts.hidden,
-    )
+    return {
+        "documents": len(sizes),
+        "bytes": texts.num_bytes,
+        "lengths": _spread(sizes[sizes >= 0]),
+        "shingles": _spread(counts),
+        "shingled": len(counts),
+        "without_shingles": int((counts == 0).sum()),
+        "exact_duplicates": copies + max(empty - 1, 0),  # texts without shingles are never removed
+        "empty": empty,
+        "missing": int((sizes < 0).sum()),
+        "skipped": texts.skipped,
+        "hidden": texts.hidden,
+    }
 
 
 def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers) -> Numbers:
@@ -123,18 +106,18 @@ def _spread(numbers: Numbers) -> dict[str, float] | None:
     return {"mean": float(numbers.mean()), **{name: int(value) for name, value in zip(QUARTILES, quartiles)}}
 
 
-def _table(figures: Figures, shingles: lsh.Shingles) -> str:
+def _table(figures: dict[str, Any], shingles: lsh.Shingles) -> str:
     """Return the figures as a table to read."""
-    rows = [("documents", f"{figures.documents:,}"), ("bytes of text", f"{figures.bytes:,}")]
-    for name, spread in (("lengths", figures.lengths), ("shingles", figures.shingles)):
-        rows += [(f"{name}: {part}", f"{number:,.0f}") for part, number in (spread or {}).items()]
-    rows += [("exact duplicates", f"{figures.exact_duplicates:,}"), ("empty", f"{figures.empty:,}")]
-    rows += [("without shingles", f"{figures.without_shingles:,}"), ("missing", f"{figures.missing:,}")]
-    rows += [("bad lines skipped", f"{figures.skipped:,}")] if figures.skipped else []
-    rows += [("hidden files passed over", f"{figures.hidden:,}")] if figures.hidden else []
-    width, number_width = max(len(name) for name, _ in rows), max(len(number) for _, number in rows)
-    lines = [f"{name:<{width}}  {number:>{number_width}}" for name, number in rows]
+    rows = {"documents": figures["documents"], "bytes of text": figures["bytes"]}
+    for name in ("lengths", "shingles"):
+        rows |= {f"{name}: {part}": number for part, number in (figures[name] or {}).items()}
+    rows |= {name: figures[name.replace(" ", "_")] for name in COUNTS}
+    rows |= {"bad lines skipped": figures["skipped"]} if figures["skipped"] else {}
+    rows |= {"hidden files passed over": figures["hidden"]} if figures["hidden"] else {}
+    numbers = [f"{number:,.0f}" for number in rows.values()]
+    width, number_width = max(map(len, rows)), max(map(len, numbers))
+    lines = [f"{name:<{width}}  {number:>{number_width}}" for name, number in zip(rows, numbers)]
     unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
-    shingled = counted(figures.shingled, "text")
+    shingled = counted(figures["shingled"], "text")
     lines.append(f"Lengths are in bytes; shingles are the distinct ones of {counted(shingles.n, unit)}, of {shingled}.")
     return "\n".join(lines) + "\n"

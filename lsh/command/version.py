@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         description="Tell the versions of lsh, numpy and Python, and which instruction set the kernels use.",
         epilog=EPILOG,
     )
-    options.add_json(parser)
+    options.add(parser, "--json")
     parser.set_defaults(run=run)
 
 

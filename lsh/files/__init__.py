@@ -13,12 +13,11 @@ from lsh.files.documents import (
     write_removed,
 )
 from lsh.files.prefetch import prefetched
-from lsh.files.records import FOLDER, FORMATS, KNOWN, Block, Format, InputError, Record
+from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
 from lsh.files.storage import STANDARD, FolderTarget, Target, is_stream, same_file
 
 __all__ = [
     "FOLDER",
-    "FORMATS",
     "KNOWN",
     "STANDARD",
     "Block",

@@ -30,6 +30,9 @@ cdef class _FieldTable:
 
     cdef bytes data
     cdef bytes out
+    cdef const uint8_t *start
+    cdef size_t size
+    cdef uint8_t *room
     cdef lsh_field *found
     cdef lsh_text *names
     cdef size_t *places
@@ -37,13 +40,12 @@ cdef class _FieldTable:
     cdef size_t rows
 
     def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
-        cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(data)
-        cdef size_t size = PyBytes_GET_SIZE(data), lines
+        cdef size_t lines = count_lines(data) + 1
         self.data, self.columns = data, len(wanted)
+        self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), <size_t> PyBytes_GET_SIZE(data)
         if decodes:
-            self.out = PyBytes_FromStringAndSize(NULL, max(size, 1))
-        with nogil:
-            lines = lsh_count_lines(at, size) + 1
+            self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
+            self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         self.found = <lsh_field *> malloc(lines * max(self.columns, 1) * sizeof(lsh_field))
         self.names = <lsh_text *> malloc(max(self.columns, 1) * sizeof(lsh_text))
         self.places = <size_t *> malloc(max(self.columns, 1) * sizeof(size_t))
@@ -55,14 +57,18 @@ cdef class _FieldTable:
         free(self.names)
         free(self.places)
 
-    cdef const uint8_t *start(self) noexcept:
-        return <const uint8_t *> PyBytes_AS_STRING(self.data)
+    cdef int set_places(self, tuple places, size_t least) except -1:
+        """Set which cells to find, of those that every record has."""
+        cdef Py_ssize_t i
+        for i, place in enumerate(places):
+            if not 0 <= place < least:
+                raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
+            self.places[i] = place
+        return 0
 
-    cdef size_t size(self) noexcept:
-        return <size_t> PyBytes_GET_SIZE(self.data)
-
-    cdef uint8_t *room(self) noexcept:
-        return <uint8_t *> PyBytes_AS_STRING(self.out)
+    cdef list strings(self):
+        """Return all columns, which hold strings; ``None`` if a record is not plain."""
+        return None if self.rows == _NOT_PLAIN else [self.column(i, False) for i in range(self.columns)]
 
     cdef Batch column(self, Py_ssize_t place, bint integers):
         """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
@@ -127,11 +133,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     for i in range(table.columns):
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    cdef uint8_t *room = table.room()
     with nogil:
-        table.rows = lsh_read_json(start, size, table.names, table.columns, room, table.found)
+        table.rows = lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -164,14 +167,14 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     list of Batch, or None
         For each place the cells there; ``None`` if a line has fewer or more.
     """
-    cdef _FieldTable table = _FieldTable(block, _checked(places, least), False)
+    cdef _FieldTable table = _FieldTable(block, places, False)
     cdef uint8_t by = separator[0]
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    _set_places(table, places)
+    table.set_places(places, least)
     with nogil:
-        table.rows = lsh_read_lines(start, size, by, table.places, table.columns, least, most, table.found)
-    return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
+        table.rows = lsh_read_lines(
+            table.start, table.size, by, table.places, table.columns, least, most, table.found
+        )
+    return table.strings()
 
 
 def csv_cells(bytes block not None, tuple places not None, size_t least, size_t most):
@@ -182,27 +185,12 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
     list of Batch, int, or None
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
-    cdef _FieldTable table = _FieldTable(block, _checked(places, least), True)
+    cdef _FieldTable table = _FieldTable(block, places, True)
     cdef size_t used = 0
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    cdef uint8_t *room = table.room()
-    _set_places(table, places)
+    table.set_places(places, least)
     with nogil:
-        table.rows = lsh_read_csv(start, size, table.places, table.columns, least, most, room, table.found, &used)
-    return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
-
-
-cdef tuple _checked(tuple places, size_t least):
-    """Return the places, which every record has."""
-    for place in places:
-        if not 0 <= place < least:
-            raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
-    return places
-
-
-cdef int _set_places(_FieldTable table, tuple places) except -1:
-    cdef Py_ssize_t i
-    for i in range(table.columns):
-        table.places[i] = places[i]
-    return 0
+        table.rows = lsh_read_csv(
+            table.start, table.size, table.places, table.columns, least, most, table.room, table.found, &used
+        )
+    cells = table.strings()
+    return None if cells is None else (cells, used)

@@ -11,6 +11,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Any, NamedTuple, cast
 
 PACKED = 1 << 16  # bytes that are taken from a packed file at once
@@ -20,12 +21,8 @@ LONGEST_WINDOW = 1 << 31  # bytes that zstd may look back; what `zstd --long=31`
 
 NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}  # by the ending of a file's name
 PADDED = ("gz", "xz")  # which may have zeros between and after the streams
-MAGIC = {
-    "gz": re.compile(rb"\x1f\x8b\x08"),
-    "bz2": re.compile(rb"BZh[1-9]1AY&SY"),
-    "xz": re.compile(rb"\xfd7zXZ\x00"),
-    "zst": re.compile(rb"\x28\xb5\x2f\xfd"),
-}
+# the first bytes of a stream
+MAGIC = re.compile(rb"(?P<gz>\x1f\x8b\x08)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zst>\x28\xb5\x2f\xfd)")
 
 
 class DamagedError(Exception):
@@ -33,11 +30,13 @@ class DamagedError(Exception):
 
 
 class _Method(NamedTuple):
-    """How one compression is undone: what begins a stream, what it raises, and how much it is given at once."""
+    """How files are compressed and unpacked."""
 
-    begin: Callable[[], Any]
-    error: type[Exception]
-    packed: int
+    unpacker: Callable[[], Any]  # of one stream
+    error: type[Exception]  # that it raises
+    packer: Callable[[IO[bytes]], Any]
+    packed: int = PACKED  # bytes that an unpacker is given at once
+    limit: tuple[int, ...] = ()  # of what it returns at once, where it takes one
 
 
 def of_path(path: str) -> str:
@@ -61,7 +60,8 @@ def recognised(start: bytes) -> str | None:
     >>> recognised(gzip.compress(b"words")), recognised(b"words")
     ('gz', None)
     """
-    return next((name for name, magic in MAGIC.items() if magic.match(start)), None)
+    found = MAGIC.match(start)
+    return None if found is None else found.lastgroup
 
 
 def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
@@ -71,19 +71,7 @@ def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
 
 def packing(file: IO[bytes], compression: str) -> Any:
     """Return a file that packs what is written to it into `file`, which stays open when it is closed."""
-    if compression == "gz":
-        import gzip
-
-        return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
-    if compression == "bz2":
-        import bz2
-
-        return bz2.BZ2File(file, "wb")
-    if compression == "xz":
-        import lzma
-
-        return lzma.LZMAFile(file, "wb")
-    return _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
+    return _method(compression).packer(file)
 
 
 def check_available(compression: str) -> None:
@@ -101,47 +89,50 @@ def _zstandard() -> Any:
 
 
 def _method(compression: str) -> _Method:
+    packer: Callable[[IO[bytes]], Any]
     if compression == "gz":
-        return _Method(lambda: zlib.decompressobj(31), zlib.error, PACKED)  # 31: a gzip header, the largest window
+        import gzip
+
+        packer = partial(gzip.GzipFile, "", "wb", 9, mtime=0)
+        return _Method(lambda: zlib.decompressobj(31), zlib.error, packer)  # 31: a gzip header, the largest window
     if compression == "bz2":
         import bz2
 
-        return _Method(bz2.BZ2Decompressor, OSError, PACKED)
+        packer = partial(bz2.BZ2File, mode="wb")
+        return _Method(bz2.BZ2Decompressor, OSError, packer, limit=(UNPACKED,))
     if compression == "xz":
         import lzma
 
-        return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError, PACKED)
+        packer = partial(lzma.LZMAFile, mode="wb")
+        return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError, packer, limit=(UNPACKED,))
     zstandard = _zstandard()
-    whole = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW)
-    return _Method(whole.decompressobj, zstandard.ZstdError, PACKED_ZSTD)
+    unpacker = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW).decompressobj
+    packer = partial(zstandard.ZstdCompressor().stream_writer, closefd=False)
+    return _Method(unpacker, zstandard.ZstdError, packer, PACKED_ZSTD)
 
 
 def _chunks(file: IO[bytes], compression: str) -> Iterator[bytes]:
     """Yield the content, stream by stream."""
-    begin, refused, size = _method(compression)
-    limit = (UNPACKED,) if compression in ("bz2", "xz") else ()
-    waiting = file.read(size)
+    method = _method(compression)
+    waiting = file.read(method.packed)
     if not waiting:
         raise DamagedError("the file is empty")
     while waiting:
-        stream = begin()
+        stream = method.unpacker()
         while not stream.eof:
             if not waiting and getattr(stream, "needs_input", True):
-                waiting = file.read(size)
+                waiting = file.read(method.packed)
                 if not waiting:
                     raise DamagedError("it ends too early")
             try:
-                chunk = stream.decompress(waiting, *limit)
-            except refused as error:
+                chunk = stream.decompress(waiting, *method.limit)
+            except method.error as error:
                 raise DamagedError(str(error)) from error
             waiting = b""
             yield chunk
-        waiting = stream.unused_data or file.read(size)
-        while waiting and compression in PADDED:
-            waiting = waiting.lstrip(b"\0")
-            if waiting:
-                break
-            waiting = file.read(size)
+        waiting = stream.unused_data or file.read(method.packed)
+        while waiting and compression in PADDED and not (waiting := waiting.lstrip(b"\0")):
+            waiting = file.read(method.packed)
 
 
 class _Unpacked(io.RawIOBase):

@@ -17,6 +17,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from lsh import _checks
 from lsh.files.folder import EVERY, Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
@@ -28,6 +29,7 @@ from lsh.files.records import (
     Block,
     Format,
     InputError,
+    ReadCounts,
     ReadOptions,
     Record,
     checked_encoding,
@@ -114,54 +116,49 @@ class Documents:
         shown = "standard input" if paths[0] == STANDARD else paths[0]
         self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
         self.path = paths[0]
-        formats = [_format_of(path, format) for path in paths]
+        formats = _formats(paths, format)
         self.format = formats[0]
         name = self.format.name
-        for other, found in zip(paths, formats):
-            if found.name != name:
-                problem = f"expected {name}, as {paths[0]}, got {found.name}; read files of one format"
-                raise InputError(other, problem)
-        if name == FOLDER and len(paths) > 1:
-            raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
-        fields = (("--field", field), ("--id-field", id_field), ("--source-field", source_field))
-        naming = next((option for option, given in fields if given is not None), None)
-        self._check_use(name, naming, header is not None)
-        _check_choice("on_bad_line", on_bad_line, ("error", "skip"))
-        _check_choice("missing", missing, ("error", "empty"))
-        if on_bad_line == "skip" and name in TABLES.values():
-            raise InputError(self.name, f"bad lines are of text, this is .{name}; leave --on-bad-line out")
-        has_header = name == "csv" if header is None else header
-        if naming and name in ("csv", "tsv") and not has_header:
-            problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
-            raise InputError(self.name, problem)
         options = ReadOptions(
             field,
             id_field,
             source_field,
-            has_header,
+            name == "csv" if header is None else header,
             checked_encoding(encoding),
-            on_bad_line == "skip",
-            missing == "empty",
+            _checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
+            _checks.choice("missing", missing, ("error", "empty")) == "empty",
         )
+        self._check_use(options, header is not None)
+        self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._inputs: list[Input] = []
-        self._read: Lines | Tables | Folder
+        self._reader: Lines | Tables | Folder
         if name == FOLDER:
-            self._read = Folder(paths[0], pattern, options, rejects)
+            self._reader = Folder(paths[0], pattern, options, self._counts)
             return
-        for path, found in zip(paths, formats):
-            self._inputs.append(Input(path, found.compression))
+        self._inputs = [Input(path, found.compression) for path, found in zip(paths, formats)]
         if name in TABLES.values():
-            self._read = Tables(self._inputs, name, options)
+            self._reader = Tables(self._inputs, name, options, self._counts)
         else:
-            self._read = Lines(self._inputs, READERS[name], options, rejects)
+            self._reader = Lines(self._inputs, READERS[name], options, self._counts)
 
-    def _check_use(self, name: str, naming: str | None, header: bool) -> None:
+    def _check_use(self, options: ReadOptions, header_is_given: bool) -> None:
         """Refuse options that the format has no use for."""
-        if name in ("txt", FOLDER) and naming:
+        name = self.format.name
+        described, has_cells = "a folder" if name == FOLDER else f".{name}", name in ("csv", "tsv")
+        fields = {"--field": options.field, "--id-field": options.id_field, "--source-field": options.source_field}
+        naming = next((option for option, given in fields.items() if given is not None), None)
+        problem = None
+        if naming and name in ("txt", FOLDER):
             known = ".jsonl, .csv, .tsv, .parquet and .arrow"
-            raise InputError(self.name, f"a field is for {known}, this is {_format_words(name)}; leave {naming} out")
-        if name not in ("csv", "tsv") and header:
-            raise InputError(self.name, f"a header is for .csv and .tsv, this is {_format_words(name)}; leave it out")
+            problem = f"a field is for {known}, this is {described}; leave {naming} out"
+        elif header_is_given and not has_cells:
+            problem = f"a header is for .csv and .tsv, this is {described}; leave it out"
+        elif options.skip_bad and name in TABLES.values():
+            problem = f"bad lines are of text, this is {described}; leave --on-bad-line out"
+        elif naming and has_cells and not options.header:
+            problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
+        if problem is not None:
+            raise InputError(self.name, problem)
 
     def __enter__(self) -> Documents:
         return self
@@ -173,17 +170,17 @@ class Documents:
     @property
     def skipped(self) -> int:
         """How many bad lines, or files of a folder, were skipped when the documents were read last."""
-        return self._read.counts.skipped
+        return self._counts.skipped
 
     @property
     def hidden(self) -> int:
         """How many hidden files of a folder were passed over when it was read last."""
-        return self._read.counts.hidden
+        return self._counts.hidden
 
     @property
     def missing(self) -> int:
         """How many documents had no text when they were read last."""
-        return self._read.counts.missing
+        return self._counts.missing
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
@@ -197,37 +194,7 @@ class Documents:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
-        return self._read.blocks()
-
-    def _write_kept(self, keep: Iterable[bool], target: Target | FolderTarget) -> None:
-        flags = _Flags(keep, self.name)
-        if isinstance(self._read, Folder):
-            if not isinstance(target, FolderTarget):
-                raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-            self._read.write_kept(flags, target)
-        elif isinstance(target, FolderTarget):
-            raise TypeError("records go to a Target, got FolderTarget")
-        else:
-            self._read.write_kept(flags, target)
-        flags.check_end()
-
-
-class _Flags:
-    """Which documents are kept, one after another, and no more or fewer than there are."""
-
-    def __init__(self, keep: Iterable[bool], name: str) -> None:
-        self._flags, self._name = iter(keep), name
-
-    def __call__(self) -> bool:
-        flag = next(self._flags, None)
-        if flag is None:
-            raise InputError(self._name, "it grew while it was read; run again when nothing writes to it")
-        return bool(flag)
-
-    def check_end(self) -> None:
-        """Raise InputError if there are more flags than documents."""
-        if next(self._flags, None) is not None:
-            raise InputError(self._name, "it shrank while it was read; run again when nothing writes to it")
+        return self._reader.blocks()
 
 
 def expanded(paths: Sequence[str]) -> list[str]:
@@ -248,6 +215,18 @@ def expanded(paths: Sequence[str]) -> list[str]:
     return found
 
 
+def _formats(paths: Sequence[str], given: Format | None) -> list[Format]:
+    """Return the format of each path; they differ in compression at most."""
+    formats = [_format_of(path, given) for path in paths]
+    expected = formats[0].name
+    for path, found in zip(paths, formats):
+        if found.name != expected:
+            raise InputError(path, f"expected {expected}, as {paths[0]}, got {found.name}; read files of one format")
+    if expected == FOLDER and len(paths) > 1:
+        raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
+    return formats
+
+
 def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a path: a folder's, the one that is given, or that of its ending."""
     if path != STANDARD and os.path.isdir(path):
@@ -260,15 +239,6 @@ def _format_of(path: str, given: Format | None) -> Format:
     if found is None:
         raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
     return found
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _format_words(name: str) -> str:
-    return "a folder" if name == FOLDER else f".{name}"
 
 
 def target(documents: Documents, path: str) -> Target | FolderTarget:
@@ -316,7 +286,24 @@ def write_kept(documents: Documents, keep: Iterable[bool], target: Target | Fold
     InputError
         If their number is not what it was when they were read first.
     """
-    documents._write_kept(keep, target)
+    flags, reader = iter(keep), documents._reader
+
+    def is_kept() -> bool:
+        flag = next(flags, None)
+        if flag is None:
+            raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")
+        return bool(flag)
+
+    if isinstance(reader, Folder):
+        if not isinstance(target, FolderTarget):
+            raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
+        reader.write_kept(is_kept, target)
+    elif isinstance(target, FolderTarget):
+        raise TypeError("records go to a Target, got FolderTarget")
+    else:
+        reader.write_kept(is_kept, target)
+    if next(flags, None) is not None:
+        raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
 
 
 def write_removed(

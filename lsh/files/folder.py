@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Iterator
 
 from lsh.files import compression
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, utf8
-from lsh.files.storage import FolderTarget, Target
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
+from lsh.files.storage import FolderTarget
 
 EVERY = "*"  # the pattern of a folder where none is given
 State = tuple[int, int]  # bytes, nanoseconds of the last change
@@ -31,42 +31,34 @@ class Folder:
         Which files are read: their names, or their paths within the folder, match it as in a shell.
     options : ReadOptions
         How they are read.
-    rejects : Target, optional
-        Receives the paths of the files that are skipped, once, however often the documents are read.
+    counts : ReadCounts
+        Receives what is counted, and the paths of the files that are skipped.
     """
 
-    def __init__(self, path: str, pattern: str, options: ReadOptions, rejects: Target | None) -> None:
-        self._path, self._pattern, self._options, self._rejects = path, pattern, options, rejects
+    def __init__(self, path: str, pattern: str, options: ReadOptions, counts: ReadCounts) -> None:
+        self._path, self._pattern, self._options, self._counts = path, pattern, options, counts
         self._files: dict[str, State] | None = None
-        self._rejected = self._hidden = 0
-        self.counts = ReadCounts()
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         return gathered(self._records())
 
     def _records(self) -> Iterator[Record]:
-        self.counts = counts = ReadCounts()
-        listing = self._listing()
-        counts.hidden = self._hidden
-        for relative, text in self._texts(listing):
-            if not isinstance(text, InputError):
+        self._counts.start()
+        for relative, text in self._texts(self._listing()):
+            if isinstance(text, InputError):
+                self._counts.skip(os.fsencode(relative) + b"\n")
+            else:
                 yield Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))
-                continue
-            counts.skipped += 1
-            if self._rejects is not None and counts.skipped > self._rejected:
-                self._rejects.write(os.fsencode(relative) + b"\n")
-                self._rejected = counts.skipped
 
-    def write_kept(self, flags: Callable[[], bool], target: FolderTarget) -> None:
-        """Copy the files whose flag is true."""
-        if not self._options.skip_bad:
-            kept = (relative for relative in self._listing() if flags())
-        else:
-            texts = self._texts(self._listing())
-            kept = (relative for relative, text in texts if not isinstance(text, InputError) and flags())
-        for relative in kept:
-            target.copy(os.path.join(self._path, relative), relative)
+    def write_kept(self, is_kept: Callable[[], bool], target: FolderTarget) -> None:
+        """Copy the files that are kept; `is_kept` is called once for each document."""
+        documents = self._listing()
+        if self._options.skip_bad:
+            documents = (path for path, text in self._texts(documents) if not isinstance(text, InputError))
+        for relative in documents:
+            if is_kept():
+                target.copy(os.path.join(self._path, relative), relative)
 
     def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
@@ -93,9 +85,8 @@ class Folder:
             return content.removeprefix(codecs.BOM_UTF8)
         try:
             return utf8(content.decode(self._options.encoding).removeprefix("\ufeff"))
-        except UnicodeDecodeError as error:
-            expected, byte = self._options.encoding, content[error.start]
-            raise InputError(path, f"expected {expected}, got byte 0x{byte:02x}; correct it or the encoding") from None
+        except UnicodeError as error:
+            raise InputError(path, undecodable(self._options.encoding, error)) from None
 
     def _listing(self) -> Iterator[str]:
         """Return the paths within the folder; the files must be as they were when they were listed first."""
@@ -107,7 +98,7 @@ class Folder:
 
     def _found(self) -> dict[str, State]:
         names = []
-        self._hidden = 0
+        hidden = 0
         for folder, _, files in os.walk(self._path, onerror=_fail):
             within = os.path.relpath(folder, self._path)
             for name in files:
@@ -116,9 +107,10 @@ class Folder:
                 if not matches or not os.path.isfile(os.path.join(folder, name)):
                     continue
                 if "/." in f"/{relative}" and not self._pattern.startswith("."):
-                    self._hidden += 1
+                    hidden += 1
                 else:
                     names.append(relative)
+        self._counts.hidden = hidden
         if not names and self._pattern != EVERY:
             raise InputError(self._path, f"no file matches the pattern {self._pattern!r}; correct --pattern")
         states = {}

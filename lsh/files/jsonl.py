@@ -14,6 +14,8 @@ from lsh.files._fields import json_fields
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
 from lsh.files.records import ID_COLUMN, InputError, ReadOptions, default_column, listed, utf8
 
+TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
+
 JsonObject = Mapping[str, object]
 
 
@@ -42,7 +44,7 @@ class JsonLines(Reader):
             if default is not None:
                 self._fields = (default,)
             elif not options.allow_missing or len(found) > 1:
-                raise _absent(record, "text", found)
+                raise _absent(record, "text", found, TEXT_REMEDY)
         text = None if self._fields is None else self._text(record, found, self._fields)
         identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
         if options.source_field is None:
@@ -56,10 +58,10 @@ class JsonLines(Reader):
             self._is_found |= exists
             if text is None and self.options.allow_missing:
                 if self._absent is None and not self._is_found:
-                    self._absent = _absent(record, field, found)
+                    self._absent = _absent(record, field, found, TEXT_REMEDY)
                 continue
             if not exists:
-                raise _absent(record, field, found)
+                raise _absent(record, field, found, TEXT_REMEDY)
             if not isinstance(text, str):
                 raise record.error(f"field {field!r} must be a string, got {_type_name(text)}")
             texts.append(text)
@@ -119,16 +121,15 @@ def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line
     """Return an id or a source; a field that no option names may be missing."""
     exists, value = _value(found, field)
     if not exists and option:
-        problem = f"expected a field {field!r}, got {listed(list(found)) or 'no field at all'}"
-        raise record.error(f"{problem}; name the right one with {option}")
+        raise _absent(record, field, found, f"name the right one with {option}")
     if isinstance(value, (dict, list, bool)):
         raise record.error(f"field {field!r} must be a string or a number, got {_type_name(value)}")
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def _absent(record: RawRecord, field: str, found: JsonObject) -> InputError:
+def _absent(record: RawRecord, field: str, found: JsonObject, remedy: str) -> InputError:
     fields = listed(list(found)) or "no field at all"
-    return record.error(f"expected a field {field!r}, got {fields}; name the text's field with --field")
+    return record.error(f"expected a field {field!r}, got {fields}; {remedy}")
 
 
 def _type_name(value: object) -> str:

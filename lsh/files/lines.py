@@ -22,7 +22,7 @@ from typing import IO, ClassVar, NamedTuple, cast
 from lsh._batch import Batch
 from lsh.files import compression
 from lsh.files.blocks import Stream, blocks, chunks
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import Input, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than it
@@ -124,54 +124,32 @@ class Lines:
     ----------
     inputs : sequence of Input
         The files; their header is the same.
-    new_reader : callable
-        Returns a reader of their format, for each time they are read.
+    reader : type of Reader
+        Reads their format; each time the files are read has one of its own.
     options : ReadOptions
         How they are read.
-    rejects : Target, optional
-        Receives the lines that are skipped, once, however often the documents are read.
+    counts : ReadCounts
+        Receives what is counted, and the lines that are skipped.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[Input],
-        new_reader: Callable[[ReadOptions], Reader],
-        options: ReadOptions,
-        rejects: Target | None,
-    ) -> None:
-        self._inputs, self._new_reader, self._options, self._rejects = inputs, new_reader, options, rejects
-        self._rejected = 0
-        self.counts = ReadCounts()
+    def __init__(self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts) -> None:
+        self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
-        self.counts = ReadCounts()
-        return _Pass(self._inputs, self._new_reader(self._options), self.counts, self._reject).blocks()
+        self._counts.start()
+        return _Pass(self._inputs, self._reader(self._options), self._counts).blocks()
 
-    def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
-        """Write the header and the records whose flag is true, as they are in the files."""
-        reading = _Pass(self._inputs, self._new_reader(self._options), ReadCounts(), lambda raw: None)
-        complete = True
-        for raw, is_mark in reading.kept(flags):
-            if not complete:
-                target.write(reading.newline)
-            target.write(raw)
-            complete = is_mark or raw.endswith(reading.newline)
-
-    def _reject(self, raw: bytes) -> None:
-        self.counts.skipped += 1
-        if self._rejects is not None and self.counts.skipped > self._rejected:
-            self._rejects.write(raw)
-            self._rejected = self.counts.skipped
+    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+        """Write the header and the records that are kept; `is_kept` is called once for each document."""
+        _Pass(self._inputs, self._reader(self._options), ReadCounts()).write_kept(is_kept, target)
 
 
 class _Pass:
     """One pass over the files, from the first record to the last."""
 
-    def __init__(
-        self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts, reject: Callable[[bytes], None]
-    ) -> None:
-        self._inputs, self._reader, self._counts, self._reject = inputs, reader, counts, reject
+    def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts) -> None:
+        self._inputs, self._reader, self._counts = inputs, reader, counts
         self._options = reader.options
         self._number = 0  # of the document that was read last
         self._encoding = reader.options.encoding  # with the byte order, once a file is open
@@ -190,25 +168,29 @@ class _Pass:
         if problem is not None:
             raise problem
 
-    def kept(self, flags: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
-        """Yield the mark of the first file, the first header and the records to keep, with whether it is the mark."""
-        has_header = False
+    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+        """Write the mark of the first file, the first header and the records that are kept, as they were read."""
+        has_header, is_complete = False, True  # whether what was written last ends its line
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (mark, header, lines):
-                if number == 0 and mark:
-                    yield mark, True
-                if header and not has_header:
-                    yield header, False
-                    has_header = True
-                if self._options.skip_bad:
-                    yield from ((record.raw, False) for record, _ in self._documents(file, lines) if flags())
-                elif self._reader.spans_lines:
-                    records = self._reader.records(lines, file.name, self._encoding)
-                    yield from ((record.raw, False) for record in records if flags())
-                else:
-                    while block := lines.block():
-                        if chosen := b"".join([line for line in lines.split(block) if flags()]):
-                            yield chosen, False
+                if number == 0:
+                    target.write(mark)
+                for raw in chain([b"" if has_header else header], self._kept(file, lines, is_kept)):
+                    if raw:
+                        target.write(raw if is_complete else self.newline + raw)
+                        is_complete = raw.endswith(self.newline)
+                has_header |= bool(header)
+
+    def _kept(self, file: Input, lines: Stream, is_kept: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield the records of a file that are kept, one by one or many together."""
+        if self._options.skip_bad:
+            yield from (record.raw for record, _ in self._documents(file, lines) if is_kept())
+        elif self._reader.spans_lines:
+            records = self._reader.records(lines, file.name, self._encoding)
+            yield from (record.raw for record in records if is_kept())
+        else:
+            while block := lines.block():
+                yield b"".join([line for line in lines.split(block) if is_kept()])
 
     @contextmanager
     def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
@@ -216,9 +198,8 @@ class _Pass:
         try:
             with file.opened() as opened:
                 mark, lines = self._lines_of(file, opened, is_first)
-                header = None
-                if self._options.header:
-                    header = next(self._reader.records(lines, file.name, self._encoding), None)
+                records = self._reader.records(lines, file.name, self._encoding)
+                header = next(records, None) if self._options.header else None
                 if header is not None:
                     if header.problem:
                         raise header.error(header.problem)
@@ -250,7 +231,7 @@ class _Pass:
             return
         while True:
             if not self._reader.is_ready:
-                yield from gathered(record for _, record in islice(self._documents(file, lines), 1))
+                yield from self._one_by_one(file, lines, 1)
             block = lines.block()
             if not block:
                 return
@@ -290,8 +271,8 @@ class _Pass:
 
         return Block(columns.texts, ids, sources)
 
-    def _one_by_one(self, file: Input, lines: Stream) -> Iterator[Block]:
-        return gathered(record for _, record in self._documents(file, lines))
+    def _one_by_one(self, file: Input, lines: Stream, max_documents: int | None = None) -> Iterator[Block]:
+        return gathered(record for _, record in islice(self._documents(file, lines), max_documents))
 
     def _documents(self, file: Input, lines: Stream) -> Iterator[tuple[RawRecord, Record]]:
         """Yield the records that are documents, each read by itself."""
@@ -306,18 +287,12 @@ class _Pass:
                 if not self._options.skip_bad:
                     file.check_unchanged()
                     raise
-                self._reject(record.raw if record.raw.endswith(self.newline) else record.raw + self.newline)
+                self._counts.skip(record.raw if record.raw.endswith(self.newline) else record.raw + self.newline)
                 continue
             self._counts.missing += fields.text is None
             identity = b"%d" % self._number if fields.identity is None else utf8(fields.identity)
             text = None if fields.text is None else utf8(fields.text)
             yield record, Record(identity, text, name if fields.source is None else utf8(fields.source))
-
-
-def undecodable(encoding: str, error: UnicodeError) -> str:
-    """Return what is wrong with a line that cannot be decoded."""
-    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
-    return f"expected {encoding}, got {got}; correct it or the encoding"
 
 
 def joined(texts: Sequence[Batch]) -> Batch:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lsh._batch import Batch
@@ -120,13 +119,29 @@ class ReadOptions(NamedTuple):
         return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
 
 
-@dataclass
 class ReadCounts:
-    """What was counted while the documents were read the last time."""
+    """What was counted while the documents were read the last time: bad lines or files, missing texts, hidden files.
 
-    skipped: int = 0  # bad lines, or files of a folder
-    missing: int = 0  # documents without a text
-    hidden: int = 0  # files of a folder
+    Parameters
+    ----------
+    write_reject : callable, optional
+        Receives what is skipped, once, however often the documents are read.
+    """
+
+    def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
+        self._write_reject, self._num_written = write_reject, 0
+        self.start()
+
+    def start(self) -> None:
+        """Count from zero: the documents are read anew."""
+        self.skipped = self.missing = self.hidden = 0
+
+    def skip(self, rejected: bytes) -> None:
+        """Count what is skipped, and write it where that has not been done."""
+        self.skipped += 1
+        if self._write_reject is not None and self.skipped > self._num_written:
+            self._write_reject(rejected)
+            self._num_written = self.skipped
 
 
 def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
@@ -145,6 +160,28 @@ def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
     return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
 
 
+def named_columns(
+    names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
+) -> tuple[Sequence[str], str | None]:
+    """Return the columns of the text and of the id, by the names of all columns.
+
+    Raises
+    ------
+    InputError
+        What `error` makes of the problem, if no field is named and it cannot be told which column is the text.
+    """
+    fields, identity = options.text_fields(), options.id_field
+    if fields is None:
+        default = default_column(names, options)
+        if default is None:
+            columns = listed(names) or "no column at all"
+            raise error(f"which column is the text? name it with --field: {columns}")
+        fields = (default,)
+    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
+        identity = ID_COLUMN
+    return fields, identity
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the first names for a message.
 
@@ -161,6 +198,12 @@ def listed(names: Sequence[str]) -> str:
 def utf8(text: str | bytes) -> bytes:
     """Return a text, an id or the name of a source as bytes."""
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+
+
+def undecodable(encoding: str, error: UnicodeError) -> str:
+    """Return what is wrong with a text that cannot be decoded."""
+    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
+    return f"expected {encoding}, got {got}; correct it or the encoding"
 
 
 def checked_encoding(encoding: str) -> str:

@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple
 from lsh._batch import Batch
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined, undecodable
-from lsh.files.records import ID_COLUMN, ReadOptions, default_column, listed, utf8
+from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
+from lsh.files.records import ReadOptions, listed, named_columns, undecodable, utf8
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
 MAX_CELLS = sys.maxsize  # of a record without a header
@@ -56,9 +56,9 @@ class _Layout(NamedTuple):
 
     def columns(self, size: int, cells: Sequence[Batch]) -> FieldColumns:
         """Return what the cells at `places` say."""
-        count, others = len(self.texts), iter(cells[len(self.texts) :])
-        identities = None if self.identity is None else next(others)
-        return FieldColumns(size, joined(cells[:count]), identities, None if self.source is None else next(others))
+        columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
+        texts = [columns[place] for place in self.texts]
+        return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
 
 
 class _Separated(Reader):
@@ -141,27 +141,29 @@ class Csv(_Separated):
         """Cut a file into records."""
         csv.field_size_limit(MAX_CELL_LENGTH)
         is_utf8 = encoding == "utf-8"
-        decoded = _DecodedLines(lines, encoding, "surrogateescape" if is_utf8 else "strict")
-        reader = csv.reader(decoded, strict=True)
+        read: list[bytes] = []  # the lines of the record
+
+        def decoded(line: bytes) -> str:
+            read.append(line)
+            return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
+
+        reader = csv.reader(map(decoded, lines), strict=True)
         while True:
+            read.clear()
             number, problem = lines.number + 1, ""
-            row: list[str] = []
+            cells: Sequence[Line] = ()
             try:
                 row = next(reader)
+                cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return
             except UnicodeError as error:
-                yield RawRecord(decoded.taken_bytes(), (), name, lines.number, undecodable(encoding, error))
-                continue
+                number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:
                 got = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
                 problem = f"expected a record of CSV, got {got}; correct it"
-            raw = decoded.taken_bytes()
-            cells: Sequence[Line] = row
-            if is_utf8:
-                cells = [cell.encode("utf-8", "surrogateescape") for cell in row]
             if cells or problem:  # else an empty line
-                yield RawRecord(raw, cells, name, number, problem)
+                yield RawRecord(b"".join(read), cells, name, number, problem)
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the whole records of a block."""
@@ -176,18 +178,12 @@ class Csv(_Separated):
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
     """Return the layout that a header shows."""
-    names, fields, identity = _names(cells), options.text_fields(), options.id_field
-    if fields is None:
-        default = default_column(names, options)
-        if default is None:
-            raise header.error(f"which column is the text? name it with --field: {listed(names)}")
-        fields = (default,)
+    names = _names(cells)
+    fields, identity = named_columns(names, options, header.error)
     named = [(field, "--field") for field in fields]
-    for column, option in [*named, (identity, "--id-field"), (options.source_field, "--source-field")]:
+    for column, option in [*named, (options.id_field, "--id-field"), (options.source_field, "--source-field")]:
         if column is not None and names.count(column) != 1:
             raise header.error(f"expected one column {column!r}, got {listed(names)}; name the right one with {option}")
-    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
-        identity = ID_COLUMN
     return _Layout(
         tuple(names.index(field) for field in fields),
         None if identity is None else names.index(identity),
@@ -201,25 +197,3 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
 
 def _names(header: Sequence[Line]) -> list[str]:
     return [cell if isinstance(cell, str) else cell.decode("utf-8", "replace") for cell in header]
-
-
-class _DecodedLines:
-    """Lines for Python's reader of CSV, and the bytes of those that it has read."""
-
-    def __init__(self, lines: Iterator[bytes], encoding: str, errors: str) -> None:
-        self._lines, self._encoding, self._errors = lines, encoding, errors
-        self._read: list[bytes] = []
-
-    def __iter__(self) -> _DecodedLines:
-        return self
-
-    def __next__(self) -> str:
-        raw = next(self._lines)
-        self._read.append(raw)
-        return raw.decode(self._encoding, self._errors)
-
-    def taken_bytes(self) -> bytes:
-        """Return the bytes that were read since this was called last."""
-        raw = b"".join(self._read)
-        self._read.clear()
-        return raw

@@ -13,8 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
 
 from lsh.files import compression
@@ -57,17 +56,10 @@ class Input:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
-        if self._copy is not None:
-            self._copy.seek(0)
-            self._check_state(self._copy)
-            yield self._unpacked(self._copy)
-            return
-        with open(self._path, "rb", BUFFER) as file:
+        with open(self._path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
+            file.seek(0)
             self._check_state(file)
-            yield self._unpacked(file)
-
-    def _unpacked(self, file: IO[bytes]) -> IO[bytes]:
-        return compression.unpacked(file, self._packed) if self._packed else file
+            yield compression.unpacked(file, self._packed) if self._packed else file
 
     def _check_state(self, file: IO[bytes]) -> None:
         """Refuse a file that is not as it was when it was opened first."""
@@ -132,7 +124,7 @@ class Target:
         try:
             self._open()
         except BaseException:  # an interrupt, too
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
@@ -159,7 +151,17 @@ class Target:
     def commit(self) -> None:
         """Put the file in its place."""
         with self._named_errors():
-            self._commit()
+            if self._packed:
+                self._writer.close()
+            self._file.flush()
+            if self._beside is None or self._place is None:
+                return
+            os.fsync(self._file.fileno())
+            self._file.close()
+            if os.path.exists(self._place):
+                shutil.copymode(self._place, self._beside)
+            os.replace(self._beside, self._place)
+            self._beside = None
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -171,22 +173,7 @@ class Target:
                 error.filename = self._name
             raise
 
-    def _commit(self) -> None:
-        if self._packed:
-            self._writer.close()
-        self._file.flush()
-        if self._beside is None or self._place is None:
-            return
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if os.path.exists(self._place):
-            shutil.copymode(self._place, self._beside)
-        os.replace(self._beside, self._place)
-        self._beside = None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for opened in (self._writer, self._file):
             with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
                 if opened is not None:
@@ -218,7 +205,7 @@ class FolderTarget:
             self._beside = _beside(self._place)
             os.mkdir(self._beside)
         except BaseException:  # an interrupt, too
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
@@ -235,9 +222,7 @@ class FolderTarget:
         os.rename(str(self._beside), self._place)
         self._beside = None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._beside is not None:
             shutil.rmtree(self._beside, ignore_errors=True)
 

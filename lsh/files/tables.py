@@ -7,15 +7,17 @@ in row groups as they came. No more than a row group, or `MAX_GATHERED`, is held
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import IO, Any
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
-from lsh.files.records import ID_COLUMN, Block, InputError, ReadCounts, ReadOptions, default_column, listed, utf8
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, listed, named_columns, utf8
 from lsh.files.storage import Input, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
@@ -23,14 +25,7 @@ MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are writte
 BUFFER = 1 << 20  # bytes of a column that are read at once
 ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
 ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
-
-
-def check_available(format: str) -> None:
-    """Raise ImportError where pyarrow is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null")
 
 
 class _Parquet:
@@ -59,14 +54,11 @@ class _Parquet:
         """Return a writer of files like this one."""
         from pyarrow import parquet
 
-        codecs = {}
         metadata = self._file.metadata
-        if metadata.num_row_groups:
-            group = metadata.row_group(0)
-            columns = [group.column(i) for i in range(metadata.num_columns)]
-            codecs = {column.path_in_schema: column.compression for column in columns}
-        named = {path: "NONE" if codec == "UNCOMPRESSED" else codec for path, codec in codecs.items()}
-        return parquet.ParquetWriter(sink, self.schema, compression=named or "snappy")
+        numbers = range(metadata.num_columns if metadata.num_row_groups else 0)
+        columns = [metadata.row_group(0).column(number) for number in numbers]
+        codecs = {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
+        return parquet.ParquetWriter(sink, self.schema, compression=codecs or "snappy")
 
 
 class _Arrow:
@@ -86,17 +78,14 @@ class _Arrow:
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
-        for group in self.groups():
-            for batch in group:
-                yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
+        for batch in chain.from_iterable(self.groups()):
+            yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
 
     def groups(self) -> Iterator[Iterator[Any]]:
         """Yield the batches of the file, each by itself."""
-        if self._is_file:
-            numbers = range(self._reader.num_record_batches)
-            yield from (iter([self._reader.get_batch(number)]) for number in numbers)
-        else:
-            yield from (iter([batch]) for batch in self._reader)
+        reader = self._reader
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
+        return (iter([batch]) for batch in batches)
 
     def writer(self, sink: Any) -> Any:
         """Return a writer of files, or of streams, like this one."""
@@ -116,91 +105,86 @@ class Tables:
         ``"parquet"`` or ``"arrow"``.
     options : ReadOptions
         How they are read.
+    counts : ReadCounts
+        Receives what is counted.
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
     """
 
-    def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions) -> None:
-        check_available(format)
-        self._inputs, self._format, self._options = inputs, format, options
-        self.counts = ReadCounts()
+    def __init__(self, inputs: Sequence[Input], format: str, options: ReadOptions, counts: ReadCounts) -> None:
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+        self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
-        self.counts = ReadCounts()
+        self._counts.start()
         first: Any = None
-        running = 0
+        num_before = 0  # documents of all files
         source = self._options.source_field
         for file in self._inputs:
             name = os.fsencode(file.name)
-            with self._opened(file) as table:
-                first = self._same_schema(file.name, table.schema, first)
+            with self._opened(file, first) as table:
+                first = table.schema if first is None else first
                 texts, identity = self._columns(file.name, table.schema)
                 row = 0
                 wanted = dict.fromkeys([*texts, identity, source])
                 for batch in table.rows([column for column in wanted if column is not None]):
                     yield Block(
                         self._texts(file.name, row, texts, [_column(batch, text) for text in texts]),
-                        partial(_ids, batch, identity, running),
+                        partial(_ids, batch, identity, num_before),
                         partial(_sources, batch, source, name),
                     )
-                    row, running = row + len(batch), running + len(batch)
+                    row, num_before = row + len(batch), num_before + len(batch)
 
-    def write_kept(self, flags: Callable[[], bool], target: Target) -> None:
-        """Write the rows whose flag is true."""
+    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+        """Write the rows that are kept; `is_kept` is called once for each document."""
         first: Any = None
         writer: Any = None
         try:
             for file in self._inputs:
-                with self._opened(file) as table:
-                    first = self._same_schema(file.name, table.schema, first)
+                with self._opened(file, first) as table:
                     if writer is None:
-                        writer = table.writer(_Sink(target))
+                        first, writer = table.schema, table.writer(_Sink(target))
                     for group in table.groups():
-                        _write_group(file.name, group, first, flags, writer)
+                        _write_group(file.name, group, first, is_kept, writer)
         finally:
             if writer is not None:
                 writer.close()
 
     @contextmanager
-    def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:
-        """Open a file; what pyarrow cannot make out is an error of the input."""
+    def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:
+        """Open a file with the schema of the first one; what pyarrow cannot make out is an error of the input."""
         import pyarrow
 
         try:
             with file.opened() as opened:
-                yield _Parquet(opened) if self._format == "parquet" else _Arrow(opened)
-        except InputError:
-            raise
+                table = _Parquet(opened) if self._format == "parquet" else _Arrow(opened)
+                if first is not None and not first.equals(table.schema):
+                    expected, got = _listed(first), _listed(table.schema)
+                    problem = f"expected the columns of the first file, {expected}, got {got}; make them alike"
+                    raise InputError(file.name, problem)
+                yield table
         except (pyarrow.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the system, not of the file
             problem = str(error).partition("\n")[0]
             raise InputError(file.name, f"damaged .{self._format} file ({problem}); create it anew") from error
 
-    def _same_schema(self, name: str, schema: Any, first: Any) -> Any:
-        if first is not None and not first.equals(schema):
-            raise InputError(
-                name,
-                f"expected the columns of the first file, {_listed(first)}, got {_listed(schema)}; make them alike",
-            )
-        return schema if first is None else first
-
     def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None]:
         """Return the columns of the text and of the id, after checking what they hold."""
-        options, texts = self._options, self._options.text_fields()
-        if texts is None:
-            found = default_column(schema.names, options)
-            if found is None:
-                raise InputError(name, f"which column is the text? name it with --field: {_listed(schema)}")
-            texts = (found,)
-        identity = options.id_field
-        if identity is None and ID_COLUMN in schema.names and ID_COLUMN not in texts:
-            identity = ID_COLUMN
+        texts, identity = named_columns(schema.names, self._options, partial(InputError, name))
         for text in texts:
             kind = self._type(name, schema, text, "--field")
             if not _is_text(kind):
                 problem = f"column {text!r} must hold strings, got {kind}"
                 raise InputError(name, f"{problem}; name the text's column with --field")
-        for column, option in ((identity, "--id-field"), (options.source_field, "--source-field")):
+        for column, option in ((identity, "--id-field"), (self._options.source_field, "--source-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             if kind is not None and not _is_identity(kind):
                 raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
@@ -210,10 +194,8 @@ class Tables:
         """Return the type of a column, by its name or by dots."""
         import pyarrow
 
-        if schema.names.count(column) == 1:
-            return schema.field(column).type
-        first, *rest = column.split(".")
-        kind: Any = schema.field(first).type if rest and schema.names.count(first) == 1 else None
+        first, *rest = [column] if schema.names.count(column) == 1 else column.split(".")
+        kind: Any = schema.field(first).type if schema.names.count(first) == 1 else None
         for part in rest:
             inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
@@ -231,21 +213,23 @@ class Tables:
             problem = f"column {text!r} must hold a text, got null; give --missing empty"
             raise InputError(name, f"row {row + place + 1}: {problem}")
         if len(columns) == 1:
-            self.counts.missing += columns[0].null_count
+            self._counts.missing += columns[0].null_count
             return as_batch(texts[0], columns[0], missing=True)
         cells = zip(*[as_batch(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
         found = [[cell for cell in row if cell is not None] for row in cells]
-        self.counts.missing += found.count([])
+        self._counts.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
 
 
-def _write_group(name: str, group: Iterator[Any], schema: Any, flags: Callable[[], bool], writer: Any) -> None:
+def _write_group(name: str, group: Iterator[Any], schema: Any, is_kept: Callable[[], bool], writer: Any) -> None:
     """Write the kept rows of a row group as one, or as several where they are large."""
+    import pyarrow
+
     gathered: list[Any] = []
     size = 0
     for batch in group:
         with _writing(name):
-            gathered.append(_kept(batch, flags))
+            gathered.append(batch.filter(pyarrow.array([is_kept() for _ in range(len(batch))], pyarrow.bool_())))
             size += gathered[-1].nbytes
             if size > MAX_GATHERED:
                 _flush(gathered, schema, writer)
@@ -262,16 +246,9 @@ def _writing(name: str) -> Iterator[None]:
     try:
         yield
     except pyarrow.ArrowException as error:
-        problem = str(error).partition("\n")[0]
-        raise InputError(
-            name, f"pyarrow cannot write such rows ({problem}); convert the column, or leave it out"
-        ) from error
-
-
-def _kept(batch: Any, flags: Callable[[], bool]) -> Any:
-    import pyarrow
-
-    return batch.filter(pyarrow.array([flags() for _ in range(len(batch))], pyarrow.bool_()))
+        cause = str(error).partition("\n")[0]
+        problem = f"pyarrow cannot write such rows ({cause}); convert the column, or leave it out"
+        raise InputError(name, problem) from error
 
 
 def _flush(gathered: list[Any], schema: Any, writer: Any) -> None:
@@ -283,23 +260,18 @@ def _flush(gathered: list[Any], schema: Any, writer: Any) -> None:
     gathered.clear()
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """A target as a file that pyarrow can write to."""
-
-    closed = False
 
     def __init__(self, target: Target) -> None:
         self._target = target
 
-    def write(self, data: bytes) -> int:
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
         self._target.write(data)
         return len(data)
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 def _column(batch: Any, name: str) -> Any:
@@ -314,18 +286,18 @@ def _column(batch: Any, name: str) -> Any:
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _ids(batch: Any, name: str | None, running: int) -> list[bytes]:
-    """Return the ids of rows, of which the first has the number behind `running`."""
-    numbers = range(running + 1, running + len(batch) + 1)
+def _ids(batch: Any, name: str | None, num_before: int) -> list[bytes]:
+    """Return the ids of rows that come after `num_before` others; where there is none, it is the number of the row."""
+    numbers = range(num_before + 1, num_before + len(batch) + 1)
     values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
     return [_as_bytes(value, b"%d" % number) for value, number in zip(values, numbers)]
 
 
 def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     """Return where the rows are from."""
-    return (
-        [file] * len(batch) if name is None else [_as_bytes(value, b"") for value in _column(batch, name).to_pylist()]
-    )
+    if name is None:
+        return [file] * len(batch)
+    return [_as_bytes(value, b"") for value in _column(batch, name).to_pylist()]
 
 
 def _as_bytes(value: Any, default: bytes) -> bytes:
@@ -338,10 +310,7 @@ def _as_bytes(value: Any, default: bytes) -> bytes:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    strings = (types.is_string, types.is_large_string, types.is_string_view)
-    binaries = (types.is_binary, types.is_large_binary, types.is_binary_view)
-    return any(is_kind(kind) for is_kind in (*strings, *binaries, types.is_null))
+    return str(kind.value_type if types.is_dictionary(kind) else kind) in TEXT_TYPES
 
 
 def _is_identity(kind: Any) -> bool:

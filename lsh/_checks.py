@@ -13,6 +13,14 @@ from typing import Any, TypeVar
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 
 Option = TypeVar("Option")
+Kind = TypeVar("Kind")
+
+
+def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str = "") -> Kind:
+    """Return `value` if it is of a class, which `what` says in words; `remedy` ends the message."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {what}, got {type(value).__name__}{remedy}")
+    return value
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -47,6 +55,11 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     return number
 
 
+def optional_fraction(name: str, value: object) -> float | None:
+    """Return `value` as a float from 0 to 1; ``None`` stays."""
+    return None if value is None else fraction(name, value, zero=True)
+
+
 def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
     """Return the option that `value` is."""
     for option in options:
@@ -57,12 +70,11 @@ def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
 
 def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     """Return `value` if it is a dict with exactly these keys."""
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} must be a dict, as to_dict gives it, got {type(value).__name__}")
-    for problem, found in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
+    values = instance(name, value, dict, "a dict, as to_dict gives it")
+    for problem, found in (("lacks", expected - set(values)), ("has the unknown", set(values) - expected)):
         if found:
             raise ValueError(f"{name} must have what to_dict gives; it {problem} {', '.join(sorted(map(str, found)))}")
-    return value
+    return values
 
 
 def text(name: str, value: object) -> str | bytes | bytearray | memoryview:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from lsh._comparing import Similarity, content_keys, first_copies, same_texts
 from lsh._grouping import Linker
 from lsh._progress import Progress
 from lsh._spill import Spill
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, pieces
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
@@ -80,14 +81,13 @@ class Collection:
         if callable(collection):
             self._again = collection
         else:
-            taken = pieces(name, collection, MAX_PIECE)
-            self._held = list(taken) if isinstance(taken, Iterator) else [taken]
+            self._held = list(each_piece(name, collection, MAX_PIECE))
             self.size = sum(map(len, self._held))
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Yield the position of each piece and the piece."""
         first = 0
-        for piece in self._read():
+        for piece in self._held if self._again is None else each_piece(self.name, self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
         if self.size is None:
@@ -97,16 +97,6 @@ class Collection:
                 f"{self.name} gave {self.size:,} texts when it was read first and {first:,} the second time; a "
                 "callable has to give the same texts each time"
             )
-
-    def _read(self) -> Iterator[Piece]:
-        if self._again is None:
-            yield from self._held
-            return
-        taken = pieces(self.name, self._again(), MAX_PIECE)
-        if isinstance(taken, Iterator):
-            yield from taken
-        else:
-            yield taken
 
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece at `first`."""
@@ -198,6 +188,7 @@ class Groups(NamedTuple):
     texts: Array  # int32: the place in `batch` of a text with the bytes of each document
 
 
+@dataclass(eq=False)
 class Corpus:
     """Keys and sketches of all documents, by position over all collections in turn.
 
@@ -224,18 +215,15 @@ class Corpus:
         Texts that are ``None`` or null.
     """
 
-    def __init__(
-        self,
-        collections: list[Collection],
-        hasher: MinHasher,
-        bands: Bands,
-        keep_fingerprints: bool,
-        spill: Spill,
-        num_threads: int,
-        report: Progress,
-    ) -> None:
-        self.collections, self.hasher, self.bands, self.spill = collections, hasher, bands, spill
-        self.keep_fingerprints, self.num_threads, self.report = keep_fingerprints, num_threads, report
+    collections: list[Collection]
+    hasher: MinHasher
+    bands: Bands
+    keep_fingerprints: bool
+    spill: Spill
+    num_threads: int
+    report: Progress
+
+    def __post_init__(self) -> None:
         self._read()
 
     def _read(self) -> None:
@@ -269,16 +257,14 @@ class Corpus:
         for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
-            taken = 0
-            while taken < keys.shape[1]:
+            copied = 0
+            while copied < keys.shape[1]:
                 if not self.arrays or self.arrays[-1].count == self.arrays[-1].room:
                     spill.release()
-                    seen = stop - keys.shape[1] + taken
-                    room = max(MIN_ROOM, seen) if total is None else total - seen
-                    self.arrays.append(
-                        DocumentArrays(min(room, MAX_ROOM), bands.num_bands, hasher.num_seeds, dtype, spill)
-                    )
-                taken += self.arrays[-1].append(keys[:, taken:], *(column[taken:] for column in columns))
+                    seen = stop - keys.shape[1] + copied
+                    room = min(max(MIN_ROOM, seen) if total is None else total - seen, MAX_ROOM)
+                    self.arrays.append(DocumentArrays(room, bands.num_bands, hasher.num_seeds, dtype, spill))
+                copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)
         self.total = self.offsets[-1]

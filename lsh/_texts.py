@@ -82,13 +82,18 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
     return tuple(texts) if isinstance(texts, (list, tuple)) else _cut(iter(texts), size)
 
 
+def each_piece(name: str, texts: Any, size: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a collection of texts; see `pieces`."""
+    found = pieces(name, texts, size)
+    return found if isinstance(found, Iterator) else iter((found,))
+
+
 def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
     """Return a collection of texts as one batch; `missing` counts ``None`` as an empty text."""
-    taken = pieces(name, texts)
-    if isinstance(taken, Batch):
-        return taken
+    if isinstance(texts, Batch):
+        return texts
     batches, first = [], 0
-    for piece in taken if isinstance(taken, Iterator) else (taken,):
+    for piece in each_piece(name, texts):
         batches.append(Batch(piece, first, missing, name=name))
         first += len(piece)
     return batches[0] if len(batches) == 1 else Batch.join(batches)

@@ -109,10 +109,8 @@ class Bands:
         >>> lsh.Bands.from_string("2x7+14x8").num_bands
         16
         """
-        if not isinstance(text, str):
-            raise TypeError(f"bands must be a str such as '20x6', got {type(text).__name__}")
         widths: list[int] = []
-        for group in text.split("+"):
+        for group in _checks.instance("bands", text, str, "a str such as '20x6'").split("+"):
             match = _GROUP.fullmatch(group)
             if match is None or not 1 <= int(match[1]) <= MAX_BANDS or not 1 <= int(match[2]) <= MAX_BANDS:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from lsh._progress import Progress, checked_progress
 from lsh._spill import Spill, memory_size
 from lsh._texts import Missing, TextsOrCallable
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher, SupportsArray
 from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
@@ -46,12 +46,6 @@ NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
 
 Array = np.ndarray[Any, Any]
-
-
-class Column(Protocol):
-    """A column that numpy makes an array of, such as one of pandas or Arrow: for types only."""
-
-    def __array__(self) -> Array: ...
 
 
 class Deduplication:
@@ -88,12 +82,11 @@ class Deduplication:
         counts: dict[str, Any],
         parameters: dict[str, Any],
     ) -> None:
-        values = {"keep": keep, "labels": labels, "removed": removed, "near": near}
-        for name, array in values.items():
+        for array in (keep, labels, removed, near):
             array.flags.writeable = False
-            object.__setattr__(self, name, array)
-        object.__setattr__(self, "_counts", counts)
-        object.__setattr__(self, "_parameters", parameters)
+        self.__dict__.update(
+            keep=keep, labels=labels, removed=removed, near=near, _counts=counts, _parameters=parameters
+        )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
@@ -189,7 +182,7 @@ def deduplicate(
     num_seeds: int | None = None,
     random_state: int | None = 0,
     against: TextsOrCallable | None = None,
-    keep: Keep | Sequence[float] | Sequence[date] | Array | Column = "first",
+    keep: Keep | Sequence[float] | Sequence[date] | SupportsArray = "first",
     clusters: Clusters = "representative",
     verify: Verify = "exact",
     missing: Missing = "error",
@@ -325,8 +318,9 @@ def deduplicate(
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
     counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
-        removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
-        removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
+        # astype leaves out the gap that a view has
+        removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
+        near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
     return Deduplication(keeps, labels, removed, near, counts, parameters)
 
@@ -450,8 +444,7 @@ def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: i
             num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
         count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
         return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    if not isinstance(hasher, MinHasher):
-        raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
+    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
     if num_seeds is not None:
         raise ValueError("num_seeds and hasher both say how many seeds there are; give one of them")
     if random_state != 0:
@@ -480,8 +473,7 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
 def _priority(keep: Any, total: int) -> Keep | Array:
     """Return `keep` checked: one of its names, or an array of numbers of which the highest comes first."""
     if isinstance(keep, str):
-        name: Keep = _checks.choice("keep", keep, get_args(Keep))
-        return name
+        return _checks.choice("keep", keep, get_args(Keep))
     try:
         priority = np.asarray(keep)
         if keep is None or priority.dtype.kind in "cSUTm":

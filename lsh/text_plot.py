@@ -116,13 +116,8 @@ def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[
     cells = [[0] * columns for _ in range(height)]
     for x, y in _points(bands, columns * style.across, height * style.down):
         cells[y // style.down][x // style.across] |= _DOTS[x % style.across][y % style.down]
-    return [[_character(dots, style) for dots in row] for row in cells]
-
-
-def _character(dots: int, style: _Style) -> str:
-    if not dots:
-        return " "
-    return "*" if style is _ASCII else chr(_BRAILLE + dots)
+    characters = {0: " ", 1: "*"} if style is _ASCII else {0: " "}
+    return [[characters.get(dots) or chr(_BRAILLE + dots) for dots in row] for row in cells]
 
 
 def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:

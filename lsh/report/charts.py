@@ -13,6 +13,7 @@ import numpy as np
 
 from lsh._words import counted
 from lsh.recall import MeasuredRecall, confidence_interval
+from lsh.report import page
 from lsh.report.measures import DeduplicationRun, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, table
 
@@ -96,10 +97,10 @@ def removals(run: DeduplicationRun) -> Html:
     """Show how similar the removed documents are to the kept ones."""
     histogram = similarity_histogram(run)
     rows = [
-        (Cell(name, low, right=False), Cell(f"{number:,}", number))
+        (Cell(name, low, right=False), page.count(number))
         for name, low, number in zip(histogram.names, histogram.edges, histogram.counts)
     ]
-    rows.append((Cell("identical", 2.0, right=False), Cell(f"{histogram.identical:,}", histogram.identical)))
+    rows.append((Cell("identical", 2.0, right=False), page.count(histogram.identical)))
     what = "Exact similarity" if run.verify == "exact" else "Estimated similarity"
     cut = " Their column is cut short." if histogram.cut_short else ""
     below = int((run.result.removed["similarity"] < run.threshold).sum())
@@ -153,8 +154,8 @@ def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
         rows = [
             (
                 Cell(f"{interval.low:.2f} to {interval.high:.2f}", interval.low, right=False),
-                Cell(f"{interval.pairs:,}", interval.pairs),
-                Cell(f"{interval.found:,}", interval.found),
+                page.count(interval.pairs),
+                page.count(interval.found),
                 Cell(f"{interval.found / interval.pairs:.3f}", interval.found / interval.pairs),
                 Cell(f"{interval.expected:.3f}", interval.expected),
             )

@@ -151,10 +151,9 @@ def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64
     return first, number + 1
 
 
-def checked_result(result: object) -> None:
-    """Check that `result` is a Deduplication."""
-    if not isinstance(result, Deduplication):
-        raise TypeError(f"result must be what lsh.deduplicate returns, got {type(result).__name__}")
+def checked_result(result: object) -> Deduplication:
+    """Return `result` if it is a Deduplication."""
+    return _checks.instance("result", result, Deduplication, "what lsh.deduplicate returns")
 
 
 def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:

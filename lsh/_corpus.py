@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, first_copies, same_texts
 from lsh._grouping import Linker
 from lsh._progress import Progress
-from lsh._spill import Spill
+from lsh._spill import Array, Spill
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
@@ -36,8 +36,6 @@ MAX_SHARE = 1 << 10  # texts that a thread takes at once
 SHARE_FACTOR = 4
 
 _FREED = np.empty(0, np.uint64)
-
-Array = np.ndarray[Any, Any]
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:

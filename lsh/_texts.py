@@ -79,7 +79,10 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
         return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)
     if hasattr(texts, "isna"):
         return tuple(None if missing else text for text, missing in zip(texts, texts.isna()))
-    return tuple(texts) if isinstance(texts, (list, tuple)) else _cut(iter(texts), size)
+    if isinstance(texts, (list, tuple)):
+        return tuple(texts)
+    iterator = iter(texts)
+    return iter(lambda: tuple(islice(iterator, size)), ())
 
 
 def each_piece(name: str, texts: Any, size: int | None = None) -> Iterator[Piece]:
@@ -119,8 +122,3 @@ def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """Return the texts of an array; what its StringDType calls missing is ``None``."""
     absent = getattr(array.dtype, "na_object", None)
     return tuple(None if text is absent else text for text in array.tolist())
-
-
-def _cut(texts: Iterator[Any], size: int | None) -> Iterator[Piece]:
-    while piece := tuple(islice(texts, size)):
-        yield piece

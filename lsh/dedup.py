@@ -19,7 +19,7 @@ from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
 from lsh._corpus import Collection, Corpus
 from lsh._progress import Progress, checked_progress
-from lsh._spill import Spill, memory_size
+from lsh._spill import Array, Spill, memory_size
 from lsh._texts import Missing, TextsOrCallable
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher, SupportsArray
@@ -44,8 +44,6 @@ SIDES = np.array(["new", "old"])
 REMOVED = [("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)]
 NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
-
-Array = np.ndarray[Any, Any]
 
 
 class Deduplication:
@@ -475,12 +473,7 @@ def _priority(keep: Any, total: int) -> Keep | Array:
     if isinstance(keep, str):
         return _checks.choice("keep", keep, get_args(Keep))
     try:
-        priority = np.asarray(keep)
-        if keep is None or priority.dtype.kind in "cSUTm":
-            raise TypeError
-        absent = _absent_dates(priority)
-        if not len(absent) and priority.dtype.kind not in "iu":
-            priority = _numbers(priority, keep)
+        priority, absent = _numbers(keep)
     except (TypeError, ValueError, OverflowError):
         dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
         raise TypeError(
@@ -495,33 +488,30 @@ def _priority(keep: Any, total: int) -> Keep | Array:
     return priority
 
 
-def _are_dates(priority: Array) -> bool:
-    kind = priority.dtype.kind
-    return kind == "M" or (kind == "O" and any(isinstance(value, date) for value in priority.flat))
+def _numbers(keep: Any) -> tuple[Array, Array]:
+    """Return priorities as numbers, and the positions of missing dates, among which the others stay as they are.
 
-
-def _absent_dates(priority: Array) -> Array:
-    """Return where there is no date among dates: NaT of numpy or pandas, or ``None``."""
-    if not _are_dates(priority):
-        return np.empty(0, np.intp)
-    if priority.dtype.kind == "M":
-        return np.flatnonzero(np.isnat(priority))
-    return np.flatnonzero([value is None or value != value for value in priority.flat])
-
-
-def _numbers(priority: Array, given: Any) -> Array:
-    """Return priorities as floats, or as ranks: of dates, and of whole numbers that are too large for floats."""
-    if _are_dates(priority):
-        ranks: Array = np.unique(priority, return_inverse=True)[1].reshape(priority.shape)
-        return ranks
-    if priority.dtype.kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in priority.flat):
+    Dates become ranks, and so do whole numbers that are too large for floats.
+    """
+    values, none_missing = np.asarray(keep), np.empty(0, np.intp)
+    kind = values.dtype.kind
+    if keep is None or kind in "cSUTm":
         raise TypeError
-    numbers = priority.astype(np.float64)
-    if priority.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
-        exact = np.empty(len(priority), object)
-        exact[:] = list(given)
-        return np.unique(exact, return_inverse=True)[1].astype(np.float64)
-    return numbers
+    if kind in "iu":
+        return values, none_missing
+    if kind == "M" or (kind == "O" and any(isinstance(value, date) for value in values.flat)):
+        is_missing = np.isnat(values) if kind == "M" else [value is None or value != value for value in values.flat]
+        if np.any(is_missing):
+            return values, np.flatnonzero(is_missing)
+        return np.unique(values, return_inverse=True)[1].reshape(values.shape), none_missing
+    if kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in values.flat):
+        raise TypeError
+    numbers = values.astype(np.float64)
+    if values.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
+        exact = np.empty(len(values), object)
+        exact[:] = list(keep)
+        numbers = np.unique(exact, return_inverse=True)[1].astype(np.float64)
+    return numbers, none_missing
 
 
 def _by_priority(priority: Keep | Array, sizes: Array) -> Array:

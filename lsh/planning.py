@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from lsh import _checks, _sketch_filter
-from lsh._background import PairsBelow, evenly_spread, pairs_below
+from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
 from lsh._texts import Texts
 from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
@@ -27,8 +27,6 @@ LOSS_TOLERANCE = 1e-12  # the bands may lose more than they should by this fract
 MIN_RECALL = 1e-9  # a plan for a smaller recall is made for this one
 MAX_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
 RARE = 1e-15  # a smaller share of the pairs is printed as less than this
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)

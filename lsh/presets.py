@@ -71,12 +71,14 @@ class Preset:
 
     def __post_init__(self) -> None:
         hasher = _checks.instance("hasher", self.hasher, MinHasher, "a MinHasher")
+        if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
+            raise TypeError(f"differs must be a tuple of str, got {self.differs!r}")
         checked = {
             "bands": checked_bands(self.bands, hasher.num_seeds),
             "threshold": _checks.fraction("threshold", self.threshold, zero=False),
             "verify": _checks.choice("verify", self.verify, get_args(Verify)),
             "clusters": _checks.choice("clusters", self.clusters, get_args(Clusters)),
-            "differs": _strings("differs", self.differs),
+            "differs": tuple(self.differs),
         }
         for name in ("name", "source"):
             _checks.instance(name, getattr(self, name), str, "a str")
@@ -128,13 +130,6 @@ class Preset:
         lines += [f"after {self.source}"] if self.source else []
         lines += ["what still differs:", *(f"- {what}" for what in self.differs)] if self.differs else []
         return "\n".join(lines)
-
-
-def _strings(name: str, values: object) -> tuple[str, ...]:
-    """Return a sequence of str as a tuple."""
-    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} must be a tuple of str, got {values!r}")
-    return tuple(values)
 
 
 _OTHER_HASHES = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from lsh.report.lookup import Indexed, checked_length
 MAX_PAIRS = 12  # shown on each side of the threshold
 MAX_CLUSTERS = 20  # shown
 
-Records = np.ndarray[Any, np.dtype[np.void]]  # a structured array
+Records = NDArray[np.void]  # a structured array
 
 
 class Pair(NamedTuple):

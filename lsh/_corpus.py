@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -234,23 +235,24 @@ class Corpus:
         total = None if None in known else sum(filter(None, known))
         dtype = hasher.dtype if self.keep_fingerprints else np.uint8
 
-        def shares() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
+        def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
+            """Yield where some texts end, and what makes a batch of them."""
             for collection in self.collections:
                 for first, piece in collection.pieces():
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
-                        yield self.offsets[-1], collection, first, piece, start, stop
+                        yield self.offsets[-1] + first + stop, partial(collection.batch, first, piece, start, stop)
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
-        def arrays_of(share: tuple[int, Collection, int, Piece, int, int]) -> tuple[int, list[Array], int]:
+        def arrays_of(share: tuple[int, Callable[[], Batch]]) -> tuple[int, list[Array], int]:
             """Return where some texts end, what is kept of them, and how many are missing."""
-            offset, collection, first, piece, start, stop = share
-            raw = collection.batch(first, piece, start, stop)
+            stop, make_batch = share
+            raw = make_batch()
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
             sketches = rows if self.keep_fingerprints else rows.astype(np.uint8)
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
-            return offset + first + stop, found, raw.num_missing
+            return stop, found, raw.num_missing
 
         for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:

@@ -164,11 +164,11 @@ class Cache:
         self._lock = threading.RLock()
         _caches.add(self)
 
-    def _documents(self, ids: list[DocId], rows: Array) -> _Documents:
-        """Return a store of documents with these ids, all different, and fingerprints."""
+    def _store(self, ids: list[DocId], rows: Array) -> None:
+        """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
         stored = _Documents(self._hasher, self._bands)
         stored.add(ids, rows)
-        return stored
+        self._stored = stored
 
     @contextmanager
     def _changing(self) -> Iterator[_Documents]:
@@ -186,9 +186,8 @@ class Cache:
             yield self._stored
 
     def _pack(self) -> None:
-        """Put the documents into a new store without gaps, which takes the place of the old one at once."""
-        ids, rows = self._stored.content()
-        self._stored = self._documents(ids, rows)
+        """Put the documents into a new store without gaps."""
+        self._store(*self._stored.content())
 
     # ---- what it is ----
 
@@ -528,7 +527,7 @@ class Cache:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["attributes"])
         self._version = 0
-        self._stored = self._documents(*state["documents"])
+        self._store(*state["documents"])
         self._renew_lock()
 
 

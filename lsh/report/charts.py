@@ -20,6 +20,8 @@ from lsh.report.page import Cell, Html, element, table
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart
 
+Labels = Iterable[tuple[float, str]]  # values of an axis and what is written there
+
 
 class Frame(NamedTuple):
     """The axes of a chart: from `left` to `right`, and from 0 to `top`."""
@@ -36,16 +38,8 @@ class Frame(NamedTuple):
         """Return where a value lies from the top."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
-    def drawn(
-        self,
-        name: str,
-        marks: Iterable[object],
-        ticks: Iterable[tuple[float, str]],
-        levels: Iterable[tuple[float, str]],
-        across: str,
-        up: str,
-    ) -> Html:
-        """Return the chart: marks over a grid; ticks and levels are pairs of a value and its label."""
+    def drawn(self, name: str, marks: Iterable[object], ticks: Labels, levels: Labels, across: str, up: str) -> Html:
+        """Return the chart: marks over a grid."""
         bottom, end = self.y(0), WIDTH - RIGHT
         parts: list[object] = [element("title", name)]
         for value, label in levels:

@@ -119,10 +119,8 @@ def _random_pairs(texts: Any, shingles: Shingles) -> Array:
 
 def _some_texts(texts: Texts, draw: np.random.RandomState) -> Batch:
     """Return the texts, or a random part of many; a missing one counts as empty."""
-    taken: Any = texts if isinstance(texts, Sequence) else _texts.as_batch("background", texts, True)
-    if len(taken) > SAMPLE_TEXTS:
-        chosen = np.sort(draw.permutation(len(taken))[:SAMPLE_TEXTS]).tolist()
-        if isinstance(taken, Batch):
-            return Batch.join([Batch(taken, start=i, stop=i + 1) for i in chosen])
-        taken = [taken[i] for i in chosen]
-    return _texts.as_batch("background", taken, True)
+    held = texts if isinstance(texts, Sequence) else _texts.as_batch("background", texts, True)
+    if len(held) > SAMPLE_TEXTS:
+        chosen = np.sort(draw.permutation(len(held))[:SAMPLE_TEXTS])
+        held = held.take(chosen) if isinstance(held, Batch) else [held[i] for i in chosen.tolist()]
+    return _texts.as_batch("background", held, True)

@@ -5,7 +5,6 @@ The compiled modules rely on these checks. Nothing here knows what a parameter m
 
 from __future__ import annotations
 
-import math
 import operator
 from numbers import Number
 from typing import Any, TypeVar
@@ -13,38 +12,49 @@ from typing import Any, TypeVar
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 
 Option = TypeVar("Option")
+Kind = TypeVar("Kind")
+
+
+def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str = "") -> Kind:
+    """Return `value` if it is of a class, which `what` says in words; `remedy` ends the message."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {what}, got {type(value).__name__}{remedy}")
+    return value
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Return `value` as an int from `least` to `most`."""
-    if not isinstance(value, bool):
-        try:
-            number = operator.index(value)
-        except TypeError:
-            pass
-        else:
-            if number < least:
-                raise ValueError(f"{name} must be {least} or more, got {number}")
-            if most is not None and number > most:
-                raise ValueError(f"{name} must be at most {most}, got {number}")
-            return number
-    raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}") from None
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more, got {number}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} must be at most {most}, got {number}")
+    return number
 
 
 def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     """Return `value` as a float from 0 to 1, where `zero` and `one` say whether it may be just that."""
     span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
     try:
-        if isinstance(value, (bool, str, bytes)) or type(value).__name__ in ("bool", "bool_"):  # numpy's own, too
-            raise TypeError
-        if getattr(value, "ndim", 0):  # float() would take an array of one number
+        is_bool = type(value).__name__ in ("bool", "bool_")  # of Python or numpy
+        if is_bool or isinstance(value, (str, bytes)) or getattr(value, "ndim", 0) != 0:  # float() accepts these
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
-    if math.isnan(number) or not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
+    if not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
         raise ValueError(f"{name} must be {span}, got {value}")
     return number
+
+
+def optional_fraction(name: str, value: object) -> float | None:
+    """Return `value` as a float from 0 to 1; ``None`` stays."""
+    return None if value is None else fraction(name, value, zero=True)
 
 
 def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
@@ -57,12 +67,11 @@ def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
 
 def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     """Return `value` if it is a dict with exactly these keys."""
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} must be a dict, as to_dict gives it, got {type(value).__name__}")
-    for problem, found in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
+    values = instance(name, value, dict, "a dict, as to_dict gives it")
+    for problem, found in (("lacks", expected - set(values)), ("has the unknown", set(values) - expected)):
         if found:
             raise ValueError(f"{name} must have what to_dict gives; it {problem} {', '.join(sorted(map(str, found)))}")
-    return value
+    return values
 
 
 def text(name: str, value: object) -> str | bytes | bytearray | memoryview:

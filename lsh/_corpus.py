@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,8 +20,8 @@ from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, first_copies, same_texts
 from lsh._grouping import Linker
 from lsh._progress import Progress
-from lsh._spill import Spill
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, pieces
+from lsh._spill import Array, Spill
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
@@ -35,8 +37,6 @@ MAX_SHARE = 1 << 10  # texts that a thread takes at once
 SHARE_FACTOR = 4
 
 _FREED = np.empty(0, np.uint64)
-
-Array = np.ndarray[Any, Any]
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
@@ -80,14 +80,13 @@ class Collection:
         if callable(collection):
             self._again = collection
         else:
-            taken = pieces(name, collection, MAX_PIECE)
-            self._held = list(taken) if isinstance(taken, Iterator) else [taken]
+            self._held = list(each_piece(name, collection, MAX_PIECE))
             self.size = sum(map(len, self._held))
 
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Yield the position of each piece and the piece."""
         first = 0
-        for piece in self._read():
+        for piece in self._held if self._again is None else each_piece(self.name, self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
         if self.size is None:
@@ -97,16 +96,6 @@ class Collection:
                 f"{self.name} gave {self.size:,} texts when it was read first and {first:,} the second time; a "
                 "callable has to give the same texts each time"
             )
-
-    def _read(self) -> Iterator[Piece]:
-        if self._again is None:
-            yield from self._held
-            return
-        taken = pieces(self.name, self._again(), MAX_PIECE)
-        if isinstance(taken, Iterator):
-            yield from taken
-        else:
-            yield taken
 
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece at `first`."""
@@ -198,6 +187,7 @@ class Groups(NamedTuple):
     texts: Array  # int32: the place in `batch` of a text with the bytes of each document
 
 
+@dataclass(eq=False)
 class Corpus:
     """Keys and sketches of all documents, by position over all collections in turn.
 
@@ -224,18 +214,15 @@ class Corpus:
         Texts that are ``None`` or null.
     """
 
-    def __init__(
-        self,
-        collections: list[Collection],
-        hasher: MinHasher,
-        bands: Bands,
-        keep_fingerprints: bool,
-        spill: Spill,
-        num_threads: int,
-        report: Progress,
-    ) -> None:
-        self.collections, self.hasher, self.bands, self.spill = collections, hasher, bands, spill
-        self.keep_fingerprints, self.num_threads, self.report = keep_fingerprints, num_threads, report
+    collections: list[Collection]
+    hasher: MinHasher
+    bands: Bands
+    keep_fingerprints: bool
+    spill: Spill
+    num_threads: int
+    report: Progress
+
+    def __post_init__(self) -> None:
         self._read()
 
     def _read(self) -> None:
@@ -248,37 +235,36 @@ class Corpus:
         total = None if None in known else sum(filter(None, known))
         dtype = hasher.dtype if self.keep_fingerprints else np.uint8
 
-        def shares() -> Iterator[tuple[int, Collection, int, Piece, int, int]]:
+        def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
+            """Yield where some texts end, and what makes a batch of them."""
             for collection in self.collections:
                 for first, piece in collection.pieces():
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
-                        yield self.offsets[-1], collection, first, piece, start, stop
+                        yield self.offsets[-1] + first + stop, partial(collection.batch, first, piece, start, stop)
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
-        def arrays_of(share: tuple[int, Collection, int, Piece, int, int]) -> tuple[int, list[Array], int]:
+        def arrays_of(share: tuple[int, Callable[[], Batch]]) -> tuple[int, list[Array], int]:
             """Return where some texts end, what is kept of them, and how many are missing."""
-            offset, collection, first, piece, start, stop = share
-            raw = collection.batch(first, piece, start, stop)
+            stop, make_batch = share
+            raw = make_batch()
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
             sketches = rows if self.keep_fingerprints else rows.astype(np.uint8)
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
-            return offset + first + stop, found, raw.num_missing
+            return stop, found, raw.num_missing
 
         for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
-            taken = 0
-            while taken < keys.shape[1]:
+            copied = 0
+            while copied < keys.shape[1]:
                 if not self.arrays or self.arrays[-1].count == self.arrays[-1].room:
                     spill.release()
-                    seen = stop - keys.shape[1] + taken
-                    room = max(MIN_ROOM, seen) if total is None else total - seen
-                    self.arrays.append(
-                        DocumentArrays(min(room, MAX_ROOM), bands.num_bands, hasher.num_seeds, dtype, spill)
-                    )
-                taken += self.arrays[-1].append(keys[:, taken:], *(column[taken:] for column in columns))
+                    seen = stop - keys.shape[1] + copied
+                    room = min(max(MIN_ROOM, seen) if total is None else total - seen, MAX_ROOM)
+                    self.arrays.append(DocumentArrays(room, bands.num_bands, hasher.num_seeds, dtype, spill))
+                copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)
         self.total = self.offsets[-1]

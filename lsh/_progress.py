@@ -23,20 +23,16 @@ def checked_progress(progress: object) -> Progress:
     if progress is None or progress is False:
         return lambda stage, done, total: None
     if progress is True:
-        return _shown()
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return Line()
+        return Bars(tqdm)
     if not callable(progress):
         raise TypeError(
             f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
         )
     return progress
-
-
-def _shown() -> Progress:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return Line()
-    return Bars(tqdm)
 
 
 def _unit(stage: str) -> str:

@@ -8,15 +8,12 @@ at the threshold says what the filter loses. How components are kept and compare
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 BITS = 8  # of a component that are compared
 LOSS = 0.001  # of the pairs at the threshold, where bands are given rather than planned
 LOSS_SHARE = 0.2  # of what a promised recall may miss; the bands may miss the rest
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def loss_of(recall: float) -> float:
@@ -58,16 +55,14 @@ def passing(num_seeds: int, least: int, similarity: float) -> float:
     return min(float(_equal_components(num_seeds, similarity)[least:].sum()), 1.0)
 
 
-def _equal_components(num_seeds: int, similarity: float) -> Array:
+def _equal_components(num_seeds: int, similarity: float) -> NDArray[np.float64]:
     """Return the probabilities of 0, 1, ..., k equal components."""
     differ = (1.0 - similarity) * (1.0 - 0.5**BITS)
     equal = np.arange(num_seeds + 1.0)
-    chances: Array
     if differ == 0.0:
-        chances = np.where(equal == num_seeds, 1.0, 0.0)
-        return chances
+        return np.array(equal == num_seeds, np.float64)
     steps = np.log((num_seeds - equal[:-1]) / equal[1:])  # from one binomial coefficient to the next
     ways = np.concatenate([[0.0], np.cumsum(steps)])
-    chances = np.exp(ways + equal * np.log1p(-differ) + (num_seeds - equal) * np.log(differ))
+    chances: NDArray[np.float64] = np.exp(ways + equal * np.log1p(-differ) + (num_seeds - equal) * np.log(differ))
     chances /= chances.sum()  # the sums of many logarithms are a little off, all of them alike
     return chances

@@ -133,11 +133,13 @@ class Spill:
         float
             The bytes that it was.
         """
-        taken = 0.0 if self._most is None else _mapped_memory()
-        if self._most is not None and taken > self._most // 4:
+        if self._most is None:
+            return 0.0
+        size = _mapped_memory()
+        if size > self._most // 4:
             for mapped in self._files.alive():
                 _advise(mapped, "MADV_DONTNEED")
-        return taken
+        return size
 
     def paced(self, step: int, most: int) -> int:
         """Release, and return how much to do before the next time: half of `step` where that touched much of the files.

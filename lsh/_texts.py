@@ -79,16 +79,24 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
         return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)
     if hasattr(texts, "isna"):
         return tuple(None if missing else text for text, missing in zip(texts, texts.isna()))
-    return tuple(texts) if isinstance(texts, (list, tuple)) else _cut(iter(texts), size)
+    if isinstance(texts, (list, tuple)):
+        return tuple(texts)
+    iterator = iter(texts)
+    return iter(lambda: tuple(islice(iterator, size)), ())
+
+
+def each_piece(name: str, texts: Any, size: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a collection of texts; see `pieces`."""
+    found = pieces(name, texts, size)
+    return found if isinstance(found, Iterator) else iter((found,))
 
 
 def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
     """Return a collection of texts as one batch; `missing` counts ``None`` as an empty text."""
-    taken = pieces(name, texts)
-    if isinstance(taken, Batch):
-        return taken
+    if isinstance(texts, Batch):
+        return texts
     batches, first = [], 0
-    for piece in taken if isinstance(taken, Iterator) else (taken,):
+    for piece in each_piece(name, texts):
         batches.append(Batch(piece, first, missing, name=name))
         first += len(piece)
     return batches[0] if len(batches) == 1 else Batch.join(batches)
@@ -114,8 +122,3 @@ def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """Return the texts of an array; what its StringDType calls missing is ``None``."""
     absent = getattr(array.dtype, "na_object", None)
     return tuple(None if text is absent else text for text in array.tolist())
-
-
-def _cut(texts: Iterator[Any], size: int | None) -> Iterator[Piece]:
-    while piece := tuple(islice(texts, size)):
-        yield piece

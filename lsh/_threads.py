@@ -61,10 +61,10 @@ def share(function: Callable[[Item], object], items: Iterable[Item], num_threads
     def work() -> None:
         while True:
             with taking:
-                taken = None if failures or stopped else next(waiting, None)
-            if taken is None:
+                numbered = None if failures or stopped else next(waiting, None)
+            if numbered is None:
                 return
-            number, item = taken
+            number, item = numbered
             try:
                 function(item)
             except BaseException as error:

@@ -13,12 +13,13 @@ from itertools import groupby
 from typing import Any, NoReturn, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._grouping import band_keys
 
 MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+Floats = NDArray[np.float64]
 Numbers = Sequence[Any] | np.ndarray[Any, Any]  # what is taken as an array of numbers
 
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
@@ -109,10 +110,8 @@ class Bands:
         >>> lsh.Bands.from_string("2x7+14x8").num_bands
         16
         """
-        if not isinstance(text, str):
-            raise TypeError(f"bands must be a str such as '20x6', got {type(text).__name__}")
         widths: list[int] = []
-        for group in text.split("+"):
+        for group in _checks.instance("bands", text, str, "a str such as '20x6'").split("+"):
             match = _GROUP.fullmatch(group)
             if match is None or not 1 <= int(match[1]) <= MAX_BANDS or not 1 <= int(match[2]) <= MAX_BANDS:
                 raise ValueError(f"bands must look like 20x6 or 2x7+14x8 (bands x width), got {text!r}")
@@ -153,7 +152,7 @@ class Bands:
         return sum(self._widths)
 
     @property
-    def bounds(self) -> np.ndarray[Any, np.dtype[np.uintp]]:
+    def bounds(self) -> NDArray[np.uintp]:
         """Where the bands begin and end: uintp, shape ``(num_bands + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._widths)]).astype(np.uintp)
 
@@ -193,7 +192,7 @@ class Bands:
             low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
         return high
 
-    def keys(self, fingerprints: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def keys(self, fingerprints: np.ndarray[Any, Any]) -> NDArray[np.uint64]:
         """Return the band keys of fingerprints.
 
         Parameters

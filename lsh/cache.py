@@ -116,16 +116,14 @@ class Cache:
     """
 
     def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
-        if not isinstance(hasher, MinHasher):
-            raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
+        self._hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
         elif num_bands is not None:
             raise ValueError("num_bands and bands both say how to band; give one of them")
-        self._hasher = hasher
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
-        self._stored = self._documents([], self._hasher.fingerprints([]))
+        self._stored = _Documents(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
@@ -158,29 +156,26 @@ class Cache:
         >>> cache.num_bands, round(cache.bands.probability(0.8), 3)
         (16, 0.952)
         """
-        if not isinstance(hasher, MinHasher):
-            raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
-        return cls(hasher=hasher, bands=_planned_bands(hasher, threshold, recall))
+        _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+        return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
         """Make a lock of this process that no thread holds."""
         self._lock = threading.RLock()
         _caches.add(self)
 
-    def _documents(self, ids: list[DocId], rows: Array) -> _Documents:
-        """Return a store of documents with these ids, all different, and fingerprints."""
+    def _store(self, ids: list[DocId], rows: Array) -> None:
+        """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
         stored = _Documents(self._hasher, self._bands)
         stored.add(ids, rows)
-        return stored
+        self._stored = stored
 
     @contextmanager
     def _changing(self) -> Iterator[_Documents]:
         """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
-        with self._lock:
-            if self._stored.torn:
-                self._pack()
+        with self._reading() as stored:
             self._version += 1
-            yield self._stored
+            yield stored
 
     @contextmanager
     def _reading(self) -> Iterator[_Documents]:
@@ -191,9 +186,8 @@ class Cache:
             yield self._stored
 
     def _pack(self) -> None:
-        """Put the documents into a new store without gaps, which takes the place of the old one at once."""
-        ids, rows = self._stored.content()
-        self._stored = self._documents(ids, rows)
+        """Put the documents into a new store without gaps."""
+        self._store(*self._stored.content())
 
     # ---- what it is ----
 
@@ -342,7 +336,7 @@ class Cache:
 
     def clear(self) -> None:
         """Remove every document."""
-        empty = self._documents([], self._hasher.fingerprints([]))
+        empty = _Documents(self._hasher, self._bands)
         with self._changing():
             self._stored = empty
 
@@ -393,11 +387,12 @@ class Cache:
         b 0.73 [0.64, 0.81]
         """
         most = None if top is None else _checks.whole_number("top", top, 1)
-        least = None if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
+        least = _checks.optional_fraction("min_similarity", min_similarity)
         with self._reading() as stored:
             row, own = self._asked(stored, doc, doc_id)
             numbers = stored.find(row)
-            numbers = numbers[numbers != own] if own is not None else numbers
+            if own is not None:
+                numbers = numbers[numbers != own]
             estimates = self._hasher.similarities(row, stored.rows[numbers])
             best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
             if least is not None:
@@ -435,7 +430,7 @@ class Cache:
         ValueError
             If there is neither a document nor a known id.
         """
-        least = _min_jaccard(min_jaccard)
+        least = _checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
             row, _ = self._asked(stored, doc, doc_id)
             numbers = stored.find(row)
@@ -481,7 +476,7 @@ class Cache:
         RuntimeError
             If the cache is changed before the iteration ends.
         """
-        return self._pairs(_min_jaccard(min_jaccard))
+        return self._pairs(_checks.optional_fraction("min_jaccard", min_jaccard))
 
     def _pairs(self, least: float | None) -> Iterator[tuple[DocId, DocId]]:
         with self._lock:
@@ -532,7 +527,7 @@ class Cache:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["attributes"])
         self._version = 0
-        self._stored = self._documents(*state["documents"])
+        self._store(*state["documents"])
         self._renew_lock()
 
 
@@ -696,16 +691,11 @@ class _Fingerprints(Mapping[DocId, Array]):
         return f"<{len(self)} fingerprints>"
 
 
-def _planned_bands(hasher: MinHasher, threshold: float, recall: float) -> Bands:
-    """Return the bands that are planned for a hasher, with no filter behind them."""
-    return plan_for(hasher, threshold, recall, filtered=False).bands
-
-
 def _default_bands(hasher: MinHasher) -> Bands:
     """Return planned bands, or, where there are too few seeds for a plan, those that find the most."""
     if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
         return Bands(hasher.num_seeds, 1)
-    return _planned_bands(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL)
+    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
 
 
 def _listed(doc_ids: Iterable[Hashable]) -> list[Hashable]:
@@ -713,7 +703,3 @@ def _listed(doc_ids: Iterable[Hashable]) -> list[Hashable]:
     if isinstance(doc_ids, (set, frozenset)):
         raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
     return list(doc_ids)
-
-
-def _min_jaccard(value: float | None) -> float | None:
-    return None if value is None else _checks.fraction("min_jaccard", value, zero=True)

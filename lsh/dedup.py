@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
 from lsh._corpus import Collection, Corpus
 from lsh._progress import Progress, checked_progress
-from lsh._spill import Spill, memory_size
+from lsh._spill import Array, Spill, memory_size
 from lsh._texts import Missing, TextsOrCallable
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher, SupportsArray
 from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
@@ -44,14 +44,6 @@ SIDES = np.array(["new", "old"])
 REMOVED = [("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)]
 NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
-
-Array = np.ndarray[Any, Any]
-
-
-class Column(Protocol):
-    """A column that numpy makes an array of, such as one of pandas or Arrow: for types only."""
-
-    def __array__(self) -> Array: ...
 
 
 class Deduplication:
@@ -88,12 +80,11 @@ class Deduplication:
         counts: dict[str, Any],
         parameters: dict[str, Any],
     ) -> None:
-        values = {"keep": keep, "labels": labels, "removed": removed, "near": near}
-        for name, array in values.items():
+        for array in (keep, labels, removed, near):
             array.flags.writeable = False
-            object.__setattr__(self, name, array)
-        object.__setattr__(self, "_counts", counts)
-        object.__setattr__(self, "_parameters", parameters)
+        self.__dict__.update(
+            keep=keep, labels=labels, removed=removed, near=near, _counts=counts, _parameters=parameters
+        )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
@@ -189,7 +180,7 @@ def deduplicate(
     num_seeds: int | None = None,
     random_state: int | None = 0,
     against: TextsOrCallable | None = None,
-    keep: Keep | Sequence[float] | Sequence[date] | Array | Column = "first",
+    keep: Keep | Sequence[float] | Sequence[date] | SupportsArray = "first",
     clusters: Clusters = "representative",
     verify: Verify = "exact",
     missing: Missing = "error",
@@ -325,8 +316,9 @@ def deduplicate(
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
     counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
-        removed, near = removed[[name for name, _ in REMOVED]], near[[name for name, _ in NEAR]]
-        removed, near = removed.astype(REMOVED), near.astype(NEAR)  # without the gap that a view has
+        # astype leaves out the gap that a view has
+        removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
+        near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
     return Deduplication(keeps, labels, removed, near, counts, parameters)
 
@@ -450,8 +442,7 @@ def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: i
             num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
         count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
         return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    if not isinstance(hasher, MinHasher):
-        raise TypeError(f"hasher must be a MinHasher, got {type(hasher).__name__}")
+    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
     if num_seeds is not None:
         raise ValueError("num_seeds and hasher both say how many seeds there are; give one of them")
     if random_state != 0:
@@ -480,15 +471,9 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
 def _priority(keep: Any, total: int) -> Keep | Array:
     """Return `keep` checked: one of its names, or an array of numbers of which the highest comes first."""
     if isinstance(keep, str):
-        name: Keep = _checks.choice("keep", keep, get_args(Keep))
-        return name
+        return _checks.choice("keep", keep, get_args(Keep))
     try:
-        priority = np.asarray(keep)
-        if keep is None or priority.dtype.kind in "cSUTm":
-            raise TypeError
-        absent = _absent_dates(priority)
-        if not len(absent) and priority.dtype.kind not in "iu":
-            priority = _numbers(priority, keep)
+        priority, absent = _numbers(keep)
     except (TypeError, ValueError, OverflowError):
         dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
         raise TypeError(
@@ -503,33 +488,30 @@ def _priority(keep: Any, total: int) -> Keep | Array:
     return priority
 
 
-def _are_dates(priority: Array) -> bool:
-    kind = priority.dtype.kind
-    return kind == "M" or (kind == "O" and any(isinstance(value, date) for value in priority.flat))
+def _numbers(keep: Any) -> tuple[Array, Array]:
+    """Return priorities as numbers, and the positions of missing dates, among which the others stay as they are.
 
-
-def _absent_dates(priority: Array) -> Array:
-    """Return where there is no date among dates: NaT of numpy or pandas, or ``None``."""
-    if not _are_dates(priority):
-        return np.empty(0, np.intp)
-    if priority.dtype.kind == "M":
-        return np.flatnonzero(np.isnat(priority))
-    return np.flatnonzero([value is None or value != value for value in priority.flat])
-
-
-def _numbers(priority: Array, given: Any) -> Array:
-    """Return priorities as floats, or as ranks: of dates, and of whole numbers that are too large for floats."""
-    if _are_dates(priority):
-        ranks: Array = np.unique(priority, return_inverse=True)[1].reshape(priority.shape)
-        return ranks
-    if priority.dtype.kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in priority.flat):
+    Dates become ranks, and so do whole numbers that are too large for floats.
+    """
+    values, none_missing = np.asarray(keep), np.empty(0, np.intp)
+    kind = values.dtype.kind
+    if keep is None or kind in "cSUTm":
         raise TypeError
-    numbers = priority.astype(np.float64)
-    if priority.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
-        exact = np.empty(len(priority), object)
-        exact[:] = list(given)
-        return np.unique(exact, return_inverse=True)[1].astype(np.float64)
-    return numbers
+    if kind in "iu":
+        return values, none_missing
+    if kind == "M" or (kind == "O" and any(isinstance(value, date) for value in values.flat)):
+        is_missing = np.isnat(values) if kind == "M" else [value is None or value != value for value in values.flat]
+        if np.any(is_missing):
+            return values, np.flatnonzero(is_missing)
+        return np.unique(values, return_inverse=True)[1].reshape(values.shape), none_missing
+    if kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in values.flat):
+        raise TypeError
+    numbers = values.astype(np.float64)
+    if values.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
+        exact = np.empty(len(values), object)
+        exact[:] = list(keep)
+        numbers = np.unique(exact, return_inverse=True)[1].astype(np.float64)
+    return numbers, none_missing
 
 
 def _by_priority(priority: Keep | Array, sizes: Array) -> Array:

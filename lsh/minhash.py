@@ -11,7 +11,7 @@ import itertools
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import sqrt
 from operator import index
 from typing import Any, Literal, Protocol
@@ -116,14 +116,7 @@ class MinHasher:
     (0.6275, 0.6153846153846154)
     """
 
-    __slots__ = (
-        "_empty",
-        "_fingerprinter",
-        "_kind",
-        "_seed_values",
-        "_shingles",
-        "_transform",
-    )
+    __slots__ = ("_empty", "_fingerprinter", "_kind", "_seed_values", "_shingles", "_transform")
     _empty: Array
     _fingerprinter: Fingerprinter
     _kind: str
@@ -174,10 +167,7 @@ class MinHasher:
         """The number of components of a fingerprint."""
         return len(self._empty)
 
-    @property
-    def seeds(self) -> int:
-        """The number of components of a fingerprint; the same as `num_seeds`."""
-        return len(self._empty)
+    seeds = num_seeds
 
     @property
     def seed_values(self) -> NDArray[np.uint32]:
@@ -302,7 +292,8 @@ class MinHasher:
         fss = self._kind == "fss"
         seeds = self.num_seeds if fss else self._seed_values.tolist()
         random_state = int(self._seed_values[0]) if fss else 0
-        return _restore, (seeds, random_state, None if fss else self.hashbytes, self.scheme, self._shingles)
+        width = None if fss else self.hashbytes
+        return partial(MinHasher, seeds, None, random_state, width, scheme=self.scheme, shingles=self._shingles), ()
 
     # ---- fingerprints ----
 
@@ -650,13 +641,6 @@ def _check_order(name: str, value: object) -> None:
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array over memory that cannot be made writable."""
     return np.frombuffer(array.tobytes(), array.dtype)
-
-
-def _restore(
-    seeds: int | list[int], random_state: int, hashbytes: HashBytes | None, scheme: Scheme, shingles: Shingles
-) -> MinHasher:
-    """Unpickle a hasher."""
-    return MinHasher(seeds, random_state=random_state, hashbytes=hashbytes, scheme=scheme, shingles=shingles)
 
 
 def _kind(scheme: object, hashbytes: object) -> str:

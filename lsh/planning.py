@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from lsh import _checks, _sketch_filter
-from lsh._background import PairsBelow, evenly_spread, pairs_below
+from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
 from lsh._texts import Texts
 from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
@@ -27,8 +27,6 @@ LOSS_TOLERANCE = 1e-12  # the bands may lose more than they should by this fract
 MIN_RECALL = 1e-9  # a plan for a smaller recall is made for this one
 MAX_TRIED = 4096  # numbers of bands; where there are more components, of those beyond it as many are tried
 RARE = 1e-15  # a smaller share of the pairs is printed as less than this
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,8 +82,7 @@ class Plan:
     def __post_init__(self) -> None:
         threshold, recall, num_seeds = _checked(self.threshold, self.recall, self.num_seeds)
         loss = _checks.fraction("loss", self.loss, zero=True, one=False)
-        if not isinstance(self.bands, Bands):
-            raise TypeError(f"bands of a Plan must be a Bands, got {type(self.bands).__name__}")
+        _checks.instance("bands of a Plan", self.bands, Bands, "a Bands")
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
         if found < recall - MIN_RECALL:
             raise ValueError(
@@ -97,9 +94,8 @@ class Plan:
             for name in ("false_candidates", "shingles", "documents"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} requires background, the pairs that it is about")
-        elif not isinstance(self.background, str):
-            raise TypeError(f"background of a Plan must be a str, got {type(self.background).__name__}")
         else:
+            _checks.instance("background of a Plan", self.background, str, "a str")
             checked_shingles(self.shingles)
             checked["false_candidates"] = _checks.fraction("false_candidates", self.false_candidates, zero=True)
         if self.documents is not None:
@@ -289,11 +285,8 @@ def checked_bands(bands: object, num_seeds: int) -> Bands:
     """Return bands, or those of a plan, if they fit a fingerprint of `num_seeds` components."""
     if isinstance(bands, Plan):
         bands = bands.bands
-    if not isinstance(bands, Bands):
-        raise TypeError(
-            f"bands must be a Bands or a Plan, got {type(bands).__name__}; "
-            "use lsh.Bands(num_bands, width) or lsh.plan()"
-        )
+    remedy = "; use lsh.Bands(num_bands, width) or lsh.plan()"
+    bands = _checks.instance("bands", bands, Bands, "a Bands or a Plan", remedy)
     if bands.num_components > num_seeds:
         width = min(max(bands.widths), num_seeds)
         raise BandError(
@@ -314,10 +307,8 @@ def chosen_bands(
         raise ValueError("recall and bands both say which pairs are found; give one of them")
     if not isinstance(bands, Plan):
         return checked_bands(bands, hasher.num_seeds), None
-    for name, planned_for, asked in (
-        ("threshold", bands.threshold, threshold),
-        ("num_seeds", bands.num_seeds, hasher.num_seeds),
-    ):
+    for name, asked in (("threshold", threshold), ("num_seeds", hasher.num_seeds)):
+        planned_for = getattr(bands, name)
         if planned_for != asked:
             raise ValueError(
                 f"bands are planned for {name}={planned_for}, got {name}={asked}; plan for that, "
@@ -358,13 +349,11 @@ def _cheapest(
         best = _best(shapes, threshold, background)
     width, narrow, wide = best.tolist()
     bands = Bands(widths=(width,) * narrow + (width + 1,) * wide)
+    planned = Plan(bands, threshold, recall, count, loss=loss)
     if background is None:
-        return Plan(bands, threshold, recall, count, loss=loss)
+        return planned
     share = min(float(_shares(best[None], background)[0]), 1.0)
-    cut = background.shingles
-    return Plan(
-        bands, threshold, recall, count, loss=loss, background=background.name, false_candidates=share, shingles=cut
-    )
+    return replace(planned, background=background.name, false_candidates=share, shingles=background.shingles)
 
 
 def _candidates(threshold: float, missed: float, count: int) -> Array:

@@ -53,7 +53,7 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
     if not bands:
         raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
     curves = [checked_bands(one, sys.maxsize) for one in bands]
-    marked = _threshold(threshold)
+    marked = _checks.optional_fraction("threshold", threshold)
     ax = _axes(ax)
     similarity = np.arange(POINTS) / (POINTS - 1)
     for one in curves:
@@ -92,9 +92,9 @@ def similarity_histogram(
     >>> [int(bar.get_height()) for bar in ax.patches]
     [0, 0, 0, 0, 0, 0, 0, 0, 2, 2]
     """
-    values = _similarities("similarities", similarities, 1)
+    values = _similarities(similarities, 1)
     number = _checks.whole_number("bins", bins, 1, MAX_BINS)
-    marked = _threshold(threshold)
+    marked = _checks.optional_fraction("threshold", threshold)
     ax = _axes(ax)
     ax.hist(values, bins=(np.arange(number + 1) / number).tolist())
     _mark(ax, marked)
@@ -129,7 +129,7 @@ def similarity_matrix(similarities: ArrayLike, *, ax: Axes | None = None) -> Axe
     >>> ax.images[0].get_array().shape
     (3, 3)
     """
-    values = _similarities("similarities", similarities, 2)
+    values = _similarities(similarities, 2)
     ax = _axes(ax)
     image = ax.imshow(values, vmin=0, vmax=1, interpolation="nearest")
     ax.figure.colorbar(image, ax=ax, label="Jaccard similarity")
@@ -146,13 +146,7 @@ def _axes(ax: Axes | None) -> Axes:
         raise ImportError("lsh.plot needs matplotlib: install lsh-dedup[plot]") from error
     if ax is None:
         return pyplot.subplots()[1]
-    if not isinstance(ax, Axes):
-        raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}; take them from pyplot.subplots()")
-    return ax
-
-
-def _threshold(value: float | None) -> float | None:
-    return None if value is None else _checks.fraction("threshold", value, zero=True)
+    return _checks.instance("ax", ax, Axes, "matplotlib Axes", "; take them from pyplot.subplots()")
 
 
 def _mark(ax: Axes, threshold: float | None) -> None:
@@ -160,18 +154,20 @@ def _mark(ax: Axes, threshold: float | None) -> None:
         ax.axvline(threshold, color="0.4", linestyle="--", linewidth=1, label=f"threshold {threshold:g}")
 
 
-def _similarities(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
+def _similarities(value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     """Return similarities as an array of floats, checked."""
     shape = "n" if dimensions == 1 else "n, m"
     try:
         values = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numbers from 0 to 1, shape ({shape}), got {type(value).__name__}") from None
+        raise TypeError(
+            f"similarities must be numbers from 0 to 1, shape ({shape}), got {type(value).__name__}"
+        ) from None
     if values.ndim != dimensions:
-        raise ValueError(f"{name} must have shape ({shape}), got {values.shape}")
+        raise ValueError(f"similarities must have shape ({shape}), got {values.shape}")
     if dimensions == 2 and not values.size:
-        raise ValueError(f"{name} must hold one similarity or more, got shape {values.shape}")
+        raise ValueError(f"similarities must hold one similarity or more, got shape {values.shape}")
     good = (values >= 0) & (values <= 1)
     if not good.all():
-        raise ValueError(f"{name} must be from 0 to 1, got {values[~good][0]} among them")
+        raise ValueError(f"similarities must be from 0 to 1, got {values[~good][0]} among them")
     return values

@@ -70,18 +70,18 @@ class Preset:
     differs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.hasher, MinHasher):
-            raise TypeError(f"hasher must be a MinHasher, got {type(self.hasher).__name__}")
+        hasher = _checks.instance("hasher", self.hasher, MinHasher, "a MinHasher")
+        if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
+            raise TypeError(f"differs must be a tuple of str, got {self.differs!r}")
         checked = {
-            "bands": checked_bands(self.bands, self.hasher.num_seeds),
+            "bands": checked_bands(self.bands, hasher.num_seeds),
             "threshold": _checks.fraction("threshold", self.threshold, zero=False),
             "verify": _checks.choice("verify", self.verify, get_args(Verify)),
             "clusters": _checks.choice("clusters", self.clusters, get_args(Clusters)),
-            "differs": _strings("differs", self.differs),
+            "differs": tuple(self.differs),
         }
         for name in ("name", "source"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a str, got {type(getattr(self, name)).__name__}")
+            _checks.instance(name, getattr(self, name), str, "a str")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", str(self))
@@ -130,13 +130,6 @@ class Preset:
         lines += [f"after {self.source}"] if self.source else []
         lines += ["what still differs:", *(f"- {what}" for what in self.differs)] if self.differs else []
         return "\n".join(lines)
-
-
-def _strings(name: str, values: object) -> tuple[str, ...]:
-    """Return a sequence of str as a tuple."""
-    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} must be a tuple of str, got {values!r}")
-    return tuple(values)
 
 
 _OTHER_HASHES = (
@@ -205,7 +198,7 @@ nemo = Preset(
     ),
 )
 
-_PRESETS = {one.name: one for one in (fineweb, bigcode, nemo)}
+_PRESETS: dict[Name, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
 NAMES: tuple[Name, ...] = get_args(Name)
 
 
@@ -228,10 +221,7 @@ def preset(name: Name) -> Preset:
     >>> presets.preset("bigcode") is presets.bigcode
     True
     """
-    found = _PRESETS.get(name) if isinstance(name, str) else None
-    if found is None:
-        raise ValueError(f"preset must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
-    return found
+    return _PRESETS[_checks.choice("preset", name, NAMES)]
 
 
 def options(name: Name) -> dict[str, Any]:

@@ -204,9 +204,7 @@ def checked_shingles(shingles: object) -> Shingles:
     """Return `shingles`, or the default where it is ``None``."""
     if shingles is None:
         return Shingles()
-    if not isinstance(shingles, Shingles):
-        raise TypeError(f"shingles must be a Shingles, got {type(shingles).__name__}; use lsh.Shingles(n, unit=...)")
-    return shingles
+    return _checks.instance("shingles", shingles, Shingles, "a Shingles", "; use lsh.Shingles(n, unit=...)")
 
 
 def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:

@@ -102,7 +102,7 @@ def s_curve(
     for row in cells:
         if row[at] == " ":
             row[at] = style.mark
-    labels = {_row(p, height, style.down): f"{p:.1f} {style.tick}" for p in (0.0, 0.5, 1.0)}
+    labels = {_height(p, height * style.down) // style.down: f"{p:.1f} {style.tick}" for p in (0.0, 0.5, 1.0)}
     lines = ["found"]
     lines += [labels.get(i, f"    {style.axis}") + "".join(row) for i, row in enumerate(cells)]
     lines += _similarities(columns, style)
@@ -116,13 +116,8 @@ def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[
     cells = [[0] * columns for _ in range(height)]
     for x, y in _points(bands, columns * style.across, height * style.down):
         cells[y // style.down][x // style.across] |= _DOTS[x % style.across][y % style.down]
-    return [[_character(dots, style) for dots in row] for row in cells]
-
-
-def _character(dots: int, style: _Style) -> str:
-    if not dots:
-        return " "
-    return "*" if style is _ASCII else chr(_BRAILLE + dots)
+    characters = {0: " ", 1: "*"} if style is _ASCII else {0: " "}
+    return [[characters.get(dots) or chr(_BRAILLE + dots) for dots in row] for row in cells]
 
 
 def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:
@@ -138,10 +133,6 @@ def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:
 def _height(probability: float, down: int) -> int:
     """Return the dot of a probability, from the top: 1 is in the first and 0 in the last."""
     return down - 1 - int(probability * (down - 1) + 0.5)
-
-
-def _row(probability: float, height: int, down: int) -> int:
-    return _height(probability, height * down) // down
 
 
 def _place(similarity: float, columns: int, across: int) -> int:

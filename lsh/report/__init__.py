@@ -7,22 +7,19 @@ the same run gives the same bytes. The steps are modules of their own: choice, m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 import lsh
-from lsh import recall
+from lsh import _checks, recall
 from lsh.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
-from lsh.report.lookup import Indexed, TextLookup, checked_length
-from lsh.report.measures import DeduplicationRun, SourceCount, count_by_source
+from lsh.report.lookup import Indexed, TextLookup, TextsByPosition
+from lsh.report.measures import DeduplicationRun, count_by_source
 
 __all__ = ["Choice", "Pair", "choose", "html"]
-
-TextsByPosition = Indexed | Callable[[int], object]
 
 
 def html(
@@ -95,7 +92,7 @@ def html(
     True
     """
     run = _checked_run(result, texts, ids, against, against_ids, sizes)
-    sources_count = None if sources is None else _counted_sources(sources, result)
+    sources_count = None if sources is None else count_by_source(sources, result.keep)
     if parameters is not None and not isinstance(parameters, Mapping):
         raise TypeError(f"parameters must be a dict, got {type(parameters).__name__}")
     choice = _checked_choice(choice, run, sample_pairs)
@@ -123,18 +120,17 @@ def _checked_run(
     sizes: Indexed | None,
 ) -> DeduplicationRun:
     """Return the deduplication and its documents, checked; sizes are measured where they are not given."""
-    checked_result(result)
+    result = checked_result(result)
     number = len(result.keep)
     new = TextLookup("texts", texts, "ids", ids, number)
     old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
         raise ValueError("against must be given where the result names old documents; pass what deduplicate had")
-    lengths: NDArray[np.int64]
     if sizes is None:
-        lengths = np.fromiter((new.size(position) for position in range(number)), np.int64, number)
+        lengths = np.fromiter(map(new.size, range(number)), np.int64, number)
     else:
         lengths = checked_sizes(sizes, number)
-    return DeduplicationRun(result, new, old, lengths)
+    return DeduplicationRun(result, new, old, lengths, **result.parameters)
 
 
 def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: int | None) -> Choice:
@@ -142,8 +138,7 @@ def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: 
     if choice is None:
         sample_pairs = recall.SAMPLE_PAIRS if sample_pairs is None else sample_pairs
         return choose(run.result, sizes=run.sizes, sample_pairs=sample_pairs)
-    if not isinstance(choice, Choice):
-        raise TypeError(f"choice must be what lsh.report.choose returns, got {type(choice).__name__}")
+    choice = _checks.instance("choice", choice, Choice, "what lsh.report.choose returns")
     if sample_pairs is not None:
         raise ValueError("choice and sample_pairs both say what is measured; give sample_pairs to choose")
     if choice.positions and choice.positions[-1] >= len(run.sizes):
@@ -152,8 +147,3 @@ def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: 
             f"got one with position {choice.positions[-1]:,}"
         )
     return choice
-
-
-def _counted_sources(sources: Indexed, result: Deduplication) -> list[SourceCount]:
-    checked_length("sources", sources, len(result.keep))
-    return count_by_source(sources, result.keep)

@@ -13,11 +13,14 @@ import numpy as np
 
 from lsh._words import counted
 from lsh.recall import MeasuredRecall, confidence_interval
+from lsh.report import page
 from lsh.report.measures import DeduplicationRun, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, table
 
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart
+
+Labels = Iterable[tuple[float, str]]  # values of an axis and what is written there
 
 
 class Frame(NamedTuple):
@@ -35,16 +38,8 @@ class Frame(NamedTuple):
         """Return where a value lies from the top."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
-    def drawn(
-        self,
-        name: str,
-        marks: Iterable[object],
-        ticks: Iterable[tuple[float, str]],
-        levels: Iterable[tuple[float, str]],
-        across: str,
-        up: str,
-    ) -> Html:
-        """Return the chart: marks over a grid; ticks and levels are pairs of a value and its label."""
+    def drawn(self, name: str, marks: Iterable[object], ticks: Labels, levels: Labels, across: str, up: str) -> Html:
+        """Return the chart: marks over a grid."""
         bottom, end = self.y(0), WIDTH - RIGHT
         parts: list[object] = [element("title", name)]
         for value, label in levels:
@@ -96,10 +91,10 @@ def removals(run: DeduplicationRun) -> Html:
     """Show how similar the removed documents are to the kept ones."""
     histogram = similarity_histogram(run)
     rows = [
-        (Cell(name, low, right=False), Cell(f"{number:,}", number))
+        (Cell(name, low, right=False), page.count(number))
         for name, low, number in zip(histogram.names, histogram.edges, histogram.counts)
     ]
-    rows.append((Cell("identical", 2.0, right=False), Cell(f"{histogram.identical:,}", histogram.identical)))
+    rows.append((Cell("identical", 2.0, right=False), page.count(histogram.identical)))
     what = "Exact similarity" if run.verify == "exact" else "Estimated similarity"
     cut = " Their column is cut short." if histogram.cut_short else ""
     below = int((run.result.removed["similarity"] < run.threshold).sum())
@@ -153,8 +148,8 @@ def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
         rows = [
             (
                 Cell(f"{interval.low:.2f} to {interval.high:.2f}", interval.low, right=False),
-                Cell(f"{interval.pairs:,}", interval.pairs),
-                Cell(f"{interval.found:,}", interval.found),
+                page.count(interval.pairs),
+                page.count(interval.found),
                 Cell(f"{interval.found / interval.pairs:.3f}", interval.found / interval.pairs),
                 Cell(f"{interval.expected:.3f}", interval.expected),
             )

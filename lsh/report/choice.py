@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from lsh.report.lookup import Indexed, checked_length
 MAX_PAIRS = 12  # shown on each side of the threshold
 MAX_CLUSTERS = 20  # shown
 
-Records = np.ndarray[Any, np.dtype[np.void]]  # a structured array
+Records = NDArray[np.void]  # a structured array
 
 
 class Pair(NamedTuple):
@@ -151,10 +151,9 @@ def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64
     return first, number + 1
 
 
-def checked_result(result: object) -> None:
-    """Check that `result` is a Deduplication."""
-    if not isinstance(result, Deduplication):
-        raise TypeError(f"result must be what lsh.deduplicate returns, got {type(result).__name__}")
+def checked_result(result: object) -> Deduplication:
+    """Return `result` if it is a Deduplication."""
+    return _checks.instance("result", result, Deduplication, "what lsh.deduplicate returns")
 
 
 def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from lsh.report.measures import (
     clusters_by_size,
     shown_clusters,
 )
-from lsh.report.page import Cell, Html, bar, element, joined, table
+from lsh.report.page import Cell, Html, bar, count, element, joined, table
 
 MIN_PAIRS = 20  # with fewer a share of them says nothing
 MAX_ALARMS = 5  # sources that are named
@@ -48,22 +48,15 @@ def header(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
     how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
     verb = " is a duplicate" if removed == 1 else " are duplicates"
-    title = joined(
-        [element("span", f"{removed:,} of {counted(counts['documents'], 'document')}", class_="accent"), verb]
-    )
+    accent = element("span", f"{removed:,} of {counted(counts['documents'], 'document')}", class_="accent")
     cells = [
-        element(
-            "div",
-            element("dt", name),
-            element("dd", figure, class_="figure"),
-            element("dd", more, class_="more"),
-        )
+        element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
         for name, figure, more in _tiles(run, measured)
     ]
     return element(
         "header",
         element("p", f"Deduplication {how}{old}", class_="over"),
-        element("h1", title),
+        element("h1", accent, verb),
         element("dl", *cells, class_="tiles"),
     )
 
@@ -108,8 +101,8 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
     size_rows = [
         (
             Cell(one.name, one.low, right=False),
-            Cell(f"{one.clusters:,}", one.clusters),
-            Cell(f"{one.documents:,}", one.documents),
+            count(one.clusters),
+            count(one.documents),
             Cell(bar(one.share, percent(one.share)), one.share, right=False),
         )
         for one in classes
@@ -131,7 +124,7 @@ def _cluster_row(run: DeduplicationRun, cluster: ShownCluster) -> tuple[Cell, ..
     start = " ".join(run.new.readable(cluster.kept)[: 4 * EXCERPT_LENGTH].split())
     excerpt = element("bdi", shortened(start, EXCERPT_LENGTH), class_="excerpt", dir="auto")
     return (
-        Cell(f"{cluster.size:,}", cluster.size),
+        count(cluster.size),
         Cell(f"{cluster.lowest:.3f}", cluster.lowest),
         Cell(run.new.shown_id(cluster.kept)),
         Cell(excerpt),
@@ -179,9 +172,7 @@ def _source_row(source: SourceCount) -> tuple[Cell, ...]:
     loss = element("span", "▲ " if alarming else "", percent(source.loss), class_="alarm" if alarming else None)
     return (
         Cell(element("bdi", _name(source), class_="id")),
-        Cell(f"{source.documents:,}", source.documents),
-        Cell(f"{source.kept:,}", source.kept),
-        Cell(f"{source.removed:,}", source.removed),
+        *map(count, (source.documents, source.kept, source.removed)),
         Cell(bar(source.loss, loss, alarming), source.loss, right=False),
     )
 

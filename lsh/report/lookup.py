@@ -26,6 +26,9 @@ class Indexed(Protocol):
     def __iter__(self) -> Iterator[object]: ...
 
 
+TextsByPosition = Indexed | Callable[[int], object]
+
+
 class TextLookup:
     """The texts and the ids of some documents, by position.
 
@@ -42,12 +45,7 @@ class TextLookup:
     """
 
     def __init__(
-        self,
-        name: str,
-        texts: Indexed | Callable[[int], object],
-        ids_name: str,
-        ids: Indexed | None,
-        number: int | None,
+        self, name: str, texts: TextsByPosition, ids_name: str, ids: Indexed | None, number: int | None
     ) -> None:
         self._name = name
         if callable(texts):
@@ -67,8 +65,7 @@ class TextLookup:
         value = self._text(position)
         if hasattr(value, "as_py"):  # of an Arrow array
             value = value.as_py()
-        given: Text = _checks.text(f"{self._name}[{position}]", "" if value is None else value)
-        return given
+        return _checks.text(f"{self._name}[{position}]", "" if value is None else value)
 
     def readable(self, position: int) -> str:
         """Return a text as str, to be read by people."""
@@ -89,8 +86,7 @@ class TextLookup:
 
 def _by_position(values: Indexed) -> Indexed:
     """Return `values` as they are looked up by position: a column of pandas is looked up by its labels."""
-    by_position: Indexed = getattr(values, "iloc", values)
-    return by_position
+    return getattr(values, "iloc", values)
 
 
 def checked_length(name: str, values: Indexed, number: int) -> None:

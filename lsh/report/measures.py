@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from lsh._sketch_filter import LOSS
 from lsh.bands import Bands
-from lsh.dedup import Deduplication
+from lsh.dedup import Clusters, Deduplication, Verify
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.report.choice import cluster_sizes, sides
-from lsh.report.lookup import TextLookup, decoded
+from lsh.report.lookup import Indexed, TextLookup, checked_length, decoded
 
 ALARMING_LOSS = 0.3  # share of a source's documents: sources that lose more are named
 # Where classes of cluster sizes begin.
@@ -31,36 +31,19 @@ class DeduplicationRun(NamedTuple):
     new: TextLookup
     old: TextLookup | None
     sizes: NDArray[np.int64]
-
-    @property
-    def threshold(self) -> float:
-        """The least similarity of near duplicates."""
-        return float(self.result.parameters["threshold"])
-
-    @property
-    def hasher(self) -> MinHasher:
-        """What made the fingerprints."""
-        hasher: MinHasher = self.result.parameters["hasher"]
-        return hasher
-
-    @property
-    def bands(self) -> Bands:
-        """The bands."""
-        bands: Bands = self.result.parameters["bands"]
-        return bands
-
-    @property
-    def verify(self) -> str | None:
-        """What made a candidate pair a pair of duplicates."""
-        verify: str | None = self.result.parameters["verify"]
-        return verify
+    # The parameters of `result`, see `Deduplication.parameters`.
+    threshold: float
+    hasher: MinHasher
+    bands: Bands
+    plan: Plan | None
+    verify: Verify
+    clusters: Clusters
 
     @property
     def promised_recall(self) -> float:
         """The probability that a pair just at the threshold is found and, if candidates are filtered, passes."""
-        plan: Plan | None = self.result.parameters["plan"]
-        if plan is not None and self.verify == "exact":
-            return plan.recall_at(self.threshold)
+        if self.plan is not None and self.verify == "exact":
+            return self.plan.recall_at(self.threshold)
         passed = 1.0 - LOSS if self.verify == "exact" else 1.0
         return self.bands.probability(self.threshold) * passed
 
@@ -178,8 +161,9 @@ class SourceCount(NamedTuple):
         return self.loss > ALARMING_LOSS
 
 
-def count_by_source(labels: Iterable[object], keep: NDArray[np.bool_]) -> list[SourceCount]:
+def count_by_source(labels: Indexed, keep: NDArray[np.bool_]) -> list[SourceCount]:
     """Return the sources, those that lose the largest share first."""
+    checked_length("sources", labels, len(keep))
     counts: dict[str, list[int]] = {}
     for label, kept in zip(labels, keep.tolist()):
         count = counts.setdefault("" if label is None else decoded(label), [0, 0])

@@ -73,33 +73,35 @@ class Cell(NamedTuple):
     number: float | None = None
     right: bool = True  # whether a number stands to the right
 
+    @property
+    def class_(self) -> str | None:
+        """The class of its element."""
+        return "number" if self.right and self.number is not None else None
+
+
+def count(number: int) -> Cell:
+    """Return a cell with a count."""
+    return Cell(f"{number:,}", number)
+
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, foot: Sequence[object] = (), name: str) -> Html:
     """Return a table that sorts by a click on a head; the foot stays below."""
     body = []
-    numeric, right = [False] * len(heads), [False] * len(heads)
+    row: Sequence[Cell] = [Cell("")] * len(heads)
     for row in rows:
-        cells = []
-        for column, cell in enumerate(row):
-            numbered = cell.number is not None
-            numeric[column], right[column] = numbered, numbered and cell.right
-            value = None if cell.number is None else f"{cell.number:.12g}"
-            cells.append(element("td", cell.shown, class_=_right(right[column]), data_value=value))
+        values = [None if cell.number is None else f"{cell.number:.12g}" for cell in row]
+        cells = [element("td", cell.shown, class_=cell.class_, data_value=value) for cell, value in zip(row, values)]
         body.append(element("tr", *cells))
     head = []
-    for label, sorts, ends in zip(heads, numeric, right):
-        kind = "number" if sorts else "text"
+    for label, cell in zip(heads, row):  # all cells of a column are of one kind
+        kind = "text" if cell.number is None else "number"
         button = element("button", label, type="button")
-        head.append(element("th", button, scope="col", class_=_right(ends), data_sort=kind))
+        head.append(element("th", button, scope="col", class_=cell.class_, data_sort=kind))
     parts = [element("thead", element("tr", *head)), element("tbody", *body)]
     if foot:
-        last = [element("td", value, class_=_right(ends)) for value, ends in zip(foot, right)]
-        parts.append(element("tfoot", element("tr", *last)))
+        cells = [element("td", value, class_=cell.class_) for value, cell in zip(foot, row)]
+        parts.append(element("tfoot", element("tr", *cells)))
     return element("div", element("table", *parts, id=name), class_="scroll")
-
-
-def _right(ends: bool) -> str | None:
-    return "number" if ends else None
 
 
 def bar(share: float, label: object = "", strong: bool = False) -> Html:

@@ -43,15 +43,15 @@ def around_the_threshold(run: DeduplicationRun, choice: Choice) -> Html:
 
 def _article(run: DeduplicationRun, pair: Pair, was_removed: bool) -> Html:
     """Show two documents side by side; the kept one of a removal is on the left."""
-    documents = [("new", pair.first, "removed" if was_removed else ""), (pair.side, pair.second, "")]
     if was_removed:
-        documents = [(pair.side, pair.second, "kept"), documents[0]]
-    lookups = [run.side(side) for side, _, _ in documents]
-    texts = [lookup.readable(position) for lookup, (_, position, _) in zip(lookups, documents)]
+        documents = [(pair.side, pair.second, "kept"), ("new", pair.first, "removed")]
+    else:
+        documents = [("new", pair.first, ""), (pair.side, pair.second, "")]
+    texts = [run.side(side).readable(position) for side, position, _ in documents]
     columns = []
-    for lookup, (side, position, fate), words in zip(lookups, documents, marked(*texts)):
+    for (side, position, fate), words in zip(documents, marked(*texts)):
         notes = ", ".join(filter(None, ["old" if side == "old" else "", fate]))
-        who = element("span", lookup.shown_id(position), f" {notes}" if notes else "", class_="who")
+        who = element("span", run.side(side).shown_id(position), f" {notes}" if notes else "", class_="who")
         columns.append(element("div", who, element("bdi", words, class_="words", dir="auto")))
     return element(
         "article",

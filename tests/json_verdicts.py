@@ -1,7 +1,8 @@
 """Verdicts on JSON, written from RFC 8259: what it allows is accepted, what it forbids is refused.
 
 Where it leaves the choice to a reader, the verdict is what lsh does: a lone surrogate is accepted, a number of 4,300
-digits (Python's limit), and, beyond the RFC, NaN and Infinity. Each value is for a field of an object on one line.
+digits (Python's limit), 500 objects and lists
+within each other and, beyond the RFC, NaN and Infinity. Each value is for a field of an object on one line.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ ACCEPTED = [
     b"1E-2", b"1E+2", b"1E22", b"1e0", b"1e00", b"123.456e78", b"123e-10000000", b"1e400", b"-1e400", b"1e-400",
     b"0." + b"0" * 60 + b"1", b"100000000000000000000", b"-" + b"237462374673276894279832749832", b"9" * 300,
     b"0." + b"9" * 300, b"1e" + b"0" * 300 + b"1", b"NaN", b"Infinity", b"-Infinity", b"[NaN]",
-    *(b"[" * depth + b"]" * depth for depth in (2, 63, 64, 65, 66, 200)),
-    *(b'{"a":' * depth + b"1" + b"}" * depth for depth in (2, 63, 64, 65, 66, 200)),
+    *(b"[" * depth + b"]" * depth for depth in (2, 63, 64, 65, 66, 200, 498)),
+    *(b'{"a":' * depth + b"1" + b"}" * depth for depth in (2, 63, 64, 65, 66, 200, 498)),
+    b'"' + b"[{" * 600 + b'\\""',
 ]
 
 REFUSED = [
@@ -38,7 +40,7 @@ REFUSED = [
     b"1ea", b"1L", b"1f", "\uff11".encode(), b"\xff", b"\xe2\x82", b"[\xe9]", b"[\x0b1]", b"[\x0c]", b"\xa0",
     "[\u2060]".encode(), "\ufeff1".encode(), b"[1\x00]", b"\x00", b"[\x1f]", b"#", b"*", b"@", b"%", b"'a'", b"a",
     b"\\", b"\\n", b",", b":", b"}", b"]", "å".encode(), b"1]", b"9" * 5000, b"[" * 200_000,
-    b"[" * 200_000 + b"]" * 200_000, b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
+    b"[" * 200_000 + b"]" * 200_000, b"[" * 500 + b"]" * 500, b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
 ]
 
 # Values of the field of the text, and the text; the last of those that are refused are JSON, but not strings.

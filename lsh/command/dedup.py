@@ -40,8 +40,6 @@ OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a de
     "on_bad_line",
 )
 
-FILES_WITH_IDS = ("--removed", "--clusters", "--report")
-
 EPILOG = f"""\
 examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
@@ -57,6 +55,34 @@ tables, tab-separated:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """The files to write, ``None`` for one that is not asked for; of a dry run the report alone is written."""
+
+    documents: str | None
+    removed: str | None
+    clusters: str | None
+    rejects: str | None
+    report: str | None
+    json: bool
+    dry_run: bool
+
+    def named(self) -> list[tuple[str, str | None]]:
+        """Return the files with what the help calls them."""
+        return [
+            ("OUTPUT", self.documents),
+            ("--removed", self.removed),
+            ("--clusters", self.clusters),
+            ("--rejects", self.rejects),
+            ("--report", self.report),
+        ]
+
+    @property
+    def with_ids(self) -> bool:
+        """Whether one of the files has ids of documents."""
+        return any(path is not None for path in (self.removed, self.clusters, self.report))
+
+
+@dataclass(frozen=True)
 class Request:
     """A run of ``lsh dedup``: what it reads, how it decides, and what it writes.
 
@@ -64,10 +90,6 @@ class Request:
     ----------
     paths, references : sequence of str
         The files of documents, and those of documents that are all kept.
-    output : str or None
-        What was given as OUTPUT, which a dry run does not write.
-    written : dict of str to str
-        The files to write, by what the help calls them.
     given : dict of str to str
         The options that the report lists.
     """
@@ -78,9 +100,7 @@ class Request:
     matching: Matching
     reading: Reading
     running: Running
-    output: str | None
-    written: dict[str, str]
-    json: bool
+    outputs: Outputs
     given: dict[str, str]
 
 
@@ -161,14 +181,20 @@ def _request(namespace: argparse.Namespace) -> Request:
     """Return what is asked for, checked."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
-    outputs = {"OUTPUT": namespace.output}
-    outputs |= {f"--{name}": getattr(namespace, name) for name in ("removed", "clusters", "rejects", "report")}
-    outputs = {name: path for name, path in outputs.items() if path is not None}
-    written = {name: path for name, path in outputs.items() if name == "--report" or not namespace.dry_run}
-    for name, path in written.items():
-        if namespace.json and path == files.STANDARD:
+    outputs = Outputs(
+        namespace.output,
+        namespace.removed,
+        namespace.clusters,
+        namespace.rejects,
+        namespace.report,
+        namespace.json,
+        namespace.dry_run,
+    )
+    for name, path in outputs.named():
+        written = name == "--report" or not outputs.dry_run
+        if outputs.json and written and path == files.STANDARD:
             raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
-    if namespace.source_field is not None and namespace.report is None:
+    if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
     request = Request(
         namespace.input,
@@ -177,13 +203,11 @@ def _request(namespace: argparse.Namespace) -> Request:
         options.matching(namespace),
         options.reading(namespace),
         options.running(namespace),
-        namespace.output,
-        written,
-        namespace.json,
+        outputs,
         _given(namespace),
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, list(outputs.items()))
+    inputs.check_files(read, outputs.named())
     return request
 
 
@@ -202,24 +226,28 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
 
 def _deduplicate(request: Request) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
-    written = request.written
+    reading, outputs = request.reading, request.outputs
     with ExitStack() as opened:
-        rejects = opened.enter_context(files.Target(written["--rejects"])) if "--rejects" in written else None
-        documents = opened.enter_context(inputs.open_documents(request.reading, request.paths, rejects))
-        _check_format(documents, request.output)
-        # an error now if it cannot be there
-        target = files.target(documents, written["OUTPUT"]) if "OUTPUT" in written else None
-        others = replace(request.reading, source_field=None)
+        rejects = None
+        if outputs.rejects is not None and not outputs.dry_run:
+            rejects = opened.enter_context(files.Target(outputs.rejects))
+        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects))
+        _check_format(documents, outputs.documents)
+        target = None
+        if outputs.documents is not None and not outputs.dry_run:
+            target = files.target(documents, outputs.documents)  # an error now if it cannot be there
+        others = replace(reading, source_field=None)
         references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
-        with_ids, with_report = not written.keys().isdisjoint(FILES_WITH_IDS), "--report" in written
-        texts = TextStream([documents], with_ids, with_sizes=with_report, with_sources=with_report)
-        against = TextStream(references, with_ids)
+        with_report = outputs.report is not None
+        texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
+        against = TextStream(references, outputs.with_ids)
         result = _decide(request, texts, against)
-        report = opened.enter_context(files.Target(written["--report"])) if with_report else None
-        if report is not None:
+        report = None
+        if outputs.report is not None:
+            report = opened.enter_context(files.Target(outputs.report))
             report.write(_report(request, result, texts, against).encode())
         if target is not None:
-            _write(written, documents, result, texts.ids, against.ids, target)
+            _write(outputs, documents, result, texts.ids, against.ids, target)
         for complete in filter(None, (rejects, report)):
             complete.commit()
     counts = result.summary()
@@ -238,16 +266,20 @@ def _check_format(documents: files.Documents, output: str | None) -> None:
 
 
 def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
-    running = request.running
+    matching, running = request.matching, request.running
     return lsh.deduplicate(
         texts,
-        **vars(request.matching),
+        matching.threshold,
+        bands=matching.bands,
+        hasher=matching.hasher,
         against=against if request.references else None,
         keep=request.keep,
+        clusters=matching.clusters,
+        verify=matching.verify,
         missing=request.reading.missing,
         max_memory=running.max_memory,
         num_threads=running.num_threads,
-        progress=console.progress(running.quiet, files.STANDARD if request.json else request.output),
+        progress=console.progress(running.quiet, files.STANDARD if request.outputs.json else request.outputs.documents),
     )
 
 
@@ -272,7 +304,7 @@ def _report(request: Request, result: lsh.Deduplication, texts: TextStream, agai
 
 
 def _write(
-    written: dict[str, str],
+    outputs: Outputs,
     documents: files.Documents,
     result: lsh.Deduplication,
     ids: inputs.Ids,
@@ -284,11 +316,11 @@ def _write(
         opened.enter_context(target)
         files.write_kept(documents, result.keep.tolist(), target)
         tables = []
-        if "--removed" in written:
-            tables.append(opened.enter_context(files.Target(written["--removed"])))
+        if outputs.removed is not None:
+            tables.append(opened.enter_context(files.Target(outputs.removed)))
             files.write_removed(ids, result.removed, tables[-1], reference_ids)
-        if "--clusters" in written:
-            tables.append(opened.enter_context(files.Target(written["--clusters"])))
+        if outputs.clusters is not None:
+            tables.append(opened.enter_context(files.Target(outputs.clusters)))
             for number, members in enumerate(result.clusters(), 1):
                 for document in members.tolist():
                     tables[-1].write(files.table_row(b"%d" % number, ids[document]))
@@ -301,7 +333,7 @@ def _write(
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print what came of the run: as JSON to standard output, in words to standard error."""
-    if request.json:
+    if request.outputs.json:
         bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
         console.write_data(json.dumps({**counts, **run}) + "\n")

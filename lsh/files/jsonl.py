@@ -8,6 +8,7 @@ of the object or, by a name with dots, of objects within it; names with dots are
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from lsh.files._fields import json_fields
@@ -15,6 +16,11 @@ from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joine
 from lsh.files.records import ID_COLUMN, InputError, ReadOptions, default_column, listed, utf8
 
 TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
+
+# Objects and lists within each other. Where Python gives up depends on how deep its own calls are, and one reading of a
+# file must judge a line as another does.
+MAX_DEPTH = 500
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
 JsonObject = Mapping[str, object]
 
@@ -94,15 +100,32 @@ def _object(record: RawRecord) -> JsonObject:
     """Return the object of a line."""
     (line,) = record.cells
     try:
-        found = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+        text = line.decode("utf-8") if isinstance(line, bytes) else line
+        if _is_too_deep(text):
+            raise record.error(f"objects and lists must be nested at most {MAX_DEPTH} deep; correct the line")
+        found = json.loads(text)
     except UnicodeDecodeError as error:
         raise record.error(f"expected UTF-8, got byte 0x{error.object[error.start]:02x}; correct it") from None
-    except (ValueError, RecursionError) as error:
+    except InputError:
+        raise
+    except ValueError as error:
         got = f"({error})" if line.strip() else "an empty line"
         raise record.error(f"expected a JSON object, got {got}; correct the line") from None
     if not isinstance(found, dict):
         raise record.error(f"expected a JSON object, got {_type_name(found)}; correct the line")
     return found
+
+
+def _is_too_deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += match.lastindex == 1
+        depth -= match.lastindex == 2
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def _value(found: JsonObject, field: str) -> tuple[bool, object]:

@@ -180,6 +180,20 @@ def test_a_skipped_line_is_not_a_document_without_a_text(tmp_path):
         assert (documents.skipped, documents.missing) == (1, 1)
 
 
+def test_how_deep_a_line_may_be_nested_does_not_depend_on_the_calls(tmp_path):
+    """Two readings of a file, one of them from deep within other calls, accept the same lines."""
+    depths = [*range(490, 510), *range(900, 1000, 10)]
+    lines = [b'{"text": "of %d", "x": %s%s}\n' % (depth, b"[" * depth, b"]" * depth) for depth in depths]
+    path = file_of(tmp_path, "in.jsonl", FIRST + b"".join(lines))
+    expected = [b"first", *(b"of %d" % depth for depth in depths if depth < 500)]
+
+    def deep(calls):
+        return deep(calls - 1) if calls else texts(path, on_bad_line="skip")
+
+    assert texts(path, on_bad_line="skip") == deep(300) == expected
+    assert "must be nested at most 500 deep" in refusal(path)
+
+
 def test_nested_fields(tmp_path):
     lines = [
         b'{"meta": {"title": "One", "key": 7}, "text": "first"}\n',

@@ -167,7 +167,7 @@ class MinHasher:
         """The number of components of a fingerprint."""
         return len(self._empty)
 
-    seeds = num_seeds
+    seeds = num_seeds  # by the name of the parameter
 
     @property
     def seed_values(self) -> NDArray[np.uint32]:

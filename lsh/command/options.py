@@ -14,6 +14,7 @@ import lsh
 from lsh import _checks, _threads, files, presets
 from lsh._spill import memory_size
 from lsh.dedup import DEFAULT_SEEDS
+from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import UNITS
 
@@ -185,7 +186,7 @@ def recall(namespace: argparse.Namespace) -> float:
 
 def num_seeds(namespace: argparse.Namespace) -> int:
     """Return the number of components."""
-    return _checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1)
+    return _checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:

@@ -11,9 +11,11 @@ import numpy as np
 
 import lsh
 from lsh import files
+from lsh._batch import Batch
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading, Running
+from lsh.minhash import batch_fingerprints
 from lsh.shingling import MAX_UNITS
 
 MAX_SHINGLED_TEXTS = 10_000  # whose shingles are counted
@@ -74,17 +76,20 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
         ).summary()["removed"]
         sizes = np.frombuffer(texts.sizes, np.int64)
         counts = _shingle_counts(texts, shingles, sizes)
-    empty = int((sizes == 0).sum())
+        empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
+        without = empty
+        if shingles.depends_on_unicode:  # by word, for instance, other texts than the empty ones may have none
+            without = _without_shingles(texts, shingles) - missing
     return {
         "documents": len(sizes),
         "bytes": texts.num_bytes,
         "lengths": _spread(sizes[sizes >= 0]),
         "shingles": _spread(counts),
         "shingled": len(counts),
-        "without_shingles": int((counts == 0).sum()),
+        "without_shingles": without,
         "exact_duplicates": copies + max(empty - 1, 0),  # texts without shingles are never removed
         "empty": empty,
-        "missing": int((sizes < 0).sum()),
+        "missing": missing,
         "skipped": texts.skipped,
         "hidden": texts.hidden,
     }
@@ -96,6 +101,13 @@ def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Num
     if len(positions) > MAX_SHINGLED_TEXTS:
         positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
     return np.array([len(shingles.of(text or b"")) for _, text in texts.at(positions.tolist())], np.int64)
+
+
+def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:
+    """Count the texts without shingles, missing ones among them."""
+    hasher = lsh.MinHasher(1, scheme="fss", shingles=shingles)
+    found = (batch_fingerprints(hasher, Batch(piece, missing=True)) for piece in texts().pieces)
+    return sum(int(hasher.is_empty(rows).sum()) for rows in found)
 
 
 def _spread(numbers: Numbers) -> dict[str, float] | None:

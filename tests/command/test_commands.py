@@ -397,6 +397,15 @@ def test_stats_count_the_shingles_of_some_of_many(tmp_path):
     assert found["exact_duplicates"] == 40_000 - 101
 
 
+def test_stats_count_every_text_without_shingles(tmp_path):
+    """Not only those of the sample of which the shingles are counted."""
+    lines = [b"some words\n" if i % 4 else b"...!\n" for i in range(12_000)]
+    (tmp_path / "in.txt").write_bytes(b"".join([*lines, b"\n"]))
+    by_word = json.loads(done(tmp_path, "stats", "in.txt", "--unit", "word", "--json"))
+    by_char = json.loads(done(tmp_path, "stats", "in.txt", "--json"))
+    assert (by_word["without_shingles"], by_char["without_shingles"]) == (3001, 1)
+
+
 def test_stats_are_quiet(tmp_path):
     assert lsh(tmp_path, "stats", SAMPLE).stderr == b""
     assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)

@@ -116,7 +116,7 @@ cdef class Similarity:
         self.compared += 1
         self.work += self.sets.batch.lengths[self.texts[i]] + self.sets.batch.lengths[self.texts[j]]
         self.sets.choose(self.texts[i])
-        found = self.sets.similarity_from(self.texts[j], least)
+        found = self.sets.similarity(self.texts[j], least)
         return found if found >= least else LEFT_OUT
 
     cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -214,10 +214,7 @@ cdef class Walk:
             raise ValueError("start and stop must lie within the documents")
         with nogil:
             while document < stop and self.similarity.work - before <= RUN:
-                if self.parents is not None:
-                    self._connect(document)
-                else:
-                    self._decide(document)
+                self._decide(document)
                 document += 1
         return document
 
@@ -277,15 +274,20 @@ cdef class Walk:
 
     cdef int _decide(self, int32_t document) except -1 nogil:
         cdef Py_ssize_t i, found = self._gather(document)
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
         cdef int32_t other, best = -1
         cdef double value, most = 0.0
         for i in range(found):
             if i + AHEAD < found:
                 self.similarity.expect(self.found[i + AHEAD])
             other = self.found[i]
+            if parents != NULL and find(parents, document) == find(parents, other):
+                continue
             value = self.similarity.value(document, other, self._least())
             if value >= self.threshold:
-                if best < 0 or value > most or (value == most and other < best):
+                if parents != NULL:
+                    unite(parents, document, other)
+                elif best < 0 or value > most or (value == most and other < best):
                     best, most = other, value
             elif value >= 0.0:
                 self._remember(document, other, value)
@@ -293,25 +295,6 @@ cdef class Walk:
             self.witness[document], self.value[document] = best, most
         else:
             self._join(document)
-        return 0
-
-    cdef int _connect(self, int32_t document) except -1 nogil:
-        cdef Py_ssize_t i, found = self._gather(document)
-        cdef int32_t other
-        cdef int32_t *parents = &self.parents[0]
-        cdef double value
-        for i in range(found):
-            if i + AHEAD < found:
-                self.similarity.expect(self.found[i + AHEAD])
-            other = self.found[i]
-            if find(parents, document) == find(parents, other):
-                continue
-            value = self.similarity.value(document, other, self._least())
-            if value >= self.threshold:
-                unite(parents, document, other)
-            elif value >= 0.0:
-                self._remember(document, other, value)
-        self._join(document)
         return 0
 
     cdef double _least(self) noexcept nogil:

@@ -56,8 +56,7 @@ cdef class ShingleSets:
     cdef size_t num_cached           # sets there
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
-    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil
-    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil
+    cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil
     cdef int _open(self, Workspace *work, Py_ssize_t i) except -1 nogil
     cdef bint _fill(self, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil
     cdef bint _fill_keys(self, Workspace *work, uint64_t part) except -1 nogil

@@ -5,7 +5,7 @@ from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from lsh._batch cimport Batch
@@ -24,6 +24,7 @@ from lsh._kernels cimport (
     lsh_span,
     lsh_unit,
 )
+from lsh._memory cimport resize
 from lsh._minhash cimport (
     begin_shingles,
     chosen_kernels,
@@ -62,14 +63,6 @@ cdef lsh_set_secret _draw_secret(bytes drawn) except *:
 cdef lsh_set_secret _secret = _draw_secret(os.urandom(sizeof(lsh_set_secret) - 8) + b"\xff" * 8)  # of this process
 
 
-cdef void *_resize(void *memory, size_t size) except NULL nogil:
-    cdef void *resized = realloc(memory, size)
-    if resized == NULL:
-        with gil:
-            raise MemoryError()
-    return resized
-
-
 cdef int _free_workspace(Workspace *work) except -1:
     free(work.words.bytes)
     free(work.memory)
@@ -88,12 +81,12 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
         free(work.memory)
         work.memory = NULL
         work.buckets = 0
-        work.memory = _resize(NULL, buckets * (BUCKET + 1) + BUCKET)
-        work.set.tokens = <uint64_t *> _resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
+        work.memory = resize(NULL, buckets * (BUCKET + 1) + BUCKET)
+        work.set.tokens = <uint64_t *> resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
         work.buckets = buckets
     if spans and buckets > work.span_buckets:
-        work.spans = <lsh_span *> _resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(lsh_span))
-        work.entries = <uint32_t *> _resize(work.entries, buckets * LSH_SET_LANES * sizeof(uint32_t))
+        work.spans = <lsh_span *> resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(lsh_span))
+        work.entries = <uint32_t *> resize(work.entries, buckets * LSH_SET_LANES * sizeof(uint32_t))
         work.span_buckets = buckets
     work.set.spans = work.spans if spans else NULL
     work.set.capacity = buckets * MAX_IN_BUCKET
@@ -190,9 +183,7 @@ cdef class ShingleSets:
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
-        self.texts = <Text *> malloc(max(batch.count, 1) * sizeof(Text))
-        if self.texts == NULL:
-            raise MemoryError()
+        self.texts = <Text *> resize(NULL, batch.count * sizeof(Text))
         for i in range(batch.count):
             self.texts[i] = Text(-1, NULL, 0)
             if needed < max_cached:  # the most that the text can take there
@@ -314,7 +305,7 @@ cdef class ShingleSets:
         if size > self.ring_size or self.texts[i].cached != NULL:
             return 0
         if self.ring == NULL:
-            self.ring = <uint8_t *> _resize(NULL, self.ring_size)
+            self.ring = <uint8_t *> resize(NULL, self.ring_size)
         cached = <CachedSet *> (self.ring + self._make_room(size))
         cached.size, cached.text, cached.set = size, i, shingles[0]
         at = <uint8_t *> cached + sizeof(CachedSet)
@@ -400,12 +391,10 @@ cdef class ShingleSets:
             self._make(&self.other_work, j)
         return &self.other_work.set
 
-    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil:
-        """The Jaccard similarity of the chosen text and text j; 0.0 where either has no shingles."""
-        return self.similarity_from(j, 0.0)
-
-    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil:
-        """What `similarity` returns where that is at least `least`, else 0.0, which then costs less to find out."""
+    cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil:
+        """The Jaccard similarity of the chosen text and text j where that is at least `least`, else 0.0, which then
+        costs less to find out; 0.0 where either has no shingles.
+        """
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen
         if self.texts[j].size < 0:
@@ -475,6 +464,6 @@ cdef class ShingleSets:
             with nogil:
                 self.choose(i)
                 for j in range(columns):
-                    view[i, j] = self.similarity(first_column + j)
+                    view[i, j] = self.similarity(first_column + j, 0.0)
             PyErr_CheckSignals()
         return out

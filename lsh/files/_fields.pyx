@@ -7,7 +7,7 @@ and can say what is wrong and where. The formats themselves are known to the ker
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
 from lsh._batch cimport Batch
 from lsh._kernels cimport (
@@ -21,6 +21,7 @@ from lsh._kernels cimport (
     lsh_read_lines,
     lsh_text,
 )
+from lsh._memory cimport resize
 
 cdef size_t _NOT_PLAIN = <size_t> -1
 
@@ -30,6 +31,9 @@ cdef class _FieldTable:
 
     cdef bytes data
     cdef bytes out
+    cdef const uint8_t *start
+    cdef size_t size
+    cdef uint8_t *room
     cdef lsh_field *found
     cdef lsh_text *names
     cdef size_t *places
@@ -37,40 +41,29 @@ cdef class _FieldTable:
     cdef size_t rows
 
     def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
-        cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(data)
-        cdef size_t size = PyBytes_GET_SIZE(data), lines
+        cdef size_t lines
         self.data, self.columns = data, len(wanted)
+        self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
-            self.out = PyBytes_FromStringAndSize(NULL, max(size, 1))
+            self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
+            self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
-            lines = lsh_count_lines(at, size) + 1
-        self.found = <lsh_field *> malloc(lines * max(self.columns, 1) * sizeof(lsh_field))
-        self.names = <lsh_text *> malloc(max(self.columns, 1) * sizeof(lsh_text))
-        self.places = <size_t *> malloc(max(self.columns, 1) * sizeof(size_t))
-        if self.found == NULL or self.names == NULL or self.places == NULL:
-            raise MemoryError()
+            lines = lsh_count_lines(self.start, self.size) + 1
+        self.found = <lsh_field *> resize(NULL, lines * self.columns * sizeof(lsh_field))
+        self.names = <lsh_text *> resize(NULL, self.columns * sizeof(lsh_text))
+        self.places = <size_t *> resize(NULL, self.columns * sizeof(size_t))
 
     def __dealloc__(self):
         free(self.found)
         free(self.names)
         free(self.places)
 
-    cdef const uint8_t *start(self) noexcept:
-        return <const uint8_t *> PyBytes_AS_STRING(self.data)
-
-    cdef size_t size(self) noexcept:
-        return <size_t> PyBytes_GET_SIZE(self.data)
-
-    cdef uint8_t *room(self) noexcept:
-        return <uint8_t *> PyBytes_AS_STRING(self.out)
-
     cdef Batch column(self, Py_ssize_t place, bint integers):
         """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
         cdef Batch batch = Batch(())
         cdef const lsh_field *field = self.found + place
         cdef Py_ssize_t i
-        batch.source, batch.count = (self.data, self.out), <Py_ssize_t> self.rows
-        batch._reserve()
+        batch._reserve((self.data, self.out), <Py_ssize_t> self.rows)
         for i in range(batch.count):
             if field.kind != LSH_STRING and not (integers and field.kind == LSH_INTEGER):
                 return None
@@ -127,11 +120,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     for i in range(table.columns):
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    cdef uint8_t *room = table.room()
     with nogil:
-        table.rows = lsh_read_json(start, size, table.names, table.columns, room, table.found)
+        table.rows = lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -164,13 +154,10 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     list of Batch, or None
         For each place the cells there; ``None`` if a line has fewer or more.
     """
-    cdef _FieldTable table = _FieldTable(block, _checked(places, least), False)
+    cdef _FieldTable table = _cell_table(block, places, least, False)
     cdef uint8_t by = separator[0]
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    _set_places(table, places)
     with nogil:
-        table.rows = lsh_read_lines(start, size, by, table.places, table.columns, least, most, table.found)
+        table.rows = lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most, table.found)
     return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
@@ -182,27 +169,20 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
     list of Batch, int, or None
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
-    cdef _FieldTable table = _FieldTable(block, _checked(places, least), True)
+    cdef _FieldTable table = _cell_table(block, places, least, True)
     cdef size_t used = 0
-    cdef const uint8_t *start = table.start()
-    cdef size_t size = table.size()
-    cdef uint8_t *room = table.room()
-    _set_places(table, places)
     with nogil:
-        table.rows = lsh_read_csv(start, size, table.places, table.columns, least, most, room, table.found, &used)
+        table.rows = lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
+                                  table.found, &used)
     return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
 
 
-cdef tuple _checked(tuple places, size_t least):
-    """Return the places, which every record has."""
-    for place in places:
-        if not 0 <= place < least:
-            raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
-    return places
-
-
-cdef int _set_places(_FieldTable table, tuple places) except -1:
+cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
+    """Return the table for cells at some places, which every record has."""
+    cdef _FieldTable table = _FieldTable(block, places, decodes)
     cdef Py_ssize_t i
     for i in range(table.columns):
+        if not 0 <= places[i] < least:
+            raise ValueError(f"places must be from 0 to {least} - 1, got {places[i]}")
         table.places[i] = places[i]
-    return 0
+    return table

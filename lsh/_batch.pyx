@@ -14,21 +14,8 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from lsh cimport _kernels as c
 from lsh._columns cimport MISSING, NO_FAULT, Column, Fault
-from lsh._kernels cimport (
-    PyBytes_AS_STRING,
-    PyBytes_Check,
-    PyBytes_GET_SIZE,
-    PyTuple_GET_ITEM,
-    PyUnicode_Check,
-    PyUnicode_DATA,
-    PyUnicode_GET_LENGTH,
-    PyUnicode_IS_ASCII,
-    PyUnicode_KIND,
-    lsh_is_ascii,
-    lsh_utf8_encode,
-    lsh_utf8_size,
-)
 from lsh._memory cimport resize
 
 import numpy as np
@@ -71,7 +58,7 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     while i < stop and (found < size or i == start):
         length = 0
         if isinstance(texts, tuple):
-            length = _size_of(PyTuple_GET_ITEM(<PyObject *> texts, i))
+            length = _size_of(c.PyTuple_GET_ITEM(<PyObject *> texts, i))
         elif isinstance(texts, Column):
             fault = (<Column> texts).find(i, &text, &length)
             if fault != NO_FAULT:
@@ -93,10 +80,10 @@ cdef Py_ssize_t _count(texts) except -1:
 
 cdef Py_ssize_t _size_of(PyObject *text) except -1:
     """The bytes that a text takes in memory, 0 for what is none."""
-    if PyBytes_Check(text):
-        return PyBytes_GET_SIZE(text)
-    if PyUnicode_Check(text):
-        return PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text)
+    if c.PyBytes_Check(text):
+        return c.PyBytes_GET_SIZE(text)
+    if c.PyUnicode_Check(text):
+        return c.PyUnicode_GET_LENGTH(text) * c.PyUnicode_KIND(text)
     if isinstance(<object> text, bytearray):
         return PyByteArray_GET_SIZE(<object> text)
     if isinstance(<object> text, memoryview):
@@ -261,10 +248,10 @@ cdef class Batch:
         cdef Py_ssize_t i, size = 0
         cdef PyObject *text
         for i in range(self.count):
-            text = PyTuple_GET_ITEM(<PyObject *> texts, start + i)
-            if PyUnicode_Check(text):
+            text = c.PyTuple_GET_ITEM(<PyObject *> texts, start + i)
+            if c.PyUnicode_Check(text):
                 size += self._take_str(i, text)
-            elif PyBytes_Check(text):
+            elif c.PyBytes_Check(text):
                 self._take_bytes(i, text)
             else:
                 self._take_other(i, <object> text, first + start + i, missing, name)
@@ -273,18 +260,18 @@ cdef class Batch:
         return 0
 
     cdef inline void _take_bytes(self, Py_ssize_t i, PyObject *text) noexcept:
-        self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(text)
-        self.lengths[i] = PyBytes_GET_SIZE(text)
+        self.texts[i] = <const uint8_t *> c.PyBytes_AS_STRING(text)
+        self.lengths[i] = c.PyBytes_GET_SIZE(text)
 
     cdef inline Py_ssize_t _take_str(self, Py_ssize_t i, PyObject *text) noexcept:
         """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
-        cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
-        if PyUnicode_IS_ASCII(text):
-            self.texts[i] = <const uint8_t *> PyUnicode_DATA(text)
+        cdef Py_ssize_t length = c.PyUnicode_GET_LENGTH(text)
+        if c.PyUnicode_IS_ASCII(text):
+            self.texts[i] = <const uint8_t *> c.PyUnicode_DATA(text)
             self.lengths[i] = length
             return 0
         self.texts[i] = NULL
-        self.lengths[i] = lsh_utf8_size(PyUnicode_DATA(text), length, PyUnicode_KIND(text))
+        self.lengths[i] = c.lsh_utf8_size(c.PyUnicode_DATA(text), length, c.PyUnicode_KIND(text))
         return self.lengths[i]
 
     cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
@@ -311,8 +298,8 @@ cdef class Batch:
         with nogil:
             for i in range(self.count):
                 if self.texts[i] == NULL:
-                    text = PyTuple_GET_ITEM(held, start + i)
-                    lsh_utf8_encode(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), out)
+                    text = c.PyTuple_GET_ITEM(held, start + i)
+                    c.lsh_utf8_encode(c.PyUnicode_DATA(text), c.PyUnicode_GET_LENGTH(text), c.PyUnicode_KIND(text), out)
                     self.texts[i] = out
                     out += self.lengths[i]
         return 0
@@ -353,7 +340,7 @@ cdef class Batch:
         if self.places == NULL:
             self._reserve(self.source, self.count)
         for i in range(self.count):
-            if lsh_is_ascii(texts[i], lengths[i]):
+            if c.lsh_is_ascii(texts[i], lengths[i]):
                 self.texts[i], self.lengths[i] = texts[i], lengths[i]
             else:
                 changed = transform(texts[i][:lengths[i]])

@@ -11,9 +11,9 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._components cimport find, flatten, unite
-from lsh._kernels cimport lsh_kernels, lsh_prefetch, lsh_siphash13
 from lsh._minhash cimport chosen_kernels
 from lsh._sets cimport ShingleSets
 
@@ -58,7 +58,7 @@ cdef class Similarity:
     cdef readonly int64_t compared         # pairs that got past the filter
     cdef int64_t work                      # bytes of the texts that were compared, or what took as long
     cdef int64_t checked                   # the work after which signals were looked for
-    cdef const lsh_kernels *kernels
+    cdef const c.lsh_kernels *kernels
     cdef ShingleSets sets
     cdef object matrix                     # of sketches or fingerprints, kept alive
     cdef const uint8_t *first_row          # where it is
@@ -102,8 +102,8 @@ cdef class Similarity:
     cdef inline void expect(self, Py_ssize_t document) noexcept nogil:
         """Have the row of a document fetched, which is compared soon."""
         cdef const uint8_t *row = self._row(document)
-        lsh_prefetch(row)
-        lsh_prefetch(row + self.k * self.width - 1)
+        c.lsh_prefetch(row)
+        c.lsh_prefetch(row + self.k * self.width - 1)
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
         """The same without the filter."""
@@ -428,7 +428,7 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
         for i in range(batch.count):
-            out[i] = lsh_siphash13(batch.texts[i], batch.lengths[i], key)
+            out[i] = c.lsh_siphash13(batch.texts[i], batch.lengths[i], key)
 
 
 def first_copies(const int32_t[::1] links not None, order not None):

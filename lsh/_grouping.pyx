@@ -10,14 +10,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from lsh._kernels cimport (
-    LSH_NOTHING,
-    lsh_bins_find,
-    lsh_bins_free,
-    lsh_link_equal,
-    lsh_link_record,
-    lsh_link_slots,
-)
+from lsh cimport _kernels as c
 from lsh._memory cimport resize
 from lsh._minhash cimport chosen_kernels
 
@@ -90,12 +83,12 @@ cdef object _checked_order(order, Py_ssize_t count):
 cdef class _LinkScratch:
     """The memory for linking the documents of one band."""
 
-    cdef lsh_link_record *records
+    cdef c.lsh_link_record *records
     cdef uint32_t *table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = <lsh_link_record *> resize(NULL, count * sizeof(lsh_link_record))
-        self.table = <uint32_t *> resize(NULL, lsh_link_slots(entered) * sizeof(uint32_t))
+        self.records = <c.lsh_link_record *> resize(NULL, count * sizeof(c.lsh_link_record))
+        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered) * sizeof(uint32_t))
 
     def __dealloc__(self):
         free(self.records)
@@ -152,8 +145,8 @@ cdef class Linker:
         except IndexError:
             scratch = _LinkScratch(taking_part, self.entered)
         with nogil:
-            lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
-                           scratch.table, &links[0])
+            c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
+                             scratch.table, &links[0])
         self.idle.append(scratch)
 
 
@@ -208,7 +201,7 @@ cdef class BinTables:
         """Make room for documents with numbers below `documents`, of which `binned` are in the tables at once."""
         cdef Py_ssize_t i
         cdef size_t capacity
-        if documents >= LSH_NOTHING:
+        if documents >= c.LSH_NOTHING:
             raise OverflowError("a cache holds at most 4,294,967,294 documents")
         for i in range(self.num_bands):
             _resize_band(&self.bands[i], min(binned, documents))
@@ -257,17 +250,17 @@ cdef class BinTables:
     def members(self, Py_ssize_t band, uint64_t key):
         """Return the documents of a bin in order of insertion, uint32; none where there is no such bin."""
         cdef Band *table = self._band(band)
-        cdef uint32_t head = table.heads[lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
+        cdef uint32_t head = table.heads[c.lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
         cdef uint32_t document = head
         cdef Py_ssize_t count = 0
-        if head == LSH_NOTHING:
+        if head == c.LSH_NOTHING:
             return np.empty(0, np.uint32)
         while True:
             count += 1
             document = table.next[document]
             if document == head:
                 break
-            if document == LSH_NOTHING or <size_t> count > self.capacity:
+            if document == c.LSH_NOTHING or <size_t> count > self.capacity:
                 raise ValueError(_BROKEN)
         document = head
         result = np.empty(count, np.uint32)
@@ -298,7 +291,7 @@ cdef class BinTables:
         cdef uint32_t[::1] heads_view = heads, documents_view = documents
         cdef Py_ssize_t[::1] bounds_view = bounds
         for i in range(table.size):
-            if table.heads[i] != LSH_NOTHING:
+            if table.heads[i] != c.LSH_NOTHING:
                 keys_view[at], heads_view[at] = table.keys[i], table.heads[i]
                 at += 1
         by_document = np.argsort(heads)
@@ -306,7 +299,7 @@ cdef class BinTables:
         for i in range(table.used):
             document = heads_view[i]
             while True:
-                if document == LSH_NOTHING or at == self.capacity:
+                if document == c.LSH_NOTHING or at == self.capacity:
                     raise ValueError(_BROKEN)
                 documents_view[at] = document
                 at += 1
@@ -378,8 +371,8 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
     heads = <uint32_t *> (keys + size)
     memset(heads, 0xFF, size * sizeof(uint32_t))
     for i in range(band.size):
-        if band.heads[i] != LSH_NOTHING:
-            at = lsh_bins_find(keys, heads, size - 1, band.keys[i])
+        if band.heads[i] != c.LSH_NOTHING:
+            at = c.lsh_bins_find(keys, heads, size - 1, band.keys[i])
             keys[at], heads[at] = band.keys[i], band.heads[i]
     free(band.keys)
     band.keys, band.heads, band.size = keys, heads, size
@@ -387,11 +380,11 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
 
 
 cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
-    cdef size_t at = lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], last
-    if band.next[document] != LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
+    if band.next[document] != c.LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
         return
-    if head == LSH_NOTHING:
+    if head == c.LSH_NOTHING:
         band.keys[at], band.heads[at] = key, document
         band.next[document] = band.previous[document] = document
         band.used += 1
@@ -402,14 +395,14 @@ cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
 
 
 cdef void _leave(Band *band, uint64_t key, uint32_t document) noexcept nogil:
-    cdef size_t at = lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], after, before
     after, before = band.next[document], band.previous[document]
-    if head == LSH_NOTHING or after == LSH_NOTHING:  # never entered: the caller is wrong, the memory stays right
+    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never entered: the caller is wrong, the memory stays right
         return
-    band.next[document] = LSH_NOTHING
+    band.next[document] = c.LSH_NOTHING
     if after == document:
-        lsh_bins_free(band.keys, band.heads, band.size - 1, at)
+        c.lsh_bins_free(band.keys, band.heads, band.size - 1, at)
         band.used -= 1
         return
     band.next[before], band.previous[after] = after, before

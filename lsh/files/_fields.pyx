@@ -9,18 +9,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 
+from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._kernels cimport (
-    LSH_ABSENT,
-    LSH_INTEGER,
-    LSH_STRING,
-    lsh_count_lines,
-    lsh_field,
-    lsh_read_csv,
-    lsh_read_json,
-    lsh_read_lines,
-    lsh_text,
-)
 from lsh._memory cimport resize
 
 cdef size_t _NOT_PLAIN = <size_t> -1
@@ -34,8 +24,8 @@ cdef class _FieldTable:
     cdef const uint8_t *start
     cdef size_t size
     cdef uint8_t *room
-    cdef lsh_field *found
-    cdef lsh_text *names
+    cdef c.lsh_field *found
+    cdef c.lsh_text *names
     cdef size_t *places
     cdef Py_ssize_t columns
     cdef size_t rows
@@ -48,9 +38,9 @@ cdef class _FieldTable:
             self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
-            lines = lsh_count_lines(self.start, self.size) + 1
-        self.found = <lsh_field *> resize(NULL, lines * self.columns * sizeof(lsh_field))
-        self.names = <lsh_text *> resize(NULL, self.columns * sizeof(lsh_text))
+            lines = c.lsh_count_lines(self.start, self.size) + 1
+        self.found = <c.lsh_field *> resize(NULL, lines * self.columns * sizeof(c.lsh_field))
+        self.names = <c.lsh_text *> resize(NULL, self.columns * sizeof(c.lsh_text))
         self.places = <size_t *> resize(NULL, self.columns * sizeof(size_t))
 
     def __dealloc__(self):
@@ -61,11 +51,11 @@ cdef class _FieldTable:
     cdef Batch column(self, Py_ssize_t place, bint integers):
         """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
         cdef Batch batch = Batch(())
-        cdef const lsh_field *field = self.found + place
+        cdef const c.lsh_field *field = self.found + place
         cdef Py_ssize_t i
         batch._reserve((self.data, self.out), <Py_ssize_t> self.rows)
         for i in range(batch.count):
-            if field.kind != LSH_STRING and not (integers and field.kind == LSH_INTEGER):
+            if field.kind != c.LSH_STRING and not (integers and field.kind == c.LSH_INTEGER):
                 return None
             batch.texts[i], batch.lengths[i] = field.text.bytes, <Py_ssize_t> field.text.length
             field += self.columns
@@ -75,7 +65,7 @@ cdef class _FieldTable:
         """Tell whether no record has a field."""
         cdef size_t i
         for i in range(self.rows):
-            if self.found[i * self.columns + place].kind != LSH_ABSENT:
+            if self.found[i * self.columns + place].kind != c.LSH_ABSENT:
                 return False
         return True
 
@@ -85,7 +75,7 @@ def count_lines(bytes block not None):
     cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(block)
     cdef size_t size = PyBytes_GET_SIZE(block), lines
     with nogil:
-        lines = lsh_count_lines(at, size)
+        lines = c.lsh_count_lines(at, size)
     return lines
 
 
@@ -121,7 +111,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -157,7 +147,8 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     cdef _FieldTable table = _cell_table(block, places, least, False)
     cdef uint8_t by = separator[0]
     with nogil:
-        table.rows = lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most, table.found)
+        table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
+                                      table.found)
     return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
@@ -172,8 +163,8 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
     cdef _FieldTable table = _cell_table(block, places, least, True)
     cdef size_t used = 0
     with nogil:
-        table.rows = lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
-                                  table.found, &used)
+        table.rows = c.lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
+                                    table.found, &used)
     return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
 
 

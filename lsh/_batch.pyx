@@ -132,16 +132,16 @@ cdef class Batch:
             raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {end}")
         if isinstance(texts, tuple):
             self._reserve(texts, end - start)
-            self._take_tuple(<tuple> texts, start, first, missing, name)
+            _take_tuple(self, <tuple> texts, start, first, missing, name)
         elif isinstance(texts, Column):
             self._reserve(texts, end - start)
-            self._take_column(<Column> texts, start, first, missing, name)
+            _take_column(self, <Column> texts, start, first, missing, name)
         else:
             batch = <Batch> texts
             self.source, self.count = batch, end - start
             self.texts, self.lengths = batch.texts + start, batch.lengths + start
         if transform is not None:
-            self._transform(transform)
+            _transform(self, transform)
 
     def __dealloc__(self):
         free(self.places)
@@ -242,109 +242,117 @@ cdef class Batch:
         self.lengths = <Py_ssize_t *> (self.texts + count)
         return 0
 
-    # ---- objects ----
 
-    cdef int _take_tuple(self, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
-        cdef Py_ssize_t i, size = 0
-        cdef PyObject *text
-        for i in range(self.count):
-            text = c.PyTuple_GET_ITEM(<PyObject *> texts, start + i)
-            if c.PyUnicode_Check(text):
-                size += self._take_str(i, text)
-            elif c.PyBytes_Check(text):
-                self._take_bytes(i, text)
-            else:
-                self._take_other(i, <object> text, first + start + i, missing, name)
-        if size:
-            self._encode(texts, start, size)
-        return 0
+# ---- objects ----
 
-    cdef inline void _take_bytes(self, Py_ssize_t i, PyObject *text) noexcept:
-        self.texts[i] = <const uint8_t *> c.PyBytes_AS_STRING(text)
-        self.lengths[i] = c.PyBytes_GET_SIZE(text)
-
-    cdef inline Py_ssize_t _take_str(self, Py_ssize_t i, PyObject *text) noexcept:
-        """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
-        cdef Py_ssize_t length = c.PyUnicode_GET_LENGTH(text)
-        if c.PyUnicode_IS_ASCII(text):
-            self.texts[i] = <const uint8_t *> c.PyUnicode_DATA(text)
-            self.lengths[i] = length
-            return 0
-        self.texts[i] = NULL
-        self.lengths[i] = c.lsh_utf8_size(c.PyUnicode_DATA(text), length, c.PyUnicode_KIND(text))
-        return self.lengths[i]
-
-    cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
-        if _is_null(text):
-            if not missing:
-                _refuse_missing(position, name)
-            self.texts[i] = &_missing
-            self.lengths[i] = 0
-        elif isinstance(text, (bytearray, memoryview)):
-            self._own(i, memoryview(text).tobytes())
+cdef int _take_tuple(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+    cdef Py_ssize_t i, size = 0
+    cdef PyObject *text
+    for i in range(batch.count):
+        text = c.PyTuple_GET_ITEM(<PyObject *> texts, start + i)
+        if c.PyUnicode_Check(text):
+            size += _take_str(batch, i, text)
+        elif c.PyBytes_Check(text):
+            _take_bytes(batch, i, text)
         else:
-            raise TypeError(
-                f"{name}[{position}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
-            )
+            _take_other(batch, i, <object> text, first + start + i, missing, name)
+    if size:
+        _encode(batch, texts, start, size)
+    return 0
+
+
+cdef inline void _take_bytes(Batch batch, Py_ssize_t i, PyObject *text) noexcept:
+    batch.texts[i] = <const uint8_t *> c.PyBytes_AS_STRING(text)
+    batch.lengths[i] = c.PyBytes_GET_SIZE(text)
+
+
+cdef inline Py_ssize_t _take_str(Batch batch, Py_ssize_t i, PyObject *text) noexcept:
+    """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
+    cdef Py_ssize_t length = c.PyUnicode_GET_LENGTH(text)
+    if c.PyUnicode_IS_ASCII(text):
+        batch.texts[i] = <const uint8_t *> c.PyUnicode_DATA(text)
+        batch.lengths[i] = length
         return 0
+    batch.texts[i] = NULL
+    batch.lengths[i] = c.lsh_utf8_size(c.PyUnicode_DATA(text), length, c.PyUnicode_KIND(text))
+    return batch.lengths[i]
 
-    cdef int _encode(self, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
-        """Make the UTF-8 of every ``str`` that has no place yet."""
-        cdef PyObject *held = <PyObject *> texts
-        cdef PyObject *text
-        cdef uint8_t *out
-        cdef Py_ssize_t i
-        out = self.encoded = <uint8_t *> resize(NULL, size)
-        with nogil:
-            for i in range(self.count):
-                if self.texts[i] == NULL:
-                    text = c.PyTuple_GET_ITEM(held, start + i)
-                    c.lsh_utf8_encode(c.PyUnicode_DATA(text), c.PyUnicode_GET_LENGTH(text), c.PyUnicode_KIND(text), out)
-                    self.texts[i] = out
-                    out += self.lengths[i]
-        return 0
 
-    cdef int _own(self, Py_ssize_t i, bytes text) except -1:
-        if self.owners is None:
-            self.owners = []
-        self.owners.append(text)
-        self._take_bytes(i, <PyObject *> text)
-        return 0
+cdef int _take_other(Batch batch, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
+    if _is_null(text):
+        if not missing:
+            _refuse_missing(position, name)
+        batch.texts[i] = &_missing
+        batch.lengths[i] = 0
+    elif isinstance(text, (bytearray, memoryview)):
+        _own(batch, i, memoryview(text).tobytes())
+    else:
+        raise TypeError(
+            f"{name}[{position}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
+        )
+    return 0
 
-    # ---- columns ----
 
-    cdef int _take_column(self, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
-        cdef Py_ssize_t i = 0
-        cdef Fault fault = NO_FAULT
-        with nogil:
-            while i < self.count:
-                fault = column.find(start + i, &self.texts[i], &self.lengths[i])
-                if fault == MISSING and missing:
-                    self.texts[i] = &_missing
-                    self.lengths[i] = 0
-                elif fault != NO_FAULT:
-                    break
-                i += 1
-        if i < self.count and fault == MISSING:
-            _refuse_missing(first + start + i, name)
-        elif i < self.count:
-            raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
-        return 0
+cdef int _encode(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
+    """Make the UTF-8 of every ``str`` that has no place yet."""
+    cdef PyObject *held = <PyObject *> texts
+    cdef PyObject *text
+    cdef uint8_t *out
+    cdef Py_ssize_t i
+    out = batch.encoded = <uint8_t *> resize(NULL, size)
+    with nogil:
+        for i in range(batch.count):
+            if batch.texts[i] == NULL:
+                text = c.PyTuple_GET_ITEM(held, start + i)
+                c.lsh_utf8_encode(c.PyUnicode_DATA(text), c.PyUnicode_GET_LENGTH(text), c.PyUnicode_KIND(text), out)
+                batch.texts[i] = out
+                out += batch.lengths[i]
+    return 0
 
-    # ---- what is done to the texts ----
 
-    cdef int _transform(self, transform) except -1:
-        cdef const uint8_t **texts = self.texts
-        cdef Py_ssize_t *lengths = self.lengths
-        cdef Py_ssize_t i
-        if self.places == NULL:
-            self._reserve(self.source, self.count)
-        for i in range(self.count):
-            if c.lsh_is_ascii(texts[i], lengths[i]):
-                self.texts[i], self.lengths[i] = texts[i], lengths[i]
-            else:
-                changed = transform(texts[i][:lengths[i]])
-                if not isinstance(changed, bytes):
-                    raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
-                self._own(i, changed)
-        return 0
+cdef int _own(Batch batch, Py_ssize_t i, bytes text) except -1:
+    if batch.owners is None:
+        batch.owners = []
+    batch.owners.append(text)
+    _take_bytes(batch, i, <PyObject *> text)
+    return 0
+
+
+# ---- columns ----
+
+cdef int _take_column(Batch batch, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+    cdef Py_ssize_t i = 0
+    cdef Fault fault = NO_FAULT
+    with nogil:
+        while i < batch.count:
+            fault = column.find(start + i, &batch.texts[i], &batch.lengths[i])
+            if fault == MISSING and missing:
+                batch.texts[i] = &_missing
+                batch.lengths[i] = 0
+            elif fault != NO_FAULT:
+                break
+            i += 1
+    if i < batch.count and fault == MISSING:
+        _refuse_missing(first + start + i, name)
+    elif i < batch.count:
+        raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
+    return 0
+
+
+# ---- what is done to the texts ----
+
+cdef int _transform(Batch batch, transform) except -1:
+    cdef const uint8_t **texts = batch.texts
+    cdef Py_ssize_t *lengths = batch.lengths
+    cdef Py_ssize_t i
+    if batch.places == NULL:
+        batch._reserve(batch.source, batch.count)
+    for i in range(batch.count):
+        if c.lsh_is_ascii(texts[i], lengths[i]):
+            batch.texts[i], batch.lengths[i] = texts[i], lengths[i]
+        else:
+            changed = transform(texts[i][:lengths[i]])
+            if not isinstance(changed, bytes):
+                raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
+            _own(batch, i, changed)
+    return 0

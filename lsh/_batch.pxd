@@ -1,9 +1,6 @@
 # The C face of a batch, for the modules of this floor.
 
-from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
-
-from lsh._columns cimport Column
 
 
 cdef class Batch:
@@ -15,11 +12,4 @@ cdef class Batch:
     cdef object source                    # what was handed in: a tuple, a Column, a Batch or a list of them
     cdef list owners                      # bytes made here
 
-    cdef int _reserve(self) except -1
-    cdef int _take_tuple(self, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1
-    cdef Py_ssize_t _take_str(self, Py_ssize_t i, PyObject *text) noexcept
-    cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1
-    cdef int _encode(self, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1
-    cdef int _take_column(self, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1
-    cdef int _own(self, Py_ssize_t i, bytes text) except -1
-    cdef int _transform(self, transform) except -1
+    cdef int _reserve(self, source, Py_ssize_t count) except -1

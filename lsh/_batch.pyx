@@ -11,24 +11,12 @@ from cpython.bytearray cimport PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from lsh cimport _kernels as c
 from lsh._columns cimport MISSING, NO_FAULT, Column, Fault
-from lsh._kernels cimport (
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_GET_SIZE,
-    PyTuple_GET_ITEM,
-    PyUnicode_CheckExact,
-    PyUnicode_DATA,
-    PyUnicode_GET_LENGTH,
-    PyUnicode_IS_ASCII,
-    PyUnicode_KIND,
-    lsh_is_ascii,
-    lsh_utf8_encode,
-    lsh_utf8_size,
-)
+from lsh._memory cimport resize
 
 import numpy as np
 
@@ -64,18 +52,13 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     cdef Py_ssize_t found = 0
     cdef const uint8_t *text = NULL
     cdef Fault fault = NO_FAULT
-    if isinstance(texts, tuple):
-        total = len(<tuple> texts)
-    elif isinstance(texts, Column):
-        total = (<Column> texts).count
-    else:
-        total = (<Batch?> texts).count
+    total = _count(texts)
     if not 0 <= start < stop <= total:
         raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {stop}")
     while i < stop and (found < size or i == start):
         length = 0
         if isinstance(texts, tuple):
-            length = _size_of(PyTuple_GET_ITEM(<PyObject *> texts, i))
+            length = _size_of(c.PyTuple_GET_ITEM(<PyObject *> texts, i))
         elif isinstance(texts, Column):
             fault = (<Column> texts).find(i, &text, &length)
             if fault != NO_FAULT:
@@ -89,14 +72,18 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     return i
 
 
+cdef Py_ssize_t _count(texts) except -1:
+    if isinstance(texts, tuple):
+        return len(<tuple> texts)
+    return (<Column> texts).count if isinstance(texts, Column) else (<Batch?> texts).count
+
+
 cdef Py_ssize_t _size_of(PyObject *text) except -1:
     """The bytes that a text takes in memory, 0 for what is none."""
-    if PyBytes_CheckExact(text):
-        return PyBytes_GET_SIZE(text)
-    if PyUnicode_CheckExact(text) or isinstance(<object> text, str):
-        return PyUnicode_GET_LENGTH(text) * PyUnicode_KIND(text)
-    if isinstance(<object> text, bytes):
-        return PyBytes_GET_SIZE(text)
+    if c.PyBytes_Check(text):
+        return c.PyBytes_GET_SIZE(text)
+    if c.PyUnicode_Check(text):
+        return c.PyUnicode_GET_LENGTH(text) * c.PyUnicode_KIND(text)
     if isinstance(<object> text, bytearray):
         return PyByteArray_GET_SIZE(<object> text)
     if isinstance(<object> text, memoryview):
@@ -137,28 +124,24 @@ cdef class Batch:
         cdef Batch batch
         if isinstance(texts, (list, tuple)):
             texts = tuple(texts)  # ours alone: another thread may change the caller's list; sizes are the object's own
-            total = len(<tuple> texts)
-        elif isinstance(texts, Column):
-            total = (<Column> texts).count
-        elif isinstance(texts, Batch):
-            total = (<Batch> texts).count
-        else:
+        elif not isinstance(texts, (Column, Batch)):
             raise TypeError(f"{name} must be a tuple, list, Column or Batch, got {type(texts).__name__}")
+        total = _count(texts)
         end = total if stop is None else stop
         if not 0 <= start <= end <= total:
             raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {end}")
-        self.source, self.count = texts, end - start
         if isinstance(texts, tuple):
-            self._reserve()
-            self._take_tuple(<tuple> texts, start, first, missing, name)
+            self._reserve(texts, end - start)
+            _take_tuple(self, <tuple> texts, start, first, missing, name)
         elif isinstance(texts, Column):
-            self._reserve()
-            self._take_column(<Column> texts, start, first, missing, name)
+            self._reserve(texts, end - start)
+            _take_column(self, <Column> texts, start, first, missing, name)
         else:
             batch = <Batch> texts
+            self.source, self.count = batch, end - start
             self.texts, self.lengths = batch.texts + start, batch.lengths + start
         if transform is not None:
-            self._transform(transform)
+            _transform(self, transform)
 
     def __dealloc__(self):
         free(self.places)
@@ -171,14 +154,14 @@ cdef class Batch:
     def join(list batches not None):
         """Return a batch of the texts of several, one after the other; it keeps them alive."""
         cdef Batch batch, joined = Batch(())
-        cdef Py_ssize_t at = 0
-        joined.source = tuple(batches)
-        for one in joined.source:
+        cdef Py_ssize_t at = 0, count = 0
+        own = tuple(batches)
+        for one in own:
             if not isinstance(one, Batch):
                 raise TypeError(f"batches must be of type Batch, got {type(one).__name__}")
-            joined.count += (<Batch> one).count
-        joined._reserve()
-        for batch in joined.source:
+            count += (<Batch> one).count
+        joined._reserve(own, count)
+        for batch in own:
             memcpy(joined.texts + at, batch.texts, batch.count * sizeof(uint8_t *))
             memcpy(joined.lengths + at, batch.lengths, batch.count * sizeof(Py_ssize_t))
             at += batch.count
@@ -191,8 +174,7 @@ cdef class Batch:
         cdef Batch batch = Batch(())
         if offsets.shape[0] == 0 or offsets[0] < 0 or offsets[offsets.shape[0] - 1] > data.shape[0]:
             raise ValueError("offsets must begin at 0 or more and end within the data")
-        batch.source, batch.count = data, offsets.shape[0] - 1
-        batch._reserve()
+        batch._reserve(data, offsets.shape[0] - 1)
         for i in range(batch.count):
             if offsets[i + 1] < offsets[i]:
                 raise ValueError("offsets must not descend")
@@ -219,8 +201,7 @@ cdef class Batch:
         cdef const long long[::1] view = own
         if len(own) and (own.min() < 0 or own.max() >= self.count):
             raise IndexError(f"positions must be from 0 to {self.count - 1}")
-        taken.source, taken.count = self, view.shape[0]
-        taken._reserve()
+        taken._reserve(self, view.shape[0])
         for i in range(taken.count):
             position = view[i]
             taken.texts[i], taken.lengths[i] = self.texts[position], self.lengths[position]
@@ -254,124 +235,124 @@ cdef class Batch:
             view[i] = missing if self.texts[i] == &_missing else self.lengths[i]
         return result
 
-    cdef int _reserve(self) except -1:
-        cdef size_t count = max(self.count, 1)
-        free(self.places)
-        self.places = malloc(count * (sizeof(uint8_t *) + sizeof(Py_ssize_t)))
-        if self.places == NULL:
-            raise MemoryError()
-        self.texts = <const uint8_t **> self.places
+    cdef int _reserve(self, source, Py_ssize_t count) except -1:
+        """Make room for texts whose memory `source` holds."""
+        self.places = resize(self.places, count * (sizeof(uint8_t *) + sizeof(Py_ssize_t)))
+        self.source, self.count, self.texts = source, count, <const uint8_t **> self.places
         self.lengths = <Py_ssize_t *> (self.texts + count)
         return 0
 
-    # ---- objects ----
 
-    cdef int _take_tuple(self, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
-        cdef Py_ssize_t i, size = 0
-        cdef PyObject *text
-        for i in range(self.count):
-            text = PyTuple_GET_ITEM(<PyObject *> texts, start + i)
-            if PyUnicode_CheckExact(text):
-                size += self._take_str(i, text)
-            elif PyBytes_CheckExact(text):
-                self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(text)
-                self.lengths[i] = PyBytes_GET_SIZE(text)
-            elif isinstance(<object> text, str):
-                size += self._take_str(i, text)
-            else:
-                self._take_other(i, <object> text, first + start + i, missing, name)
-        if size:
-            self._encode(texts, start, size)
-        return 0
+# ---- objects ----
 
-    cdef inline Py_ssize_t _take_str(self, Py_ssize_t i, PyObject *text) noexcept:
-        """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
-        cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
-        if PyUnicode_IS_ASCII(text):
-            self.texts[i] = <const uint8_t *> PyUnicode_DATA(text)
-            self.lengths[i] = length
-            return 0
-        self.texts[i] = NULL
-        self.lengths[i] = lsh_utf8_size(PyUnicode_DATA(text), length, PyUnicode_KIND(text))
-        return self.lengths[i]
-
-    cdef int _take_other(self, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
-        if _is_null(text):
-            if not missing:
-                _refuse_missing(position, name)
-            self.texts[i] = &_missing
-            self.lengths[i] = 0
-        elif isinstance(text, bytes):
-            self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(<PyObject *> text)
-            self.lengths[i] = PyBytes_GET_SIZE(<PyObject *> text)
-        elif isinstance(text, (bytearray, memoryview)):
-            self._own(i, memoryview(text).tobytes())
+cdef int _take_tuple(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+    cdef Py_ssize_t i, size = 0
+    cdef PyObject *text
+    for i in range(batch.count):
+        text = c.PyTuple_GET_ITEM(<PyObject *> texts, start + i)
+        if c.PyUnicode_Check(text):
+            size += _take_str(batch, i, text)
+        elif c.PyBytes_Check(text):
+            _take_bytes(batch, i, text)
         else:
-            raise TypeError(
-                f"{name}[{position}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
-            )
+            _take_other(batch, i, <object> text, first + start + i, missing, name)
+    if size:
+        _encode(batch, texts, start, size)
+    return 0
+
+
+cdef inline void _take_bytes(Batch batch, Py_ssize_t i, PyObject *text) noexcept:
+    batch.texts[i] = <const uint8_t *> c.PyBytes_AS_STRING(text)
+    batch.lengths[i] = c.PyBytes_GET_SIZE(text)
+
+
+cdef inline Py_ssize_t _take_str(Batch batch, Py_ssize_t i, PyObject *text) noexcept:
+    """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
+    cdef Py_ssize_t length = c.PyUnicode_GET_LENGTH(text)
+    if c.PyUnicode_IS_ASCII(text):
+        batch.texts[i] = <const uint8_t *> c.PyUnicode_DATA(text)
+        batch.lengths[i] = length
         return 0
+    batch.texts[i] = NULL
+    batch.lengths[i] = c.lsh_utf8_size(c.PyUnicode_DATA(text), length, c.PyUnicode_KIND(text))
+    return batch.lengths[i]
 
-    cdef int _encode(self, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
-        """Make the UTF-8 of every ``str`` that has no place yet."""
-        cdef PyObject *held = <PyObject *> texts
-        cdef PyObject *text
-        cdef uint8_t *out
-        cdef Py_ssize_t i
-        out = self.encoded = <uint8_t *> malloc(size)
-        if out == NULL:
-            raise MemoryError()
-        with nogil:
-            for i in range(self.count):
-                if self.texts[i] == NULL:
-                    text = PyTuple_GET_ITEM(held, start + i)
-                    lsh_utf8_encode(PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), PyUnicode_KIND(text), out)
-                    self.texts[i] = out
-                    out += self.lengths[i]
-        return 0
 
-    cdef int _own(self, Py_ssize_t i, bytes text) except -1:
-        if self.owners is None:
-            self.owners = []
-        self.owners.append(text)
-        self.texts[i] = <const uint8_t *> PyBytes_AS_STRING(<PyObject *> text)
-        self.lengths[i] = PyBytes_GET_SIZE(<PyObject *> text)
-        return 0
+cdef int _take_other(Batch batch, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
+    if _is_null(text):
+        if not missing:
+            _refuse_missing(position, name)
+        batch.texts[i] = &_missing
+        batch.lengths[i] = 0
+    elif isinstance(text, (bytearray, memoryview)):
+        _own(batch, i, memoryview(text).tobytes())
+    else:
+        raise TypeError(
+            f"{name}[{position}] must be str, bytes, bytearray or memoryview, got {type(text).__name__}"
+        )
+    return 0
 
-    # ---- columns ----
 
-    cdef int _take_column(self, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
-        cdef Py_ssize_t i = 0
-        cdef Fault fault = NO_FAULT
-        with nogil:
-            while i < self.count:
-                fault = column.find(start + i, &self.texts[i], &self.lengths[i])
-                if fault == MISSING and missing:
-                    self.texts[i] = &_missing
-                    self.lengths[i] = 0
-                elif fault != NO_FAULT:
-                    break
-                i += 1
-        if i < self.count and fault == MISSING:
-            _refuse_missing(first + start + i, name)
-        elif i < self.count:
-            raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
-        return 0
+cdef int _encode(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
+    """Make the UTF-8 of every ``str`` that has no place yet."""
+    cdef PyObject *held = <PyObject *> texts
+    cdef PyObject *text
+    cdef uint8_t *out
+    cdef Py_ssize_t i
+    out = batch.encoded = <uint8_t *> resize(NULL, size)
+    with nogil:
+        for i in range(batch.count):
+            if batch.texts[i] == NULL:
+                text = c.PyTuple_GET_ITEM(held, start + i)
+                c.lsh_utf8_encode(c.PyUnicode_DATA(text), c.PyUnicode_GET_LENGTH(text), c.PyUnicode_KIND(text), out)
+                batch.texts[i] = out
+                out += batch.lengths[i]
+    return 0
 
-    # ---- what is done to the texts ----
 
-    cdef int _transform(self, transform) except -1:
-        cdef const uint8_t **texts = self.texts
-        cdef Py_ssize_t *lengths = self.lengths
-        cdef Py_ssize_t i
-        if self.places == NULL:
-            self._reserve()
-        for i in range(self.count):
-            if lsh_is_ascii(texts[i], lengths[i]):
-                self.texts[i], self.lengths[i] = texts[i], lengths[i]
-            else:
-                changed = transform(texts[i][:lengths[i]])
-                if not isinstance(changed, bytes):
-                    raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
-                self._own(i, changed)
-        return 0
+cdef int _own(Batch batch, Py_ssize_t i, bytes text) except -1:
+    if batch.owners is None:
+        batch.owners = []
+    batch.owners.append(text)
+    _take_bytes(batch, i, <PyObject *> text)
+    return 0
+
+
+# ---- columns ----
+
+cdef int _take_column(Batch batch, Column column, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
+    cdef Py_ssize_t i = 0
+    cdef Fault fault = NO_FAULT
+    with nogil:
+        while i < batch.count:
+            fault = column.find(start + i, &batch.texts[i], &batch.lengths[i])
+            if fault == MISSING and missing:
+                batch.texts[i] = &_missing
+                batch.lengths[i] = 0
+            elif fault != NO_FAULT:
+                break
+            i += 1
+    if i < batch.count and fault == MISSING:
+        _refuse_missing(first + start + i, name)
+    elif i < batch.count:
+        raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
+    return 0
+
+
+# ---- what is done to the texts ----
+
+cdef int _transform(Batch batch, transform) except -1:
+    cdef const uint8_t **texts = batch.texts
+    cdef Py_ssize_t *lengths = batch.lengths
+    cdef Py_ssize_t i
+    if batch.places == NULL:
+        batch._reserve(batch.source, batch.count)
+    for i in range(batch.count):
+        if c.lsh_is_ascii(texts[i], lengths[i]):
+            batch.texts[i], batch.lengths[i] = texts[i], lengths[i]
+        else:
+            changed = transform(texts[i][:lengths[i]])
+            if not isinstance(changed, bytes):
+                raise TypeError(f"transform must return bytes, got {type(changed).__name__}")
+            _own(batch, i, changed)
+    return 0

@@ -11,7 +11,7 @@ from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuff
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cython cimport final
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset, strlen
+from libc.string cimport memcpy, memset
 
 cdef enum:
     VIEW_SIZE = 16
@@ -48,7 +48,7 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
     memset(layout, 0, sizeof(Layout))
     if schema.format != NULL and schema.format[0] == b"+" and schema.format[1] == b"s":
         if schema.n_children != 1:
-            columns = ", ".join([repr(_name(schema.children[i])) for i in range(schema.n_children)])
+            columns = ", ".join([repr(_decoded(schema.children[i].name)) for i in range(schema.n_children)])
             raise TypeError(
                 f"{name} must be one column of texts, got a table of {schema.n_children} ({columns}); pick a column"
             )
@@ -57,9 +57,11 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
     if texts.dictionary != NULL:
         layout.index = texts.format[0]
         if len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
-            raise ValueError(f"{name} has a dictionary with indices of Arrow type {_format(texts)!r}; make it anew")
+            raise ValueError(
+                f"{name} has a dictionary with indices of Arrow type {_decoded(texts.format)!r}; make it anew"
+            )
         texts = texts.dictionary
-    written = _format(texts)
+    written = _decoded(texts.format)
     if texts.dictionary == NULL and written.startswith("w:") and written[2:].isdecimal() and len(written) <= 12:
         layout.kind, layout.width = FIXED, int(written[2:])
     elif texts.dictionary == NULL and written.encode() in _KINDS:
@@ -74,12 +76,8 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
     return 0
 
 
-cdef str _format(const ArrowSchema *schema):
-    return "" if schema.format == NULL else (<bytes> schema.format).decode("utf-8", "replace")
-
-
-cdef str _name(const ArrowSchema *schema):
-    return "" if schema.name == NULL else (<bytes> schema.name).decode("utf-8", "replace")
+cdef str _decoded(const char *words):
+    return "" if words == NULL else (<bytes> words).decode("utf-8", "replace")
 
 
 # ---- what an array says ----
@@ -381,5 +379,4 @@ cdef class Columns:
             return 0
         if self.stream.get_last_error != NULL:
             words = self.stream.get_last_error(&self.stream)
-        said = "no reason given" if words == NULL else words[:strlen(words)].decode("utf-8", "replace")
-        raise OSError(code, f"the Arrow stream of {self.name} failed: {said}")
+        raise OSError(code, f"the Arrow stream of {self.name} failed: {_decoded(words) or 'no reason given'}")

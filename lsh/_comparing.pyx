@@ -11,9 +11,9 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._components cimport find, flatten, unite
-from lsh._kernels cimport lsh_kernels, lsh_prefetch, lsh_siphash13
 from lsh._minhash cimport chosen_kernels
 from lsh._sets cimport ShingleSets
 
@@ -58,7 +58,7 @@ cdef class Similarity:
     cdef readonly int64_t compared         # pairs that got past the filter
     cdef int64_t work                      # bytes of the texts that were compared, or what took as long
     cdef int64_t checked                   # the work after which signals were looked for
-    cdef const lsh_kernels *kernels
+    cdef const c.lsh_kernels *kernels
     cdef ShingleSets sets
     cdef object matrix                     # of sketches or fingerprints, kept alive
     cdef const uint8_t *first_row          # where it is
@@ -102,8 +102,8 @@ cdef class Similarity:
     cdef inline void expect(self, Py_ssize_t document) noexcept nogil:
         """Have the row of a document fetched, which is compared soon."""
         cdef const uint8_t *row = self._row(document)
-        lsh_prefetch(row)
-        lsh_prefetch(row + self.k * self.width - 1)
+        c.lsh_prefetch(row)
+        c.lsh_prefetch(row + self.k * self.width - 1)
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
         """The same without the filter."""
@@ -116,7 +116,7 @@ cdef class Similarity:
         self.compared += 1
         self.work += self.sets.batch.lengths[self.texts[i]] + self.sets.batch.lengths[self.texts[j]]
         self.sets.choose(self.texts[i])
-        found = self.sets.similarity_from(self.texts[j], least)
+        found = self.sets.similarity(self.texts[j], least)
         return found if found >= least else LEFT_OUT
 
     cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -214,10 +214,7 @@ cdef class Walk:
             raise ValueError("start and stop must lie within the documents")
         with nogil:
             while document < stop and self.similarity.work - before <= RUN:
-                if self.parents is not None:
-                    self._connect(document)
-                else:
-                    self._decide(document)
+                self._decide(document)
                 document += 1
         return document
 
@@ -277,15 +274,20 @@ cdef class Walk:
 
     cdef int _decide(self, int32_t document) except -1 nogil:
         cdef Py_ssize_t i, found = self._gather(document)
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
         cdef int32_t other, best = -1
         cdef double value, most = 0.0
         for i in range(found):
             if i + AHEAD < found:
                 self.similarity.expect(self.found[i + AHEAD])
             other = self.found[i]
+            if parents != NULL and find(parents, document) == find(parents, other):
+                continue
             value = self.similarity.value(document, other, self._least())
             if value >= self.threshold:
-                if best < 0 or value > most or (value == most and other < best):
+                if parents != NULL:
+                    unite(parents, document, other)
+                elif best < 0 or value > most or (value == most and other < best):
                     best, most = other, value
             elif value >= 0.0:
                 self._remember(document, other, value)
@@ -293,25 +295,6 @@ cdef class Walk:
             self.witness[document], self.value[document] = best, most
         else:
             self._join(document)
-        return 0
-
-    cdef int _connect(self, int32_t document) except -1 nogil:
-        cdef Py_ssize_t i, found = self._gather(document)
-        cdef int32_t other
-        cdef int32_t *parents = &self.parents[0]
-        cdef double value
-        for i in range(found):
-            if i + AHEAD < found:
-                self.similarity.expect(self.found[i + AHEAD])
-            other = self.found[i]
-            if find(parents, document) == find(parents, other):
-                continue
-            value = self.similarity.value(document, other, self._least())
-            if value >= self.threshold:
-                unite(parents, document, other)
-            elif value >= 0.0:
-                self._remember(document, other, value)
-        self._join(document)
         return 0
 
     cdef double _least(self) noexcept nogil:
@@ -445,7 +428,7 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
         for i in range(batch.count):
-            out[i] = lsh_siphash13(batch.texts[i], batch.lengths[i], key)
+            out[i] = c.lsh_siphash13(batch.texts[i], batch.lengths[i], key)
 
 
 def first_copies(const int32_t[::1] links not None, order not None):

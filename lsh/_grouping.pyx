@@ -7,23 +7,21 @@ hash table a band. This floor answers for memory and leaves meaning to `lsh.dedu
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from lsh._kernels cimport (
-    LSH_NOTHING,
-    lsh_bins_find,
-    lsh_bins_free,
-    lsh_link_equal,
-    lsh_link_record,
-    lsh_link_slots,
-)
+from lsh cimport _kernels as c
+from lsh._memory cimport resize
 from lsh._minhash cimport chosen_kernels
 
 import numpy as np
 
 cdef enum:
     SMALLEST_TABLE = 8
+
+ctypedef fused component:
+    uint32_t
+    uint64_t
 
 _BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
 
@@ -44,47 +42,31 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
         Receives the keys: uint64, shape ``(bands, n)``.
     """
     if rows.dtype == np.uint32:
-        _band_keys_32(rows, bounds, out)
+        _band_keys[uint32_t](rows, bounds, out)
     else:
-        _band_keys_64(rows, bounds, out)
+        _band_keys[uint64_t](rows, bounds, out)
 
 
-cdef size_t _checked_stride(
-    Py_ssize_t step, size_t itemsize, size_t k, const size_t[::1] bounds, uint64_t[:, ::1] out, Py_ssize_t rows
-) except 0:
-    """Return the distance of the rows in components, after checking all that the kernel goes by."""
+cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
+    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0], step = 0
     cdef Py_ssize_t i
-    if bounds.shape[0] < 2 or out.shape[0] != bounds.shape[0] - 1 or out.shape[1] != rows:
+    if bounds.shape[0] < 2 or out.shape[0] != bounds.shape[0] - 1 or out.shape[1] != rows.shape[0]:
         raise ValueError("out must have shape (bands, rows)")
     for i in range(bounds.shape[0]):
         if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
-    if rows < 2:  # the distance is that of nothing
-        return max(k, 1)
-    if step < 0 or <size_t> step < k * itemsize or <size_t> step % itemsize:
-        raise ValueError(f"rows must lie {k} components or more apart, got {step} bytes")
-    return max(<size_t> step // itemsize, 1)
-
-
-cdef int _band_keys_32(const uint32_t[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
-    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0]
-    cdef size_t stride = _checked_stride(rows.strides[0], sizeof(uint32_t), k, bounds, out, count)
-    if k > 1 and rows.strides[1] != sizeof(uint32_t):
+    if count > 1:  # the distance of a single row is that of nothing
+        step = <size_t> rows.strides[0] // sizeof(component)
+        if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(component):
+            raise ValueError(f"rows must lie {k} components or more apart, got {rows.strides[0]} bytes")
+    if k > 1 and rows.strides[1] != sizeof(component):
         raise ValueError("the components of a row must lie side by side")
     if count and k:
         with nogil:
-            chosen_kernels().band_keys_32(&rows[0, 0], count, stride, &bounds[0], bands, &out[0, 0], count)
-    return 0
-
-
-cdef int _band_keys_64(const uint64_t[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
-    cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0]
-    cdef size_t stride = _checked_stride(rows.strides[0], sizeof(uint64_t), k, bounds, out, count)
-    if k > 1 and rows.strides[1] != sizeof(uint64_t):
-        raise ValueError("the components of a row must lie side by side")
-    if count and k:
-        with nogil:
-            chosen_kernels().band_keys_64(&rows[0, 0], count, stride, &bounds[0], bands, &out[0, 0], count)
+            if component is uint64_t:
+                chosen_kernels().band_keys_64(&rows[0, 0], count, step, &bounds[0], bands, &out[0, 0], count)
+            else:
+                chosen_kernels().band_keys_32(&rows[0, 0], count, step, &bounds[0], bands, &out[0, 0], count)
     return 0
 
 
@@ -98,17 +80,15 @@ cdef object _checked_order(order, Py_ssize_t count):
     return own
 
 
-cdef class LinkScratch:
+cdef class _LinkScratch:
     """The memory for linking the documents of one band."""
 
-    cdef lsh_link_record *records
+    cdef c.lsh_link_record *records
     cdef uint32_t *table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = <lsh_link_record *> malloc(max(count, 1) * sizeof(lsh_link_record))
-        self.table = <uint32_t *> malloc(lsh_link_slots(entered) * sizeof(uint32_t))
-        if self.records == NULL or self.table == NULL:
-            raise MemoryError()
+        self.records = <c.lsh_link_record *> resize(NULL, count * sizeof(c.lsh_link_record))
+        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered) * sizeof(uint32_t))
 
     def __dealloc__(self):
         free(self.records)
@@ -151,7 +131,7 @@ cdef class Linker:
         links : numpy.ndarray
             Receives the links: int32, shape ``(count,)``; -1 where there is none.
         """
-        cdef LinkScratch scratch
+        cdef _LinkScratch scratch
         cdef Py_ssize_t taking_part = self.order.shape[0]
         if keys.shape[0] != self.count or links.shape[0] != self.count:
             raise ValueError(
@@ -161,19 +141,19 @@ cdef class Linker:
             links[:] = -1
             return
         try:
-            scratch = <LinkScratch> self.idle.pop()
+            scratch = <_LinkScratch> self.idle.pop()
         except IndexError:
-            scratch = LinkScratch(taking_part, self.entered)
+            scratch = _LinkScratch(taking_part, self.entered)
         with nogil:
-            lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
-                           scratch.table, &links[0])
+            c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
+                             scratch.table, &links[0])
         self.idle.append(scratch)
 
 
 # ---- the bins of a cache ----
 
 cdef struct Band:
-    uint64_t *keys      # a slot: the key of a bin
+    uint64_t *keys      # a slot: the key of a bin; the heads lie behind the keys, in the same memory
     uint32_t *heads     # its first document, LSH_NOTHING where the slot is free
     size_t size         # slots, a power of two
     size_t used
@@ -213,7 +193,6 @@ cdef class BinTables:
         if self.bands != NULL:
             for i in range(self.num_bands):
                 free(self.bands[i].keys)
-                free(self.bands[i].heads)
                 free(self.bands[i].next)
                 free(self.bands[i].previous)
         free(self.bands)
@@ -222,7 +201,7 @@ cdef class BinTables:
         """Make room for documents with numbers below `documents`, of which `binned` are in the tables at once."""
         cdef Py_ssize_t i
         cdef size_t capacity
-        if documents >= LSH_NOTHING:
+        if documents >= c.LSH_NOTHING:
             raise OverflowError("a cache holds at most 4,294,967,294 documents")
         for i in range(self.num_bands):
             _resize_band(&self.bands[i], min(binned, documents))
@@ -263,22 +242,25 @@ cdef class BinTables:
                 raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")
         return 0
 
-    def members(self, Py_ssize_t band, uint64_t key):
-        """Return the documents of a bin in order of insertion, uint32; none where there is no such bin."""
+    cdef Band *_band(self, Py_ssize_t band) except NULL:
         if not 0 <= band < self.num_bands:
             raise IndexError(f"band {band} of {self.num_bands}")
-        cdef Band *table = &self.bands[band]
-        cdef uint32_t head = table.heads[lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
+        return &self.bands[band]
+
+    def members(self, Py_ssize_t band, uint64_t key):
+        """Return the documents of a bin in order of insertion, uint32; none where there is no such bin."""
+        cdef Band *table = self._band(band)
+        cdef uint32_t head = table.heads[c.lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
         cdef uint32_t document = head
         cdef Py_ssize_t count = 0
-        if head == LSH_NOTHING:
+        if head == c.LSH_NOTHING:
             return np.empty(0, np.uint32)
         while True:
             count += 1
             document = table.next[document]
             if document == head:
                 break
-            if document == LSH_NOTHING or <size_t> count > self.capacity:
+            if document == c.LSH_NOTHING or <size_t> count > self.capacity:
                 raise ValueError(_BROKEN)
         document = head
         result = np.empty(count, np.uint32)
@@ -300,9 +282,7 @@ cdef class BinTables:
         bounds : numpy.ndarray
             intp, shape ``(n + 1,)``: the members of bin i are documents[bounds[i]] to documents[bounds[i + 1] - 1].
         """
-        if not 0 <= band < self.num_bands:
-            raise IndexError(f"band {band} of {self.num_bands}")
-        cdef Band *table = &self.bands[band]
+        cdef Band *table = self._band(band)
         cdef size_t i, at = 0
         cdef uint32_t document
         keys, heads = np.empty(table.used, np.uint64), np.empty(table.used, np.uint32)
@@ -311,7 +291,7 @@ cdef class BinTables:
         cdef uint32_t[::1] heads_view = heads, documents_view = documents
         cdef Py_ssize_t[::1] bounds_view = bounds
         for i in range(table.size):
-            if table.heads[i] != LSH_NOTHING:
+            if table.heads[i] != c.LSH_NOTHING:
                 keys_view[at], heads_view[at] = table.keys[i], table.heads[i]
                 at += 1
         by_document = np.argsort(heads)
@@ -319,7 +299,7 @@ cdef class BinTables:
         for i in range(table.used):
             document = heads_view[i]
             while True:
-                if document == LSH_NOTHING or at == self.capacity:
+                if document == c.LSH_NOTHING or at == self.capacity:
                     raise ValueError(_BROKEN)
                 documents_view[at] = document
                 at += 1
@@ -331,9 +311,7 @@ cdef class BinTables:
 
     def num_bins(self, Py_ssize_t band):
         """Return the number of bins of a band."""
-        if not 0 <= band < self.num_bands:
-            raise IndexError(f"band {band} of {self.num_bands}")
-        return self.bands[band].used
+        return self._band(band).used
 
 
 cdef class BinSets:
@@ -375,9 +353,7 @@ cdef class BinSets:
 
 cdef uint32_t *_grow(uint32_t *values, size_t old, size_t new) except NULL:
     """Give an array of `old` values room for `new`, the added ones LSH_NOTHING."""
-    cdef uint32_t *grown = <uint32_t *> realloc(values, new * sizeof(uint32_t))
-    if grown == NULL:
-        raise MemoryError()
+    cdef uint32_t *grown = <uint32_t *> resize(values, new * sizeof(uint32_t))
     memset(grown + old, 0xFF, (new - old) * sizeof(uint32_t))
     return grown
 
@@ -391,29 +367,24 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
         size *= 2
     if size == band.size:
         return 0
-    keys = <uint64_t *> malloc(size * sizeof(uint64_t))
-    heads = <uint32_t *> malloc(size * sizeof(uint32_t))
-    if keys == NULL or heads == NULL:
-        free(keys)
-        free(heads)
-        raise MemoryError()
+    keys = <uint64_t *> resize(NULL, size * (sizeof(uint64_t) + sizeof(uint32_t)))
+    heads = <uint32_t *> (keys + size)
     memset(heads, 0xFF, size * sizeof(uint32_t))
     for i in range(band.size):
-        if band.heads[i] != LSH_NOTHING:
-            at = lsh_bins_find(keys, heads, size - 1, band.keys[i])
+        if band.heads[i] != c.LSH_NOTHING:
+            at = c.lsh_bins_find(keys, heads, size - 1, band.keys[i])
             keys[at], heads[at] = band.keys[i], band.heads[i]
     free(band.keys)
-    free(band.heads)
     band.keys, band.heads, band.size = keys, heads, size
     return 0
 
 
 cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
-    cdef size_t at = lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], last
-    if band.next[document] != LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
+    if band.next[document] != c.LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
         return
-    if head == LSH_NOTHING:
+    if head == c.LSH_NOTHING:
         band.keys[at], band.heads[at] = key, document
         band.next[document] = band.previous[document] = document
         band.used += 1
@@ -424,14 +395,14 @@ cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
 
 
 cdef void _leave(Band *band, uint64_t key, uint32_t document) noexcept nogil:
-    cdef size_t at = lsh_bins_find(band.keys, band.heads, band.size - 1, key)
+    cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], after, before
     after, before = band.next[document], band.previous[document]
-    if head == LSH_NOTHING or after == LSH_NOTHING:  # never entered: the caller is wrong, the memory stays right
+    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never entered: the caller is wrong, the memory stays right
         return
-    band.next[document] = LSH_NOTHING
+    band.next[document] = c.LSH_NOTHING
     if after == document:
-        lsh_bins_free(band.keys, band.heads, band.size - 1, at)
+        c.lsh_bins_free(band.keys, band.heads, band.size - 1, at)
         band.used -= 1
         return
     band.next[before], band.previous[after] = after, before

@@ -21,10 +21,10 @@ cdef extern from "kernels/utf8.h" nogil:
 
 cdef extern from "Python.h" nogil:
     PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
-    bint PyBytes_CheckExact(PyObject *value)
+    bint PyBytes_Check(PyObject *value)
     char *PyBytes_AS_STRING(PyObject *value)
     Py_ssize_t PyBytes_GET_SIZE(PyObject *value)
-    bint PyUnicode_CheckExact(PyObject *value)
+    bint PyUnicode_Check(PyObject *value)
     bint PyUnicode_IS_ASCII(PyObject *text)
     size_t PyUnicode_KIND(PyObject *text)
     void *PyUnicode_DATA(PyObject *text)
@@ -102,11 +102,7 @@ cdef extern from "kernels/kernels.h" nogil:
         LSH_SET_ROOM
 
     ctypedef struct lsh_set_secret:
-        uint64_t word
         uint64_t odd[2]
-        uint64_t sip[2]
-        uint64_t factors[5][2]
-        uint64_t kept
 
     ctypedef struct lsh_set:
         const uint8_t *text
@@ -154,9 +150,7 @@ cdef extern from "kernels/kernels.h" nogil:
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
 
     ctypedef struct lsh_link_record:
-        uint64_t key
-        int32_t document
-        uint32_t next
+        pass
 
     size_t lsh_link_slots(size_t entered)
     void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,

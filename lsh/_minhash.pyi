@@ -27,10 +27,6 @@ def simd_level() -> str: ...
 def count_equal(a: _Array, b: _Array) -> np.ndarray[Any, np.dtype[np.int64]]: ...
 
 @final
-class Scratch:
-    def __new__(cls) -> Scratch: ...
-
-@final
 class Fingerprinter:
     def __new__(
         cls, scheme: int, unit: int, n: int, seeds: np.ndarray[Any, np.dtype[np.uint32]], k: int, flags: int = 0

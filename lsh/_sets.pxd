@@ -56,18 +56,4 @@ cdef class ShingleSets:
     cdef size_t num_cached           # sets there
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
-    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil
-    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil
-    cdef int _open(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef bint _fill(self, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil
-    cdef bint _fill_keys(self, Workspace *work, uint64_t part) except -1 nogil
-    cdef bint _fill_spans(self, Workspace *work, uint64_t part) except -1 nogil
-    cdef size_t _most(self, bint spans) noexcept nogil
-    cdef bint _enlarge(self, Workspace *work) except -1 nogil
-    cdef int _make(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil
-    cdef size_t _make_room(self, size_t size) noexcept nogil
-    cdef int _load(self, Workspace *work, const CachedSet *cached) except -1 nogil
-    cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil
-    cdef size_t _most_shared(self, Py_ssize_t j, size_t needed) except? 0 nogil
-    cdef size_t _count_by_parts(self, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil
+    cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

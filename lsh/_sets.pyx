@@ -5,25 +5,12 @@ from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._kernels cimport (
-    LSH_BYTE,
-    LSH_CHAR,
-    LSH_SET_KEY,
-    LSH_SET_LANES,
-    LSH_SET_ROOM,
-    LSH_WORD,
-    lsh_document,
-    lsh_kernels,
-    lsh_set,
-    lsh_set_secret,
-    lsh_shingler,
-    lsh_span,
-    lsh_unit,
-)
+from lsh._memory cimport resize
 from lsh._minhash cimport (
     begin_shingles,
     chosen_kernels,
@@ -45,12 +32,12 @@ cdef enum:
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     MAX_CACHED = 33554432  # bytes of the cache of sets
 
-cdef const lsh_kernels *_kernels = chosen_kernels()
+cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
 
-cdef lsh_set_secret _draw_secret(bytes drawn) except *:
+cdef c.lsh_set_secret _draw_secret(bytes drawn) except *:
     """The secret that `drawn` makes: the words of lsh_set_secret, whose last tells which bits of long hashes count."""
-    cdef lsh_set_secret secret
+    cdef c.lsh_set_secret secret
     if len(drawn) != sizeof(secret):
         raise ValueError(f"a secret has {sizeof(secret)} bytes, got {len(drawn)}")
     memcpy(&secret, PyBytes_AS_STRING(drawn), sizeof(secret))
@@ -59,15 +46,7 @@ cdef lsh_set_secret _draw_secret(bytes drawn) except *:
     return secret
 
 
-cdef lsh_set_secret _secret = _draw_secret(os.urandom(sizeof(lsh_set_secret) - 8) + b"\xff" * 8)  # of this process
-
-
-cdef void *_resize(void *memory, size_t size) except NULL nogil:
-    cdef void *resized = realloc(memory, size)
-    if resized == NULL:
-        with gil:
-            raise MemoryError()
-    return resized
+cdef c.lsh_set_secret _secret = _draw_secret(os.urandom(sizeof(c.lsh_set_secret) - 8) + b"\xff" * 8)  # of this process
 
 
 cdef int _free_workspace(Workspace *work) except -1:
@@ -88,30 +67,30 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
         free(work.memory)
         work.memory = NULL
         work.buckets = 0
-        work.memory = _resize(NULL, buckets * (BUCKET + 1) + BUCKET)
-        work.set.tokens = <uint64_t *> _resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
+        work.memory = resize(NULL, buckets * (BUCKET + 1) + BUCKET)
+        work.set.tokens = <uint64_t *> resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
         work.buckets = buckets
     if spans and buckets > work.span_buckets:
-        work.spans = <lsh_span *> _resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(lsh_span))
-        work.entries = <uint32_t *> _resize(work.entries, buckets * LSH_SET_LANES * sizeof(uint32_t))
+        work.spans = <c.lsh_span *> resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(c.lsh_span))
+        work.entries = <uint32_t *> resize(work.entries, buckets * c.LSH_SET_LANES * sizeof(uint32_t))
         work.span_buckets = buckets
     work.set.spans = work.spans if spans else NULL
     work.set.capacity = buckets * MAX_IN_BUCKET
     work.table.lanes = <uint64_t *> ((<size_t> work.memory + BUCKET - 1) // BUCKET * BUCKET)
     work.table.filled = <uint8_t *> work.table.lanes + buckets * BUCKET
     work.table.entries = work.entries if spans else NULL
-    work.table.buckets = (buckets - 1) * LSH_SET_LANES
+    work.table.buckets = (buckets - 1) * c.LSH_SET_LANES
     work.table.part_bits = part_bits
     work.table.shift = 64 - part_bits
     memset(work.table.lanes, 0, buckets * (BUCKET + 1))
-    buckets *= LSH_SET_LANES
+    buckets *= c.LSH_SET_LANES
     while buckets > 1:
         buckets //= 2
         work.table.shift -= 1
     return 0
 
 
-cdef size_t _size(const lsh_set *shingles) noexcept nogil:
+cdef size_t _size(const c.lsh_set *shingles) noexcept nogil:
     """Count the shingles of a set."""
     cdef uint32_t zero = shingles.zero
     cdef size_t size = shingles.count
@@ -141,6 +120,240 @@ cdef size_t _least_shared(double least, size_t a, size_t b) noexcept nogil:
         shared -= 1
     while not _jaccard(shared, a, b) >= least:
         shared += 1
+    return shared
+
+
+# ---- the set of one text, or of one part of it, in a workspace ----
+
+cdef int _open(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
+    """Bring text i into the form that is shingled."""
+    if work.prepared == i:
+        return 0
+    work.prepared = work.whole = -1
+    work.document = c.lsh_document(sets.batch.texts[i], sets.batch.lengths[i], sets.unit, sets.n)
+    prepare_document(&work.document, sets.flags, True, &work.words)
+    work.prepared = i
+    return 0
+
+
+cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil:
+    """Make the set of one part of the text that is open, and its table; returns whether it is small enough."""
+    cdef c.lsh_document *document = &work.document
+    cdef bint spans = document.unit != c.LSH_BYTE or document.n > c.LSH_SET_KEY
+    cdef size_t shingles = document.length  # at most
+    work.whole = -1
+    if document.unit == c.LSH_BYTE and document.n <= document.length:
+        shingles = document.length - document.n + 1
+    elif document.unit == c.LSH_WORD:
+        shingles = document.length // 2 + 1
+    shingles = min(shingles, <size_t> SMALL_SET if part_bits == 0 else _most(sets, spans))
+    _reserve_set(work, max(shingles, <size_t> c.LSH_SET_ROOM), spans, part_bits)
+    work.set.text = document.text
+    work.set.count = work.set.zero = 0
+    work.set.width = 0 if spans else min(document.n, document.length)
+    if document.length == 0:
+        return True
+    return _fill_spans(sets, work, part) if spans else _fill_keys(sets, work, part)
+
+
+cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
+    cdef size_t at = 0, shingles = work.document.length - work.set.width + 1
+    while True:
+        at = _kernels.set_add_keys(&work.set, &work.table, &sets.secret, part, work.document.length, at)
+        if at == shingles:
+            return True
+        if not _enlarge(sets, work):
+            return False
+
+
+cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
+    cdef c.lsh_shingler walk
+    cdef c.lsh_span spans[TILE]
+    cdef size_t count
+    begin_shingles(&walk, &work.document)
+    while True:
+        count = next_shingles(&walk, spans, TILE)
+        if count == 0:
+            return True
+        while work.set.capacity - work.set.count < count:
+            if not _enlarge(sets, work):
+                return False
+        _kernels.set_add_spans(&work.set, &work.table, &sets.secret, part, spans, count)
+
+
+cdef size_t _most(ShingleSets sets, bint spans) noexcept nogil:
+    """The shingles that a set may have in memory."""
+    return sets.max_shingles // 2 if spans else sets.max_shingles
+
+
+cdef bint _enlarge(ShingleSets sets, Workspace *work) except -1 nogil:
+    """Double the room of a set and make its table anew; returns whether that is allowed."""
+    if 2 * work.set.capacity > _most(sets, work.set.spans != NULL):
+        return False
+    _reserve_set(work, 2 * work.set.capacity, work.set.spans != NULL, work.table.part_bits)
+    _kernels.set_enter(&work.set, &work.table)
+    return True
+
+
+cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
+    """Make the set of text i: whole, or else only count it, part by part.
+
+    It enters the cache when it is made for the second time: many texts are compared once, and to keep those would
+    cost a good part of what it costs to make them.
+    """
+    cdef Text *text = &sets.texts[i]
+    cdef bint again = text.size >= 0
+    cdef uint64_t part
+    cdef int64_t size
+    _open(sets, work, i)
+    while True:
+        size = 0
+        for part in range(<uint64_t> 1 << text.part_bits):
+            if not _fill(sets, work, text.part_bits, part):
+                break
+            size += _size(&work.set)
+        else:
+            break
+        text.part_bits += 1
+    text.size = size
+    if text.part_bits == 0:
+        work.whole = i
+        if again:
+            _keep(sets, work, i)
+    return 0
+
+
+# ---- the cache: a ring of sets, of which the oldest give way ----
+
+cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
+    """Copy the whole set of text i into the cache, if it has room for it."""
+    cdef c.lsh_set *shingles = &work.set
+    cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
+    cdef size_t tokens = shingles.count * sizeof(uint64_t)
+    cdef size_t spans = shingles.count * sizeof(c.lsh_span) if shingles.spans != NULL else 0
+    cdef size_t size = sizeof(CachedSet) + tokens + spans + (work.document.length if own_text else 0)
+    cdef CachedSet *cached
+    cdef uint8_t *at
+    size = (size + 7) // 8 * 8
+    if size > sets.ring_size or sets.texts[i].cached != NULL:
+        return 0
+    if sets.ring == NULL:
+        sets.ring = <uint8_t *> resize(NULL, sets.ring_size)
+    cached = <CachedSet *> (sets.ring + _make_room(sets, size))
+    cached.size, cached.text, cached.set = size, i, shingles[0]
+    at = <uint8_t *> cached + sizeof(CachedSet)
+    cached.set.tokens = <uint64_t *> at
+    memcpy(at, shingles.tokens, tokens)
+    if spans:
+        cached.set.spans = <c.lsh_span *> (at + tokens)
+        memcpy(cached.set.spans, shingles.spans, spans)
+    if own_text:
+        cached.set.text = at + tokens + spans
+        memcpy(at + tokens + spans, work.document.text, work.document.length)
+    sets.texts[i].cached = cached
+    return 0
+
+
+cdef size_t _make_room(ShingleSets sets, size_t size) noexcept nogil:
+    """Return a place for `size` bytes, at most all of them, from which older sets have given way."""
+    cdef CachedSet *oldest
+    cdef size_t place
+    while True:
+        if sets.num_cached == 0:
+            sets.newest_end = sets.oldest = 0
+            sets.wrapped = False
+        if not sets.wrapped:
+            if sets.newest_end + size <= sets.ring_size:
+                break
+            sets.ring_end, sets.newest_end, sets.wrapped = sets.newest_end, 0, True
+        if sets.newest_end + size <= sets.oldest:
+            break
+        oldest = <CachedSet *> (sets.ring + sets.oldest)
+        sets.texts[oldest.text].cached = NULL
+        sets.oldest += oldest.size
+        sets.num_cached -= 1
+        if sets.oldest == sets.ring_end:
+            sets.oldest, sets.wrapped = 0, False
+    place = sets.newest_end
+    sets.newest_end += size
+    sets.num_cached += 1
+    return place
+
+
+cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) except -1 nogil:
+    """Copy a set out of the cache, where it may have to give way, and make its table."""
+    cdef bint spans = cached.set.spans != NULL
+    cdef size_t count = cached.set.count
+    cdef const uint8_t *own_text = <const uint8_t *> cached + sizeof(CachedSet) + count * (
+        sizeof(uint64_t) + (sizeof(c.lsh_span) if spans else 0))
+    work.prepared = work.whole = -1
+    _reserve_set(work, max(count, <size_t> c.LSH_SET_ROOM), spans, 0)
+    work.set.text, work.set.count, work.set.zero = cached.set.text, count, cached.set.zero
+    work.set.width = cached.set.width
+    memcpy(work.set.tokens, cached.set.tokens, count * sizeof(uint64_t))
+    if spans:
+        memcpy(work.set.spans, cached.set.spans, count * sizeof(c.lsh_span))
+        if cached.set.text == own_text:
+            reserve_words(&work.words, cached.size)
+            memcpy(work.words.bytes, own_text, cached.size - (own_text - <const uint8_t *> cached))
+            work.set.text = work.words.bytes
+    _kernels.set_enter(&work.set, &work.table)
+    work.whole = cached.text
+    return 0
+
+
+# ---- comparing ----
+
+cdef const c.lsh_set *_whole(ShingleSets sets, Py_ssize_t j) except NULL nogil:
+    """The set of a text that is not compared in parts."""
+    if sets.texts[j].cached != NULL:
+        return &sets.texts[j].cached.set
+    if sets.chosen_work.whole == j:
+        return &sets.chosen_work.set
+    if sets.other_work.whole != j:
+        _make(sets, &sets.other_work, j)
+    return &sets.other_work.set
+
+
+cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0 nogil:
+    """The most shingles that text j may share with the chosen one, as far as that is found out without its set.
+
+    To make a set costs several times as much as to look for its shingles in another.
+    """
+    cdef Workspace *work = &sets.other_work
+    cdef const c.lsh_set *chosen = &sets.chosen_work.set
+    if (needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j
+            or chosen.spans != NULL):
+        return needed
+    _open(sets, work, j)
+    if min(work.document.n, work.document.length) != chosen.width:
+        return needed
+    return _kernels.set_most_shared(chosen, &sets.chosen_work.table, &sets.secret, work.document.text,
+                                    work.document.length, needed)
+
+
+cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:
+    """Count the shared shingles of two texts, at least one of which is too large to be in memory as a whole."""
+    cdef uint32_t part_bits = max(sets.texts[i].part_bits, sets.texts[j].part_bits)
+    cdef size_t shared = 0, left = <size_t> sets.texts[i].size
+    cdef uint64_t part
+    cdef const c.lsh_set *other = NULL
+    for part in range(<uint64_t> 1 << part_bits):
+        if sets.texts[i].part_bits:
+            _open(sets, &sets.chosen_work, i)
+            _fill(sets, &sets.chosen_work, part_bits, part)
+            left -= _size(&sets.chosen_work.set)
+        if sets.texts[j].part_bits == 0:
+            other = _whole(sets, j)
+        elif i == j:
+            other = &sets.chosen_work.set
+        else:
+            _open(sets, &sets.other_work, j)
+            _fill(sets, &sets.other_work, part_bits, part)
+            other = &sets.other_work.set
+        shared += _kernels.set_count_shared(&sets.chosen_work.set, &sets.chosen_work.table, other, 0)
+        if shared + left < needed:
+            break
     return shared
 
 
@@ -180,23 +393,21 @@ cdef class ShingleSets:
                   size_t max_shingles=MAX_SHINGLES, bytes secret=None):
         cdef Py_ssize_t i
         cdef size_t needed = 0
-        if n < 1 or unit not in (LSH_BYTE, LSH_CHAR, LSH_WORD):
+        if n < 1 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
         if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
             raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")
-        if unit == LSH_WORD:
+        if unit == c.LSH_WORD:
             need_word_table()
-        self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <lsh_unit> unit, n, flags, max_shingles
+        self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
-        self.texts = <Text *> malloc(max(batch.count, 1) * sizeof(Text))
-        if self.texts == NULL:
-            raise MemoryError()
+        self.texts = <Text *> resize(NULL, batch.count * sizeof(Text))
         for i in range(batch.count):
             self.texts[i] = Text(-1, NULL, 0)
             if needed < max_cached:  # the most that the text can take there
-                needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(lsh_span) + 1) * batch.lengths[i]
+                needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
         if batch.count > 2:  # two have a workspace each
             self.ring_size = min(needed, max_cached)
 
@@ -206,156 +417,6 @@ cdef class ShingleSets:
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
 
-    # The set of one text, or of one part of it, in a workspace.
-
-    cdef int _open(self, Workspace *work, Py_ssize_t i) except -1 nogil:
-        """Bring text i into the form that is shingled."""
-        if work.prepared == i:
-            return 0
-        work.prepared = work.whole = -1
-        work.document = lsh_document(self.batch.texts[i], self.batch.lengths[i], self.unit, self.n)
-        prepare_document(&work.document, self.flags, True, &work.words)
-        work.prepared = i
-        return 0
-
-    cdef bint _fill(self, Workspace *work, uint32_t part_bits, uint64_t part) except -1 nogil:
-        """Make the set of one part of the text that is open, and its table; returns whether it is small enough."""
-        cdef lsh_document *document = &work.document
-        cdef bint spans = document.unit != LSH_BYTE or document.n > LSH_SET_KEY
-        cdef size_t shingles = document.length  # at most
-        work.whole = -1
-        if document.unit == LSH_BYTE and document.n <= document.length:
-            shingles = document.length - document.n + 1
-        elif document.unit == LSH_WORD:
-            shingles = document.length // 2 + 1
-        shingles = min(shingles, <size_t> SMALL_SET if part_bits == 0 else self._most(spans))
-        _reserve_set(work, max(shingles, <size_t> LSH_SET_ROOM), spans, part_bits)
-        work.set.text = document.text
-        work.set.count = work.set.zero = 0
-        work.set.width = 0 if spans else min(document.n, document.length)
-        if document.length == 0:
-            return True
-        return self._fill_spans(work, part) if spans else self._fill_keys(work, part)
-
-    cdef bint _fill_keys(self, Workspace *work, uint64_t part) except -1 nogil:
-        cdef size_t at = 0, shingles = work.document.length - work.set.width + 1
-        while True:
-            at = _kernels.set_add_keys(&work.set, &work.table, &self.secret, part, work.document.length, at)
-            if at == shingles:
-                return True
-            if not self._enlarge(work):
-                return False
-
-    cdef bint _fill_spans(self, Workspace *work, uint64_t part) except -1 nogil:
-        cdef lsh_shingler walk
-        cdef lsh_span spans[TILE]
-        cdef size_t count
-        begin_shingles(&walk, &work.document)
-        while True:
-            count = next_shingles(&walk, spans, TILE)
-            if count == 0:
-                return True
-            while work.set.capacity - work.set.count < count:
-                if not self._enlarge(work):
-                    return False
-            _kernels.set_add_spans(&work.set, &work.table, &self.secret, part, spans, count)
-
-    cdef size_t _most(self, bint spans) noexcept nogil:
-        """The shingles that a set may have in memory."""
-        return self.max_shingles // 2 if spans else self.max_shingles
-
-    cdef bint _enlarge(self, Workspace *work) except -1 nogil:
-        """Double the room of a set and make its table anew; returns whether that is allowed."""
-        if 2 * work.set.capacity > self._most(work.set.spans != NULL):
-            return False
-        _reserve_set(work, 2 * work.set.capacity, work.set.spans != NULL, work.table.part_bits)
-        _kernels.set_enter(&work.set, &work.table)
-        return True
-
-    cdef int _make(self, Workspace *work, Py_ssize_t i) except -1 nogil:
-        """Make the set of text i: whole, or else only count it, part by part.
-
-        It enters the cache when it is made for the second time: many texts are compared once, and to keep those would
-        cost a good part of what it costs to make them.
-        """
-        cdef Text *text = &self.texts[i]
-        cdef bint again = text.size >= 0
-        cdef uint64_t part
-        cdef int64_t size
-        self._open(work, i)
-        while True:
-            size = 0
-            for part in range(<uint64_t> 1 << text.part_bits):
-                if not self._fill(work, text.part_bits, part):
-                    break
-                size += _size(&work.set)
-            else:
-                break
-            text.part_bits += 1
-        text.size = size
-        if text.part_bits == 0:
-            work.whole = i
-            if again:
-                self._keep(work, i)
-        return 0
-
-    # The cache: a ring of sets, of which the oldest give way.
-
-    cdef int _keep(self, Workspace *work, Py_ssize_t i) except -1 nogil:
-        """Copy the whole set of text i into the cache, if it has room for it."""
-        cdef lsh_set *shingles = &work.set
-        cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
-        cdef size_t tokens = shingles.count * sizeof(uint64_t)
-        cdef size_t spans = shingles.count * sizeof(lsh_span) if shingles.spans != NULL else 0
-        cdef size_t size = sizeof(CachedSet) + tokens + spans + (work.document.length if own_text else 0)
-        cdef CachedSet *cached
-        cdef uint8_t *at
-        size = (size + 7) // 8 * 8
-        if size > self.ring_size or self.texts[i].cached != NULL:
-            return 0
-        if self.ring == NULL:
-            self.ring = <uint8_t *> _resize(NULL, self.ring_size)
-        cached = <CachedSet *> (self.ring + self._make_room(size))
-        cached.size, cached.text, cached.set = size, i, shingles[0]
-        at = <uint8_t *> cached + sizeof(CachedSet)
-        cached.set.tokens = <uint64_t *> at
-        memcpy(at, shingles.tokens, tokens)
-        if spans:
-            cached.set.spans = <lsh_span *> (at + tokens)
-            memcpy(cached.set.spans, shingles.spans, spans)
-        if own_text:
-            cached.set.text = at + tokens + spans
-            memcpy(at + tokens + spans, work.document.text, work.document.length)
-        self.texts[i].cached = cached
-        return 0
-
-    cdef size_t _make_room(self, size_t size) noexcept nogil:
-        """Return a place for `size` bytes, at most all of them, from which older sets have given way."""
-        cdef CachedSet *oldest
-        cdef size_t place
-        while True:
-            if self.num_cached == 0:
-                self.newest_end = self.oldest = 0
-                self.wrapped = False
-            if not self.wrapped:
-                if self.newest_end + size <= self.ring_size:
-                    break
-                self.ring_end, self.newest_end, self.wrapped = self.newest_end, 0, True
-            if self.newest_end + size <= self.oldest:
-                break
-            oldest = <CachedSet *> (self.ring + self.oldest)
-            self.texts[oldest.text].cached = NULL
-            self.oldest += oldest.size
-            self.num_cached -= 1
-            if self.oldest == self.ring_end:
-                self.oldest, self.wrapped = 0, False
-        place = self.newest_end
-        self.newest_end += size
-        self.num_cached += 1
-        return place
-
-    # Comparing.
-
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
@@ -363,53 +424,20 @@ cdef class ShingleSets:
         self.chosen = -1
         if work.whole != i and self.texts[i].part_bits == 0:
             if cached == NULL:
-                self._make(work, i)
+                _make(self, work, i)
             else:
-                self._load(work, cached)
+                _load(self, work, cached)
         self.chosen = i
         return 0
 
-    cdef int _load(self, Workspace *work, const CachedSet *cached) except -1 nogil:
-        """Copy a set out of the cache, where it may have to give way, and make its table."""
-        cdef bint spans = cached.set.spans != NULL
-        cdef size_t count = cached.set.count
-        cdef const uint8_t *own_text = <const uint8_t *> cached + sizeof(CachedSet) + count * (
-            sizeof(uint64_t) + (sizeof(lsh_span) if spans else 0))
-        work.prepared = work.whole = -1
-        _reserve_set(work, max(count, <size_t> LSH_SET_ROOM), spans, 0)
-        work.set.text, work.set.count, work.set.zero = cached.set.text, count, cached.set.zero
-        work.set.width = cached.set.width
-        memcpy(work.set.tokens, cached.set.tokens, count * sizeof(uint64_t))
-        if spans:
-            memcpy(work.set.spans, cached.set.spans, count * sizeof(lsh_span))
-            if cached.set.text == own_text:
-                reserve_words(&work.words, cached.size)
-                memcpy(work.words.bytes, own_text, cached.size - (own_text - <const uint8_t *> cached))
-                work.set.text = work.words.bytes
-        _kernels.set_enter(&work.set, &work.table)
-        work.whole = cached.text
-        return 0
-
-    cdef const lsh_set *_whole(self, Py_ssize_t j) except NULL nogil:
-        """The set of a text that is not compared in parts."""
-        if self.texts[j].cached != NULL:
-            return &self.texts[j].cached.set
-        if self.chosen_work.whole == j:
-            return &self.chosen_work.set
-        if self.other_work.whole != j:
-            self._make(&self.other_work, j)
-        return &self.other_work.set
-
-    cdef double similarity(self, Py_ssize_t j) except -1.0 nogil:
-        """The Jaccard similarity of the chosen text and text j; 0.0 where either has no shingles."""
-        return self.similarity_from(j, 0.0)
-
-    cdef double similarity_from(self, Py_ssize_t j, double least) except -1.0 nogil:
-        """What `similarity` returns where that is at least `least`, else 0.0, which then costs less to find out."""
+    cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil:
+        """The Jaccard similarity of the chosen text and text j where that is at least `least`, else 0.0, which then
+        costs less to find out; 0.0 where either has no shingles.
+        """
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen
         if self.texts[j].size < 0:
-            self._make(&self.other_work, j)
+            _make(self, &self.other_work, j)
         a, b = self.texts[i].size, self.texts[j].size
         if a == 0 or b == 0:
             return 0.0
@@ -417,52 +445,12 @@ cdef class ShingleSets:
         if needed > min(a, b):
             return 0.0
         if self.texts[i].part_bits or self.texts[j].part_bits:
-            shared = self._count_by_parts(i, j, needed)
-        elif self._most_shared(j, needed) < needed:
+            shared = _count_by_parts(self, i, j, needed)
+        elif _most_shared(self, j, needed) < needed:
             return 0.0
         else:
-            shared = _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, self._whole(j), needed)
+            shared = _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, _whole(self, j), needed)
         return _jaccard(shared, a, b) if shared >= needed else 0.0
-
-    cdef size_t _most_shared(self, Py_ssize_t j, size_t needed) except? 0 nogil:
-        """The most shingles that text j may share with the chosen one, as far as that is found out without its set.
-
-        To make a set costs several times as much as to look for its shingles in another.
-        """
-        cdef Workspace *work = &self.other_work
-        cdef const lsh_set *chosen = &self.chosen_work.set
-        if (needed == 0 or self.texts[j].cached != NULL or self.chosen_work.whole == j or work.whole == j
-                or chosen.spans != NULL):
-            return needed
-        self._open(work, j)
-        if min(work.document.n, work.document.length) != chosen.width:
-            return needed
-        return _kernels.set_most_shared(chosen, &self.chosen_work.table, &self.secret, work.document.text,
-                                        work.document.length, needed)
-
-    cdef size_t _count_by_parts(self, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:
-        """Count the shared shingles of two texts, at least one of which is too large to be in memory as a whole."""
-        cdef uint32_t part_bits = max(self.texts[i].part_bits, self.texts[j].part_bits)
-        cdef size_t shared = 0, left = <size_t> self.texts[i].size
-        cdef uint64_t part
-        cdef const lsh_set *other = NULL
-        for part in range(<uint64_t> 1 << part_bits):
-            if self.texts[i].part_bits:
-                self._open(&self.chosen_work, i)
-                self._fill(&self.chosen_work, part_bits, part)
-                left -= _size(&self.chosen_work.set)
-            if self.texts[j].part_bits == 0:
-                other = self._whole(j)
-            elif i == j:
-                other = &self.chosen_work.set
-            else:
-                self._open(&self.other_work, j)
-                self._fill(&self.other_work, part_bits, part)
-                other = &self.other_work.set
-            shared += _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, other, 0)
-            if shared + left < needed:
-                break
-        return shared
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):
         """Return the similarities of texts 0 .. rows - 1 to texts first_column .. count - 1, float64."""
@@ -475,6 +463,6 @@ cdef class ShingleSets:
             with nogil:
                 self.choose(i)
                 for j in range(columns):
-                    view[i, j] = self.similarity(first_column + j)
+                    view[i, j] = self.similarity(first_column + j, 0.0)
             PyErr_CheckSignals()
         return out

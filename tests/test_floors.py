@@ -210,7 +210,11 @@ def test_there_is_no_circle():
 
 def test_the_sources_are_read():
     """The checks see what is there: known includes and imports are found."""
-    assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {"lsh._batch", "lsh._kernels"}
+    assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {
+        "lsh._batch",
+        "lsh._kernels",
+        "lsh._memory",
+    }
     assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
         "lsh.bands",
         "lsh.cache",

@@ -7,20 +7,11 @@ and can say what is wrong and where. The formats themselves are known to the ker
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
+from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._kernels cimport (
-    LSH_ABSENT,
-    LSH_INTEGER,
-    LSH_STRING,
-    lsh_count_lines,
-    lsh_field,
-    lsh_read_csv,
-    lsh_read_json,
-    lsh_read_lines,
-    lsh_text,
-)
+from lsh._memory cimport resize
 
 cdef size_t _NOT_PLAIN = <size_t> -1
 
@@ -33,52 +24,38 @@ cdef class _FieldTable:
     cdef const uint8_t *start
     cdef size_t size
     cdef uint8_t *room
-    cdef lsh_field *found
-    cdef lsh_text *names
+    cdef c.lsh_field *found
+    cdef c.lsh_text *names
     cdef size_t *places
     cdef Py_ssize_t columns
     cdef size_t rows
 
     def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
-        cdef size_t lines = count_lines(data) + 1
+        cdef size_t lines
         self.data, self.columns = data, len(wanted)
-        self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), <size_t> PyBytes_GET_SIZE(data)
+        self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
             self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
-        self.found = <lsh_field *> malloc(lines * max(self.columns, 1) * sizeof(lsh_field))
-        self.names = <lsh_text *> malloc(max(self.columns, 1) * sizeof(lsh_text))
-        self.places = <size_t *> malloc(max(self.columns, 1) * sizeof(size_t))
-        if self.found == NULL or self.names == NULL or self.places == NULL:
-            raise MemoryError()
+        with nogil:
+            lines = c.lsh_count_lines(self.start, self.size) + 1
+        self.found = <c.lsh_field *> resize(NULL, lines * self.columns * sizeof(c.lsh_field))
+        self.names = <c.lsh_text *> resize(NULL, self.columns * sizeof(c.lsh_text))
+        self.places = <size_t *> resize(NULL, self.columns * sizeof(size_t))
 
     def __dealloc__(self):
         free(self.found)
         free(self.names)
         free(self.places)
 
-    cdef int set_places(self, tuple places, size_t least) except -1:
-        """Set which cells to find, of those that every record has."""
-        cdef Py_ssize_t i
-        for i, place in enumerate(places):
-            if not 0 <= place < least:
-                raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
-            self.places[i] = place
-        return 0
-
-    cdef list strings(self):
-        """Return all columns, which hold strings; ``None`` if a record is not plain."""
-        return None if self.rows == _NOT_PLAIN else [self.column(i, False) for i in range(self.columns)]
-
     cdef Batch column(self, Py_ssize_t place, bint integers):
         """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
         cdef Batch batch = Batch(())
-        cdef const lsh_field *field = self.found + place
+        cdef const c.lsh_field *field = self.found + place
         cdef Py_ssize_t i
-        batch.source, batch.count = (self.data, self.out), <Py_ssize_t> self.rows
-        batch._reserve()
+        batch._reserve((self.data, self.out), <Py_ssize_t> self.rows)
         for i in range(batch.count):
-            if field.kind != LSH_STRING and not (integers and field.kind == LSH_INTEGER):
+            if field.kind != c.LSH_STRING and not (integers and field.kind == c.LSH_INTEGER):
                 return None
             batch.texts[i], batch.lengths[i] = field.text.bytes, <Py_ssize_t> field.text.length
             field += self.columns
@@ -88,7 +65,7 @@ cdef class _FieldTable:
         """Tell whether no record has a field."""
         cdef size_t i
         for i in range(self.rows):
-            if self.found[i * self.columns + place].kind != LSH_ABSENT:
+            if self.found[i * self.columns + place].kind != c.LSH_ABSENT:
                 return False
         return True
 
@@ -98,7 +75,7 @@ def count_lines(bytes block not None):
     cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(block)
     cdef size_t size = PyBytes_GET_SIZE(block), lines
     with nogil:
-        lines = lsh_count_lines(at, size)
+        lines = c.lsh_count_lines(at, size)
     return lines
 
 
@@ -134,7 +111,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -167,14 +144,12 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     list of Batch, or None
         For each place the cells there; ``None`` if a line has fewer or more.
     """
-    cdef _FieldTable table = _FieldTable(block, places, False)
+    cdef _FieldTable table = _cell_table(block, places, least, False)
     cdef uint8_t by = separator[0]
-    table.set_places(places, least)
     with nogil:
-        table.rows = lsh_read_lines(
-            table.start, table.size, by, table.places, table.columns, least, most, table.found
-        )
-    return table.strings()
+        table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
+                                      table.found)
+    return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
 def csv_cells(bytes block not None, tuple places not None, size_t least, size_t most):
@@ -185,12 +160,20 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
     list of Batch, int, or None
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
-    cdef _FieldTable table = _FieldTable(block, places, True)
+    cdef _FieldTable table = _cell_table(block, places, least, True)
     cdef size_t used = 0
-    table.set_places(places, least)
     with nogil:
-        table.rows = lsh_read_csv(
-            table.start, table.size, table.places, table.columns, least, most, table.room, table.found, &used
-        )
-    cells = table.strings()
-    return None if cells is None else (cells, used)
+        table.rows = c.lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
+                                    table.found, &used)
+    return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
+
+
+cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
+    """Return the table for cells at some places, which every record has."""
+    cdef _FieldTable table = _FieldTable(block, places, decodes)
+    cdef Py_ssize_t i
+    for i in range(table.columns):
+        if not 0 <= places[i] < least:
+            raise ValueError(f"places must be from 0 to {least} - 1, got {places[i]}")
+        table.places[i] = places[i]
+    return table

@@ -77,22 +77,9 @@ static inline W w_words(const uint8_t *p)
 
 static inline void w_pack(uint64_t *p, W a, uint32_t mask)
 {
-    static const uint64_t places[16] = {0,
-                                        0x0100,
-                                        0x0302,
-                                        0x03020100,
-                                        0x0504,
-                                        0x05040100,
-                                        0x05040302,
-                                        0x050403020100,
-                                        0x0706,
-                                        0x07060100,
-                                        0x07060302,
-                                        0x070603020100,
-                                        0x07060504,
-                                        0x070605040100,
-                                        0x070605040302,
-                                        0x0706050403020100};
+    static const uint64_t places[16] = {
+        0,      0x0100,     0x0302,     0x03020100,     0x0504,     0x05040100,     0x05040302,     0x050403020100,
+        0x0706, 0x07060100, 0x07060302, 0x070603020100, 0x07060504, 0x070605040100, 0x070605040302, 0x0706050403020100};
     const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(places + mask)));
     w_store(p, _mm256_permutevar8x32_epi32(a, order));
 }

@@ -172,21 +172,18 @@ static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, 
     return equal;
 }
 
-static size_t LSH_SYMBOL(lsh_count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k)
-{
-    uint32_t equal = 0;
-    for (size_t s = 0; s < k; s++)
-        equal += a[s] == b[s];
-    return equal;
-}
+/* The count is as wide as what is compared, so that vectors hold as many of either. */
+#define DEFINE_COUNT_EQUAL(name, value_type)                                                                           \
+    static size_t name(const value_type *a, const value_type *b, size_t k)                                             \
+    {                                                                                                                  \
+        value_type equal = 0;                                                                                          \
+        for (size_t s = 0; s < k; s++)                                                                                 \
+            equal += a[s] == b[s];                                                                                     \
+        return (size_t)equal;                                                                                          \
+    }
 
-static size_t LSH_SYMBOL(lsh_count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k)
-{
-    uint64_t equal = 0;
-    for (size_t s = 0; s < k; s++)
-        equal += a[s] == b[s];
-    return (size_t)equal;
-}
+DEFINE_COUNT_EQUAL(LSH_SYMBOL(lsh_count_equal_32), uint32_t)
+DEFINE_COUNT_EQUAL(LSH_SYMBOL(lsh_count_equal_64), uint64_t)
 
 const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .level = LSH_TEXT(LSH_LEVEL),

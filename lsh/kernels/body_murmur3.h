@@ -110,33 +110,6 @@ static inline __attribute__((always_inline)) void min_long_32(const lsh_scratch 
         v_store((uint32_t *)minima + v * LANES_32, best[v]);
 }
 
-#define MIN_32(blocks, vectors) min_32(scratch, count, blocks, vectors, seeds + s, minima + s)
-#define MIN_LONG_32(blocks, vectors) min_long_32(scratch, count, blocks, vectors, seeds + s, minima + s)
-#define MIN_32_BLOCKS(vectors)                                                                                         \
-    switch (blocks) {                                                                                                  \
-    case 0: MIN_32(0, vectors); break;                                                                                 \
-    case 1: MIN_32(1, vectors); break;                                                                                 \
-    case 2: MIN_LONG_32(2, vectors); break;                                                                                 \
-    default: MIN_LONG_32(3, vectors); break;                                                                               \
-    }
-
-static void min_tile_32(const lsh_scratch *scratch, size_t count, size_t blocks, const uint32_t *seeds, size_t k,
-                        int32_t *minima)
-{
-    for (size_t s = 0; s < k;) {
-        size_t vectors = (k - s) / LANES_32;
-        if (vectors >= 4) {
-            MIN_32_BLOCKS(4) s += 4 * LANES_32;
-        } else if (vectors == 3) {
-            MIN_32_BLOCKS(3) s += 3 * LANES_32;
-        } else if (vectors == 2) {
-            MIN_32_BLOCKS(2) s += 2 * LANES_32;
-        } else {
-            MIN_32_BLOCKS(1) s += LANES_32;
-        }
-    }
-}
-
 /* Mix the words of a tile: blocks, of which the first is rotated, then the folded tail. */
 static void mix_tile_32(size_t n, size_t count, lsh_scratch *restrict scratch)
 {
@@ -158,11 +131,37 @@ static void mix_tile_32(size_t n, size_t count, lsh_scratch *restrict scratch)
     }
 }
 
+#define MIN_32(blocks, vectors) min_32(scratch, count, blocks, vectors, seeds + s, minima + s)
+#define MIN_LONG_32(blocks, vectors) min_long_32(scratch, count, blocks, vectors, seeds + s, minima + s)
+#define MIN_32_BLOCKS(vectors)                                                                                         \
+    switch (n / 4) {                                                                                                   \
+    case 0: MIN_32(0, vectors); break;                                                                                 \
+    case 1: MIN_32(1, vectors); break;                                                                                 \
+    case 2: MIN_LONG_32(2, vectors); break;                                                                            \
+    default: MIN_LONG_32(3, vectors); break;                                                                           \
+    }
+
+static void min_tile_32(size_t n, size_t count, const uint32_t *seeds, size_t k, lsh_scratch *scratch, int32_t *minima)
+{
+    mix_tile_32(n, count, scratch);
+    for (size_t s = 0, vectors; s < k; s += vectors * LANES_32) {
+        vectors = (k - s) / LANES_32;
+        vectors = vectors < LOCKSTEP ? vectors : LOCKSTEP;
+        switch (vectors) {
+        case 1: MIN_32_BLOCKS(1) break;
+        case 2: MIN_32_BLOCKS(2) break;
+        case 3: MIN_32_BLOCKS(3) break;
+        default: MIN_32_BLOCKS(4) break;
+        }
+    }
+}
+
 /* The hash of one shingle of any length for every seed. */
 static void min_any_32(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds,
-                       uint32_t *restrict state, size_t k, int32_t *restrict minima)
+                       size_t k, uint64_t *restrict words, int32_t *restrict minima)
 {
     size_t at = 0;
+    uint32_t *restrict state = (uint32_t *)words;
     const uint32_t *before = seeds;
     for (; length - at >= 4; at += 4) {
         const uint32_t block = lsh_m32_mix(lsh_load32(shingle + at));
@@ -175,26 +174,6 @@ static void min_any_32(const uint8_t *shingle, size_t length, const uint32_t *re
         int32_t hash = (int32_t)lsh_fmix32(before[s] ^ rest);
         minima[s] = hash < minima[s] ? hash : minima[s];
     }
-}
-
-static void LSH_SYMBOL(lsh_min_murmur3_32)(const lsh_document *document, const uint32_t *seeds, size_t k,
-                                           lsh_scratch *scratch, int32_t *minima)
-{
-    size_t count;
-    if (is_fixed(document)) {
-        tiles walk = begin_tiles(document, scratch);
-        while ((count = next_tile(document, &walk, scratch)) > 0) {
-            mix_tile_32(document->n, count, scratch);
-            min_tile_32(scratch, count, document->n / 4, seeds, k, minima);
-        }
-        return;
-    }
-    lsh_shingler walk;
-    lsh_shingler_begin(&walk, document->text, document->length, document->unit, document->n);
-    while ((count = lsh_shingler_next(&walk, scratch->spans, LSH_TILE)) > 0)
-        for (size_t i = 0; i < count; i++)
-            min_any_32(document->text + scratch->spans[i].start, scratch->spans[i].length, seeds,
-                       (uint32_t *)scratch->state, k, minima);
 }
 
 /* ---- 64 bits ---- */
@@ -233,15 +212,6 @@ static inline __attribute__((always_inline)) void min_64(const lsh_scratch *scra
         w_store(minima + v * LANES_64, w_xor(best[v], flip));
 }
 
-static void min_tile_64(const lsh_scratch *scratch, size_t count, const uint32_t *seeds, size_t k, uint64_t *minima)
-{
-    size_t s = 0;
-    for (; k - s >= LOCKSTEP * LANES_64; s += LOCKSTEP * LANES_64)
-        min_64(scratch, count, LOCKSTEP, seeds + s, minima + s);
-    for (; s < k; s += LANES_64)
-        min_64(scratch, count, 1, seeds + s, minima + s);
-}
-
 static void mix_tile_64(size_t n, size_t count, lsh_scratch *restrict scratch)
 {
     for (size_t i = 0; i < count; i++) {
@@ -250,9 +220,20 @@ static void mix_tile_64(size_t n, size_t count, lsh_scratch *restrict scratch)
     }
 }
 
-static void min_any_64(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds, uint64_t *restrict one,
-                       uint64_t *restrict two, size_t k, uint64_t *restrict minima)
+static void min_tile_64(size_t n, size_t count, const uint32_t *seeds, size_t k, lsh_scratch *scratch, uint64_t *minima)
 {
+    size_t s = 0;
+    mix_tile_64(n, count, scratch);
+    for (; k - s >= LOCKSTEP * LANES_64; s += LOCKSTEP * LANES_64)
+        min_64(scratch, count, LOCKSTEP, seeds + s, minima + s);
+    for (; s < k; s += LANES_64)
+        min_64(scratch, count, 1, seeds + s, minima + s);
+}
+
+static void min_any_64(const uint8_t *shingle, size_t length, const uint32_t *restrict seeds, size_t k,
+                       uint64_t *restrict one, uint64_t *restrict minima)
+{
+    uint64_t *restrict two = one + k;
     size_t at = 0;
     for (size_t s = 0; s < k; s++)
         one[s] = two[s] = seeds[s];
@@ -276,22 +257,26 @@ static void min_any_64(const uint8_t *shingle, size_t length, const uint32_t *re
     }
 }
 
-static void LSH_SYMBOL(lsh_min_murmur3_64)(const lsh_document *document, const uint32_t *seeds, size_t k,
-                                           lsh_scratch *scratch, uint64_t *minima)
-{
-    size_t count;
-    if (is_fixed(document)) {
-        tiles walk = begin_tiles(document, scratch);
-        while ((count = next_tile(document, &walk, scratch)) > 0) {
-            mix_tile_64(document->n, count, scratch);
-            min_tile_64(scratch, count, seeds, k, minima);
-        }
-        return;
+/* ---- both ---- */
+
+#define DEFINE_MIN_MURMUR3(name, min_tile, min_any, value_type)                                                        \
+    static void name(const lsh_document *document, const uint32_t *seeds, size_t k, lsh_scratch *scratch,              \
+                     value_type *minima)                                                                               \
+    {                                                                                                                  \
+        size_t count;                                                                                                  \
+        if (is_fixed(document)) {                                                                                      \
+            tiles walk = begin_tiles(document, scratch);                                                               \
+            while ((count = next_tile(document, &walk, scratch)) > 0)                                                  \
+                min_tile(document->n, count, seeds, k, scratch, minima);                                               \
+            return;                                                                                                    \
+        }                                                                                                              \
+        lsh_shingler walk;                                                                                             \
+        lsh_shingler_begin(&walk, document->text, document->length, document->unit, document->n);                      \
+        while ((count = lsh_shingler_next(&walk, scratch->spans, LSH_TILE)) > 0)                                       \
+            for (size_t i = 0; i < count; i++)                                                                         \
+                min_any(document->text + scratch->spans[i].start, scratch->spans[i].length, seeds, k, scratch->state,  \
+                        minima);                                                                                       \
     }
-    lsh_shingler walk;
-    lsh_shingler_begin(&walk, document->text, document->length, document->unit, document->n);
-    while ((count = lsh_shingler_next(&walk, scratch->spans, LSH_TILE)) > 0)
-        for (size_t i = 0; i < count; i++)
-            min_any_64(document->text + scratch->spans[i].start, scratch->spans[i].length, seeds, scratch->state,
-                       scratch->state + k, k, minima);
-}
+
+DEFINE_MIN_MURMUR3(LSH_SYMBOL(lsh_min_murmur3_32), min_tile_32, min_any_32, int32_t)
+DEFINE_MIN_MURMUR3(LSH_SYMBOL(lsh_min_murmur3_64), min_tile_64, min_any_64, uint64_t)

@@ -34,13 +34,9 @@ typedef struct {
 static void add_cell(row *r, const uint8_t *bytes, size_t length)
 {
     size_t i;
-    for (i = 0; i < r->num_places; i++) {
-        if (r->places[i] == r->count) {
-            r->found[i].kind = LSH_STRING;
-            r->found[i].text.bytes = bytes;
-            r->found[i].text.length = length;
-        }
-    }
+    for (i = 0; i < r->num_places; i++)
+        if (r->places[i] == r->count)
+            r->found[i] = (lsh_field){LSH_STRING, {bytes, length}};
     r->count++;
 }
 

@@ -162,31 +162,120 @@ static const uint8_t *word_end(const line *l, const uint8_t *at, const char *wor
     return (size_t)(l->end - at) >= length && !memcmp(at, word, length) ? at + length : NULL;
 }
 
-/* From a key to its value; sets `quote` to the quote that ends the key. */
-static const uint8_t *key_end(line *l, const uint8_t *at, const uint8_t **quote)
+/* What is looked for in a record. */
+typedef struct {
+    const lsh_text *names;
+    size_t num_names;
+    lsh_field *found; /* one for each name */
+    uint8_t *out;     /* room for a key with escapes */
+} search;
+
+/* Decode a string whose escapes are well-formed; returns its length, SIZE_MAX for half of a surrogate pair. */
+static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
 {
-    if (*at != '"')
-        return NULL;
-    at = *quote = string_end(l, at + 1);
-    if (!at)
-        return NULL;
-    at = skip_space(l, at + 1);
-    return at == l->end || *at != ':' ? NULL : skip_space(l, at + 1);
+    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
+    const uint8_t *const start = out, *next;
+    while (at < end) {
+        if (*at != '\\') {
+            next = memchr(at, '\\', (size_t)(end - at));
+            next = next ? next : end;
+            memcpy(out, at, (size_t)(next - at));
+            out += next - at;
+            at = next;
+        } else if (at[1] == 'u') {
+            uint32_t c = (uint32_t)four_digits(at + 2, end);
+            at += 6;
+            if (c >= 0xD800 && c < 0xE000) {
+                int32_t low = end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? four_digits(at + 2, end) : -1;
+                if (c >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
+                    return SIZE_MAX;
+                c = 0x10000 + ((c - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
+                at += 6;
+            }
+            out = put_utf8(c, out);
+        } else {
+            const char *letter = strchr(letters, at[1]);
+            *out++ = letter ? (uint8_t)meanings[letter - letters] : at[1];
+            at += 2;
+        }
+    }
+    return (size_t)(out - start);
+}
+
+/* The field of a key, NULL if the key is not wanted. */
+static lsh_field *field_of(const search *s, const uint8_t *key, size_t length)
+{
+    size_t i;
+    for (i = 0; i < s->num_names; i++)
+        if (s->names[i].length == length && !memcmp(s->names[i].bytes, key, length))
+            return s->found + i;
+    return NULL;
 }
 
 static const uint8_t *value_end(line *l, const uint8_t *at, int depth);
 
-/* From behind the bracket that begins an object or a list to behind the one that ends it. */
-static const uint8_t *inner_end(line *l, const uint8_t *at, int depth, uint8_t last)
+/* Read a value that is wanted, with its escapes as they are. */
+static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
+{
+    const uint8_t *const start = at;
+    int is_integer = 0;
+    field->kind = LSH_OTHER;
+    if (at == l->end)
+        return NULL;
+    if (*at == '"') {
+        at = string_end(l, at + 1);
+        if (!at)
+            return NULL;
+        *field = (lsh_field){l->escapes ? LSH_ESCAPED : LSH_STRING, {start + 1, (size_t)(at - start - 1)}};
+        return at + 1;
+    }
+    if ((*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I'))
+        at = number_end(l, at, &is_integer);
+    else
+        at = value_end(l, at, MAX_DEPTH);
+    if (at && is_integer)
+        *field = (lsh_field){LSH_INTEGER, {start, (size_t)(at - start)}};
+    return at;
+}
+
+/* From a key to its value; sets the field that `s`, if there is one, has for the key. */
+static inline __attribute__((always_inline)) const uint8_t *key_end(line *l, const uint8_t *at, const search *s,
+                                                                    lsh_field **field)
+{
+    const uint8_t *key = at + 1, *quote;
+    if (*at != '"')
+        return NULL;
+    quote = string_end(l, key);
+    if (!quote)
+        return NULL;
+    if (s) {
+        size_t length = (size_t)(quote - key);
+        if (l->escapes) {
+            length = unescape(key, quote, s->out);
+            if (length == SIZE_MAX)
+                return NULL;
+            key = s->out;
+        }
+        *field = field_of(s, key, length);
+    }
+    at = skip_space(l, quote + 1);
+    return at == l->end || *at != ':' ? NULL : skip_space(l, at + 1);
+}
+
+/* From behind the bracket that begins an object or a list to behind the one that ends it. `s`: the fields that are wanted of
+ * an object, NULL for none; inline, so that what is nested is skipped without asking for them. */
+static inline __attribute__((always_inline)) const uint8_t *members_end(line *l, const uint8_t *at, int depth, uint8_t last,
+                                                                        const search *s)
 {
     at = skip_space(l, at);
     if (at < l->end && *at == last)
         return at + 1;
     while (depth && at < l->end) {
-        const uint8_t *ignored;
+        lsh_field *field = NULL;
         if (last == '}')
-            at = key_end(l, at, &ignored);
-        at = at ? value_end(l, at, depth) : NULL;
+            at = key_end(l, at, s, &field);
+        if (at)
+            at = field ? read_value(l, at, field) : value_end(l, at, depth);
         if (!at)
             return NULL;
         at = skip_space(l, at);
@@ -199,6 +288,11 @@ static const uint8_t *inner_end(line *l, const uint8_t *at, int depth, uint8_t l
         at = skip_space(l, at + 1);
     }
     return NULL;
+}
+
+static const uint8_t *inner_end(line *l, const uint8_t *at, int depth, uint8_t last)
+{
+    return members_end(l, at, depth, last, NULL);
 }
 
 static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
@@ -233,121 +327,6 @@ static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
     }
 }
 
-/* Decode a string whose escapes are well-formed; returns its length, SIZE_MAX for half of a surrogate pair. */
-static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
-{
-    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
-    const uint8_t *const start = out, *next;
-    while (at < end) {
-        if (*at != '\\') {
-            next = memchr(at, '\\', (size_t)(end - at));
-            next = next ? next : end;
-            memcpy(out, at, (size_t)(next - at));
-            out += next - at;
-            at = next;
-        } else if (at[1] == 'u') {
-            uint32_t c = (uint32_t)four_digits(at + 2, end);
-            at += 6;
-            if (c >= 0xD800 && c < 0xE000) {
-                int32_t low = end - at >= 6 && at[0] == '\\' && at[1] == 'u' ? four_digits(at + 2, end) : -1;
-                if (c >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
-                    return SIZE_MAX;
-                c = 0x10000 + ((c - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
-                at += 6;
-            }
-            out = put_utf8(c, out);
-        } else {
-            const char *letter = strchr(letters, at[1]);
-            *out++ = letter ? (uint8_t)meanings[letter - letters] : at[1];
-            at += 2;
-        }
-    }
-    return (size_t)(out - start);
-}
-
-/* Read a value that is wanted, with its escapes as they are. */
-static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
-{
-    const uint8_t *const start = at;
-    int is_integer = 0;
-    field->kind = LSH_OTHER;
-    if (at == l->end)
-        return NULL;
-    if (*at == '"') {
-        at = string_end(l, at + 1);
-        if (!at)
-            return NULL;
-        field->kind = l->escapes ? LSH_ESCAPED : LSH_STRING;
-        field->text.bytes = start + 1;
-        field->text.length = (size_t)(at - start - 1);
-        return at + 1;
-    }
-    if ((*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I'))
-        at = number_end(l, at, &is_integer);
-    else
-        at = value_end(l, at, MAX_DEPTH);
-    if (at && is_integer) {
-        field->kind = LSH_INTEGER;
-        field->text.bytes = start;
-        field->text.length = (size_t)(at - start);
-    }
-    return at;
-}
-
-/* What is looked for in a record. */
-typedef struct {
-    const lsh_text *names;
-    size_t num_names;
-    lsh_field *found; /* one for each name */
-    uint8_t *out;     /* room for a key with escapes */
-} search;
-
-/* The field of a key, NULL if the key is not wanted. */
-static lsh_field *field_of(const search *s, const uint8_t *key, size_t length)
-{
-    size_t i;
-    for (i = 0; i < s->num_names; i++)
-        if (s->names[i].length == length && !memcmp(s->names[i].bytes, key, length))
-            return s->found + i;
-    return NULL;
-}
-
-/* From behind the brace that begins a record to behind the one that ends it. */
-static const uint8_t *read_record(line *l, const uint8_t *at, const search *s)
-{
-    at = skip_space(l, at);
-    if (at < l->end && *at == '}')
-        return at + 1;
-    while (at < l->end) {
-        const uint8_t *key = at + 1, *quote;
-        size_t length;
-        lsh_field *field;
-        at = key_end(l, at, &quote);
-        if (!at)
-            return NULL;
-        length = (size_t)(quote - key);
-        if (l->escapes) {
-            length = unescape(key, quote, s->out);
-            if (length == SIZE_MAX)
-                return NULL;
-            key = s->out;
-        }
-        field = field_of(s, key, length);
-        at = field ? read_value(l, at, field) : value_end(l, at, MAX_DEPTH);
-        if (!at)
-            return NULL;
-        at = skip_space(l, at);
-        if (at == l->end)
-            return NULL;
-        if (*at == '}')
-            return at + 1;
-        if (*at != ',')
-            return NULL;
-        at = skip_space(l, at + 1);
-    }
-    return NULL;
-}
-
 /* Decode the fields of a record that have escapes; returns where what is written ends, NULL for half of a pair. */
 static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
 {
@@ -358,9 +337,7 @@ static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
         length = unescape(row[i].text.bytes, row[i].text.bytes + row[i].text.length, out);
         if (length == SIZE_MAX)
             return NULL;
-        row[i].kind = LSH_STRING;
-        row[i].text.bytes = out;
-        row[i].text.length = length;
+        row[i] = (lsh_field){LSH_STRING, {out, length}};
         out += length;
     }
     return out;
@@ -381,7 +358,7 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
         stop = skip_space(&l, at);
         if (stop == l.end || *stop != '{')
             return SIZE_MAX;
-        stop = read_record(&l, stop + 1, &s);
+        stop = members_end(&l, stop + 1, MAX_DEPTH, '}', &s);
         if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(at, l.end)))
             return SIZE_MAX;
         out = unescape_fields(s.found, num_names, out);

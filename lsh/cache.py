@@ -9,29 +9,19 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._grouping import BinSets, BinTables
+from lsh._cache_store import BandBins, DocId, Documents, FingerprintView
+from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
-from lsh.minhash import (
-    CONFIDENCE,
-    Array,
-    Fingerprint,
-    Fingerprints,
-    MinHasher,
-    checked_fingerprint,
-    checked_fingerprints,
-    wilson_interval,
-)
+from lsh.minhash import MinHasher, checked_fingerprint
 from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
 
 __all__ = ["Cache", "Match"]
@@ -39,8 +29,6 @@ __all__ = ["Cache", "Match"]
 DEFAULT_THRESHOLD = 0.8  # for which bands are planned where nothing else is asked for
 SPARE = 1024  # removed documents a cache may carry before it is packed anew, besides as many as it holds
 
-DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer can be used as what they are
-_GONE = object()
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
 
@@ -123,7 +111,7 @@ class Cache:
             raise ValueError("num_bands and bands both say how to band; give one of them")
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
-        self._stored = _Documents(hasher, self._bands)
+        self._stored = Documents(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
@@ -166,19 +154,19 @@ class Cache:
 
     def _store(self, ids: list[DocId], rows: Array) -> None:
         """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
-        stored = _Documents(self._hasher, self._bands)
+        stored = Documents(self._hasher, self._bands)
         stored.add(ids, rows)
         self._stored = stored
 
     @contextmanager
-    def _changing(self) -> Iterator[_Documents]:
+    def _changing(self) -> Iterator[Documents]:
         """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
         with self._reading() as stored:
             self._version += 1
             yield stored
 
     @contextmanager
-    def _reading(self) -> Iterator[_Documents]:
+    def _reading(self) -> Iterator[Documents]:
         """Hold the lock for a look."""
         with self._lock:
             if self._stored.torn:
@@ -217,12 +205,12 @@ class Cache:
 
         To walk all bins, use ``items()`` or ``values()`` of a band; a look-up by key costs several times as much.
         """
-        return tuple(_Bins(self, band) for band in range(self.num_bands))
+        return tuple(BandBins(self, band) for band in range(self.num_bands))
 
     @property
     def fingerprints(self) -> Mapping[DocId, Array]:
         """A read-only view of the fingerprints: a mapping from id to fingerprint."""
-        return _Fingerprints(self)
+        return FingerprintView(self)
 
     def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
         """Yield the number of each band and the components of the fingerprint that it covers."""
@@ -241,7 +229,7 @@ class Cache:
     def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids in order of addition."""
         with self._reading() as stored:
-            version, ids = self._version, [doc_id for doc_id in stored.ids if doc_id is not _GONE]
+            version, ids = self._version, stored.current_ids()
         for doc_id in ids:
             yield doc_id
             self._check_version(version)
@@ -293,7 +281,8 @@ class Cache:
 
     def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        self._add(checked_fingerprints(self._hasher, "fingerprints", fingerprints), _listed(doc_ids))
+        k, dtype = self._hasher.num_seeds, self._hasher.dtype
+        self._add(many_fingerprints("fingerprints", fingerprints, k, dtype), _listed(doc_ids))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints (n, k) under n ids, replacing what is there."""
@@ -336,7 +325,7 @@ class Cache:
 
     def clear(self) -> None:
         """Remove every document."""
-        empty = _Documents(self._hasher, self._bands)
+        empty = Documents(self._hasher, self._bands)
         with self._changing():
             self._stored = empty
 
@@ -438,7 +427,7 @@ class Cache:
                 numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
             return {stored.ids[number] for number in numbers.tolist()}
 
-    def _asked(self, stored: _Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
+    def _asked(self, stored: Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
         """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
         if doc_id is not None and doc_id in stored.numbers:
             number = stored.numbers[doc_id]
@@ -532,163 +521,6 @@ class Cache:
 
 
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})
-
-
-class _Documents:
-    """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
-
-    `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
-    and `torn` is true from before it until the rest agrees. The caller holds the lock.
-    """
-
-    def __init__(self, hasher: MinHasher, bands: Bands) -> None:
-        self.hasher = hasher
-        self.bands = bands
-        self.tables = BinTables(bands.num_bands)
-        self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
-        self.ids: list[DocId] = []  # by number; _GONE where there is no such document any more
-        self.numbers: dict[Hashable, int] = {}
-        self.torn = False
-
-    def content(self) -> tuple[list[DocId], Array]:
-        """Return the ids in order of addition, and their fingerprints."""
-        ids = sorted(self.numbers, key=self.numbers.__getitem__)
-        return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
-
-    def add(self, doc_ids: list[DocId], rows: Array) -> None:
-        """Add documents with different ids; those that are there are replaced."""
-        replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
-        first = len(self.ids)
-        stop = first + len(doc_ids)
-        binned = ~self.hasher.is_empty(rows)
-        keys = self.bands.keys(rows[binned])
-        numbers = np.arange(first, stop, dtype=np.uint32)
-        update = dict(zip(doc_ids, range(first, stop)))
-        self._reserve(stop)
-        self.rows[first:stop] = rows
-        self.torn = True
-        self.numbers.update(update)
-        self._forget(replaced)
-        self.tables.insert(keys, numbers[binned])
-        self.ids += doc_ids
-        self.torn = False
-
-    def _reserve(self, documents: int) -> None:
-        """Make room, so that what follows does not fail half way."""
-        self.tables.reserve(documents, len(self.numbers) + documents - len(self.ids))
-        if documents > len(self.rows):
-            grown = np.empty((max(documents, len(self.rows) * 3 // 2, 16), self.hasher.num_seeds), self.hasher.dtype)
-            grown[: len(self.ids)] = self.rows[: len(self.ids)]
-            self.rows = grown
-
-    def remove(self, doc_id: Hashable) -> None:
-        """Remove a document that is there."""
-        self.torn = True
-        number = self.numbers.pop(doc_id)
-        self._forget([number])
-        self.torn = False
-
-    def _forget(self, numbers: list[int]) -> None:
-        """Take numbers out of the bins and the list of ids."""
-        if numbers:
-            rows = self.rows[numbers]
-            binned = ~self.hasher.is_empty(rows)
-            self.tables.remove(self.bands.keys(rows[binned]), np.array(numbers, np.uint32)[binned])
-            for number in numbers:
-                self.ids[number] = _GONE
-
-    def find(self, row: Array) -> NDArray[np.uint32]:
-        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
-        if self.hasher.is_empty(row):
-            return np.empty(0, np.uint32)
-        keys = self.bands.keys(row[None])[:, 0].tolist()
-        return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
-
-    def same_fingerprint(self, row: Array) -> list[DocId]:
-        """Return the ids of the documents with this fingerprint."""
-        if self.hasher.is_empty(row):  # in no bin, so all are looked at
-            return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
-        numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
-        return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
-
-
-class _Bins(Mapping[int, KeysView[DocId]]):
-    """The bins of one band, in the form of mattilyra/LSH: key to a set of ids."""
-
-    def __init__(self, cache: Cache, band: int) -> None:
-        self._cache = cache
-        self._band = band
-
-    def __getitem__(self, key: int) -> KeysView[DocId]:
-        number = index(key) if hasattr(key, "__index__") else -1
-        with self._cache._reading() as stored:
-            numbers = stored.tables.members(self._band, number).tolist() if 0 <= number < 2**64 else []
-            if not numbers:
-                raise KeyError(key)
-            return dict.fromkeys(stored.ids[number] for number in numbers).keys()
-
-    def __iter__(self) -> Iterator[int]:
-        with self._cache._reading() as stored:
-            return iter(stored.tables.bins(self._band)[0].tolist())
-
-    def items(self) -> ItemsView[int, KeysView[DocId]]:
-        return _BinItems(self)
-
-    def values(self) -> ValuesView[KeysView[DocId]]:
-        return _BinSets(self)
-
-    def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
-        """Return the keys of all bins and their sets, of one moment."""
-        with self._cache._reading() as stored:
-            keys, documents, bounds = stored.tables.bins(self._band)
-            return keys.tolist(), BinSets(stored.ids, documents, bounds)
-
-    def __len__(self) -> int:
-        with self._cache._reading() as stored:
-            return stored.tables.num_bins(self._band)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} bins of band {self._band}>"
-
-
-class _BinItems(ItemsView[int, KeysView[DocId]]):
-    """The keys and sets of the bins of a band, read in one pass."""
-
-    _mapping: _Bins
-
-    def __iter__(self) -> Iterator[tuple[int, KeysView[DocId]]]:
-        return zip(*self._mapping.content())
-
-
-class _BinSets(ValuesView[KeysView[DocId]]):
-    """The sets of the bins of a band, read in one pass."""
-
-    _mapping: _Bins
-
-    def __iter__(self) -> Iterator[KeysView[DocId]]:
-        return self._mapping.content()[1]
-
-
-class _Fingerprints(Mapping[DocId, Array]):
-    """The fingerprints of a cache by id."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-
-    def __getitem__(self, doc_id: DocId) -> Array:
-        with self._cache._reading() as stored:
-            row: Array = stored.rows[stored.numbers[doc_id]].copy()
-        row.flags.writeable = False
-        return row
-
-    def __iter__(self) -> Iterator[DocId]:
-        return iter(self._cache)
-
-    def __len__(self) -> int:
-        return len(self._cache)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} fingerprints>"
 
 
 def _default_bands(hasher: MinHasher) -> Bands:

@@ -212,6 +212,7 @@ def test_the_sources_are_read():
     """The checks see what is there: known includes and imports are found."""
     assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {"lsh._batch", "lsh._kernels"}
     assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
+        "lsh._fingerprints",
         "lsh.bands",
         "lsh.cache",
         "lsh.minhash",

@@ -179,15 +179,50 @@ class FingerprintView(Mapping[DocId, Array]):
 
     def __getitem__(self, doc_id: DocId) -> Array:
         with self._cache._reading() as stored:
-            row: Array = stored.rows[stored.numbers[doc_id]].copy()
-        row.flags.writeable = False
-        return row
+            return _read_only(stored.rows[stored.numbers[doc_id]])
 
     def __iter__(self) -> Iterator[DocId]:
         return iter(self._cache)
+
+    def items(self) -> ItemsView[DocId, Array]:
+        return _FingerprintItems(self)
+
+    def values(self) -> ValuesView[Array]:
+        return _FingerprintValues(self)
+
+    def content(self) -> Iterator[tuple[DocId, Array]]:
+        """Return the ids and fingerprints of one moment, in order of addition."""
+        with self._cache._reading() as stored:
+            rows, ids = stored.rows, stored.ids.copy()  # the row of a number never changes
+        return ((doc_id, _read_only(rows[number])) for number, doc_id in enumerate(ids) if doc_id is not GONE)
 
     def __len__(self) -> int:
         return len(self._cache)
 
     def __repr__(self) -> str:
         return f"<{len(self)} fingerprints>"
+
+
+class _FingerprintItems(ItemsView[DocId, Array]):
+    """The ids and fingerprints of a cache, of one moment."""
+
+    _mapping: FingerprintView
+
+    def __iter__(self) -> Iterator[tuple[DocId, Array]]:
+        return self._mapping.content()
+
+
+class _FingerprintValues(ValuesView[Array]):
+    """The fingerprints of a cache, of one moment."""
+
+    _mapping: FingerprintView
+
+    def __iter__(self) -> Iterator[Array]:
+        return (row for _, row in self._mapping.content())
+
+
+def _read_only(row: Array) -> Array:
+    """Return a copy that is read-only."""
+    row = row.copy()
+    row.flags.writeable = False
+    return row

@@ -82,10 +82,17 @@ def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
     try:
         if rows and all(isinstance(row, np.ndarray) for row in rows):  # such as a column of fingerprints
             return np.stack(rows)
-        whole: np.ndarray[Any, Any] = np.vectorize(index, otypes=[object])(np.array(rows, dtype=object))
+        whole: np.ndarray[Any, Any] = np.vectorize(_component, otypes=[object])(np.array(rows, dtype=object))
     except (TypeError, ValueError):  # no whole numbers, or rows of different lengths
         return np.asarray(None)
     return whole
+
+
+def _component(value: Any) -> int:
+    """Return a whole number; a bool is none."""
+    if isinstance(value, bool):
+        raise TypeError
+    return index(value)
 
 
 def _check_order(name: str, value: object) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sized
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,14 +80,17 @@ class Cache:
 
     Notes
     -----
-    A document's id is any hashable; adding an id again replaces the document, which then counts as added last. A text
-    without shingles is stored, but it is in no bin: it is never found and finds nothing.
+    A document's id is any hashable but ``None``, which as a `doc_id` says that no id is given, here as in
+    mattilyra/LSH; such a document could be stored but not asked about. Adding an id again replaces the document, which
+    then counts as added last. A text without shingles is stored, but it is in no bin: it is never found and finds
+    nothing.
 
     A cache is safe to share between threads. Every method, operator and view takes one lock while it looks at the
     documents or changes them, so each call sees all of another call's change or none of it. Two calls in a row are two
     steps, between which another thread may change the cache. ``iter(cache)`` and `iter_duplicates` take the lock for
-    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins` shows the moment at
-    which it began. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins`, or over ``items()``
+    or ``values()`` of `fingerprints`, shows the moment at which it began. What never changes is read without the lock:
+    `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
 
     Examples
     --------
@@ -105,10 +108,9 @@ class Cache:
 
     def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
         self._hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+        _check_how_to_band(num_bands, bands)
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
-        elif num_bands is not None:
-            raise ValueError("num_bands and bands both say how to band; give one of them")
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
         self._stored = Documents(hasher, self._bands)
@@ -209,7 +211,12 @@ class Cache:
 
     @property
     def fingerprints(self) -> Mapping[DocId, Array]:
-        """A read-only view of the fingerprints: a mapping from id to fingerprint."""
+        """A read-only view of the fingerprints: a mapping from id to fingerprint.
+
+        For a dict of them while other threads change the cache, write ``dict(cache.fingerprints.items())``, which is of
+        one moment; ``dict(cache.fingerprints)`` looks up one id after the other, and raises a KeyError for one that has
+        been removed.
+        """
         return FingerprintView(self)
 
     def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
@@ -253,17 +260,22 @@ class Cache:
         doc : str, bytes, bytearray or memoryview
             The text.
         doc_id : hashable
-            Its id.
+            Its id; not ``None``.
+
+        Raises
+        ------
+        TypeError
+            If the text is none, or the id is ``None`` or not hashable.
         """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
-        self._add(row[None], [doc_id])
+        self._add(row[None], [_new_id("doc_id", doc_id)])
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence in order; see `add_doc`."""
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be a fingerprint, got {got}; use add_doc for a text")
-        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [doc_id])
+        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [_new_id("doc_id", doc_id)])
 
     def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once: all of them, or none if one is bad.
@@ -273,22 +285,28 @@ class Cache:
         docs : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
-            As many ids, in the order of the texts; of a repeated one the last document stays.
+            As many ids, in the order of the texts, none of them ``None``; of a repeated one the last document stays.
         missing : {"error", "empty"}, optional
             Whether ``None`` or a null is a ValueError, or counts as an empty text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a text or an id is bad, or there are not as many ids as texts.
         """
-        self._add(self._hasher.fingerprints(docs, missing=missing), _listed(doc_ids))
+        ids = _in_order(doc_ids)
+        rows = self._hasher.fingerprints(docs, missing=missing)
+        self._add(rows, _listed(ids, doc_ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        k, dtype = self._hasher.num_seeds, self._hasher.dtype
-        self._add(many_fingerprints("fingerprints", fingerprints, k, dtype), _listed(doc_ids))
+        ids = _in_order(doc_ids)
+        rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
+        self._add(rows, _listed(ids, doc_ids, len(rows)))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints (n, k) under n ids, replacing what is there."""
-        if len(rows) != len(doc_ids):
-            raise ValueError(f"documents and ids must be as many, got {len(rows)} documents and {len(doc_ids)} ids")
-        last = {doc_id: i for i, doc_id in enumerate(doc_ids)}  # a TypeError here if an id is not hashable
+        last = {doc_id: i for i, doc_id in enumerate(doc_ids)}
         if len(last) < len(doc_ids):
             chosen = sorted(last.values())
             rows, doc_ids = rows[chosen], [doc_ids[i] for i in chosen]
@@ -309,6 +327,7 @@ class Cache:
         KeyError
             If there is none.
         """
+        _hashable("doc_id", doc_id)
         with self._changing() as stored:
             if doc_id not in stored.numbers:
                 raise KeyError(doc_id)
@@ -334,8 +353,8 @@ class Cache:
     def query(
         self,
         doc: Text | None = None,
-        doc_id: Hashable | None = None,
         *,
+        doc_id: Hashable | None = None,
         top: int | None = None,
         min_similarity: float | None = None,
     ) -> list[Match]:
@@ -416,8 +435,8 @@ class Cache:
 
         Raises
         ------
-        ValueError
-            If there is neither a document nor a known id.
+        TypeError, ValueError
+            If a parameter is of a wrong type or out of its range, or there is neither a document nor a known id.
         """
         least = _checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
@@ -429,11 +448,13 @@ class Cache:
 
     def _asked(self, stored: Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
         """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
-        if doc_id is not None and doc_id in stored.numbers:
+        if doc is not None:
+            _checks.text("doc", doc)
+        if doc_id is not None and _hashable("doc_id", doc_id) in stored.numbers:
             number = stored.numbers[doc_id]
             return stored.rows[number], number
         if doc is not None:
-            return self._hasher.fingerprint(_checks.text("doc", doc)), None
+            return self._hasher.fingerprint(doc), None
         got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
         raise ValueError(f"give a document or the id of a stored one, got {got}")
 
@@ -497,12 +518,14 @@ class Cache:
         ------
         KeyError
             If an id is unknown.
+        TypeError
+            If `pairs` holds something that is not a pair of ids.
         """
         least = _checks.fraction("min_jaccard", min_jaccard, zero=True)
         with self._reading() as stored:
             return {
                 (a, b)
-                for a, b in pairs
+                for a, b in _pairs_of_ids(pairs)
                 if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
             }
 
@@ -530,8 +553,70 @@ def _default_bands(hasher: MinHasher) -> Bands:
     return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
 
 
-def _listed(doc_ids: Iterable[Hashable]) -> list[Hashable]:
-    """Return ids as a list, if they are in a definite order."""
+def _check_how_to_band(num_bands: object, bands: object) -> None:
+    """Raise an error where both are given, or one is what the other should be."""
+    if num_bands is not None and bands is not None:
+        raise ValueError("num_bands and bands both say how to band; give one of them")
+    if isinstance(num_bands, (Bands, Plan)):
+        got = type(num_bands).__name__
+        raise TypeError(f"num_bands must be a whole number, got {got}; pass it by name, as bands=")
+    if isinstance(bands, (int, np.integer)) and not isinstance(bands, bool):
+        got = type(bands).__name__
+        raise TypeError(
+            f"bands must be a Bands or a Plan, got {got}; write num_bands={bands}, or bands=lsh.Bands({bands}, width)"
+        )
+
+
+def _hashable(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
+    """Return an id if it is hashable; `name` and `position` are for messages."""
+    try:
+        hash(doc_id)
+    except TypeError as error:
+        inside = "" if type(doc_id).__hash__ is None else f" ({error})"
+        raise TypeError(f"{_place(name, position)} must be hashable, got {type(doc_id).__name__}{inside}") from None
+    return doc_id
+
+
+def _new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
+    """Return an id if a document can be stored under it."""
+    if doc_id is None:
+        raise TypeError(f"{_place(name, position)} must not be None, which in a query says that no id is given")
+    return _hashable(name, doc_id, position)
+
+
+def _place(name: str, position: int | None) -> str:
+    return name if position is None else f"{name}[{position}]"
+
+
+def _in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
+    """Return an iterator over ids, if they are in a definite order."""
     if isinstance(doc_ids, (set, frozenset)):
         raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
-    return list(doc_ids)
+    try:
+        return iter(doc_ids)
+    except TypeError:
+        raise TypeError(f"doc_ids must be an iterable of ids, got {type(doc_ids).__name__}; pass a list") from None
+
+
+def _listed(ids: Iterator[Hashable], doc_ids: Iterable[Hashable], count: int) -> list[Hashable]:
+    """Return the ids of `count` documents, checked; of an iterator without end no more than one id is taken beyond."""
+    listed = list(islice(ids, count + 1))
+    if len(listed) != count:
+        found = len(doc_ids) if isinstance(doc_ids, Sized) else len(listed)
+        got = f"{found} ids" if isinstance(doc_ids, Sized) or found < count else f"more than {count} ids"
+        raise ValueError(f"documents and ids must be as many, got {count} documents and {got}")
+    return [_new_id("doc_ids", doc_id, i) for i, doc_id in enumerate(listed)]
+
+
+def _pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:
+    """Yield pairs, each checked to be one."""
+    try:
+        iterator = iter(pairs)
+    except TypeError:
+        raise TypeError(f"pairs must be an iterable of pairs of ids, got {type(pairs).__name__}") from None
+    for i, pair in enumerate(iterator):
+        try:
+            a, b = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"pairs[{i}] must be a pair of ids, got {pair!r:.80}") from None
+        yield _hashable("each id in pairs", a), _hashable("each id in pairs", b)

@@ -12,7 +12,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,7 @@ _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 
 }
 
 
+@final
 class MinHasher:
     """Computes and compares fingerprints. Immutable, and safe to share between threads.
 
@@ -95,6 +96,9 @@ class MinHasher:
     the number of components (1 to 4,096), and half the variance on short texts; ``docs/schemes.md`` has the definition.
 
     The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``, with fss at most that.
+
+    A subclass is a TypeError: `Cache`, `deduplicate` and `find_pairs` call the compiled code directly, so methods of it
+    would not be called. Write a class that has a hasher.
 
     Hashers are equal if they make the same fingerprints of the same texts, however their seeds were given, and equal
     ones are printed and pickled alike.
@@ -153,6 +157,11 @@ class MinHasher:
             ("_empty", _frozen(empty)),
         ):
             object.__setattr__(self, name, value)
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            f"MinHasher is final, {cls.__name__} cannot be a subclass of it; keep a MinHasher in it instead"
+        )
 
     # ---- what it is ----
 
@@ -249,8 +258,8 @@ class MinHasher:
 
         Raises
         ------
-        ValueError
-            If the scheme or its version is unknown here, or a key is missing.
+        TypeError, ValueError
+            If the scheme or its version is unknown here, a key is missing, or a value is of a wrong type.
 
         Warns
         -----
@@ -264,7 +273,9 @@ class MinHasher:
             raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which has {known}")
         shingles = Shingles.from_dict(values["shingles"])
         stored = values["unicode"]
-        if stored is not None and stored != unicodedata.unidata_version:
+        if stored is not None:
+            _checks.instance("unicode", stored, str, "a str or None")
+        if stored not in (None, unicodedata.unidata_version):
             warnings.warn(
                 f"made under Unicode {stored}, this Python has {unicodedata.unidata_version}: "
                 "fingerprints of texts beyond ASCII may differ",

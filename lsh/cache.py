@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sized
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from lsh import _checks
 from lsh._cache_store import BandBins, DocId, Documents, FingerprintView
 from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
+from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
@@ -268,14 +269,14 @@ class Cache:
             If the text is none, or the id is ``None`` or not hashable.
         """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
-        self._add(row[None], [_new_id("doc_id", doc_id)])
+        self._add(row[None], [new_id("doc_id", doc_id)])
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence in order; see `add_doc`."""
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be a fingerprint, got {got}; use add_doc for a text")
-        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [_new_id("doc_id", doc_id)])
+        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
 
     def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once: all of them, or none if one is bad.
@@ -294,15 +295,15 @@ class Cache:
         TypeError, ValueError
             If a text or an id is bad, or there are not as many ids as texts.
         """
-        ids = _in_order(doc_ids)
+        ids = in_order(doc_ids)
         rows = self._hasher.fingerprints(docs, missing=missing)
-        self._add(rows, _listed(ids, doc_ids, len(rows)))
+        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        ids = _in_order(doc_ids)
+        ids = in_order(doc_ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
-        self._add(rows, _listed(ids, doc_ids, len(rows)))
+        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints (n, k) under n ids, replacing what is there."""
@@ -327,7 +328,7 @@ class Cache:
         KeyError
             If there is none.
         """
-        _hashable("doc_id", doc_id)
+        checked_id("doc_id", doc_id)
         with self._changing() as stored:
             if doc_id not in stored.numbers:
                 raise KeyError(doc_id)
@@ -450,7 +451,7 @@ class Cache:
         """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
         if doc is not None:
             _checks.text("doc", doc)
-        if doc_id is not None and _hashable("doc_id", doc_id) in stored.numbers:
+        if doc_id is not None and checked_id("doc_id", doc_id) in stored.numbers:
             number = stored.numbers[doc_id]
             return stored.rows[number], number
         if doc is not None:
@@ -525,7 +526,7 @@ class Cache:
         with self._reading() as stored:
             return {
                 (a, b)
-                for a, b in _pairs_of_ids(pairs)
+                for a, b in pairs_of_ids(pairs)
                 if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
             }
 
@@ -565,58 +566,3 @@ def _check_how_to_band(num_bands: object, bands: object) -> None:
         raise TypeError(
             f"bands must be a Bands or a Plan, got {got}; write num_bands={bands}, or bands=lsh.Bands({bands}, width)"
         )
-
-
-def _hashable(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
-    """Return an id if it is hashable; `name` and `position` are for messages."""
-    try:
-        hash(doc_id)
-    except TypeError as error:
-        inside = "" if type(doc_id).__hash__ is None else f" ({error})"
-        raise TypeError(f"{_place(name, position)} must be hashable, got {type(doc_id).__name__}{inside}") from None
-    return doc_id
-
-
-def _new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
-    """Return an id if a document can be stored under it."""
-    if doc_id is None:
-        raise TypeError(f"{_place(name, position)} must not be None, which in a query says that no id is given")
-    return _hashable(name, doc_id, position)
-
-
-def _place(name: str, position: int | None) -> str:
-    return name if position is None else f"{name}[{position}]"
-
-
-def _in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
-    """Return an iterator over ids, if they are in a definite order."""
-    if isinstance(doc_ids, (set, frozenset)):
-        raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
-    try:
-        return iter(doc_ids)
-    except TypeError:
-        raise TypeError(f"doc_ids must be an iterable of ids, got {type(doc_ids).__name__}; pass a list") from None
-
-
-def _listed(ids: Iterator[Hashable], doc_ids: Iterable[Hashable], count: int) -> list[Hashable]:
-    """Return the ids of `count` documents, checked; of an iterator without end no more than one id is taken beyond."""
-    listed = list(islice(ids, count + 1))
-    if len(listed) != count:
-        found = len(doc_ids) if isinstance(doc_ids, Sized) else len(listed)
-        got = f"{found} ids" if isinstance(doc_ids, Sized) or found < count else f"more than {count} ids"
-        raise ValueError(f"documents and ids must be as many, got {count} documents and {got}")
-    return [_new_id("doc_ids", doc_id, i) for i, doc_id in enumerate(listed)]
-
-
-def _pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:
-    """Yield pairs, each checked to be one."""
-    try:
-        iterator = iter(pairs)
-    except TypeError:
-        raise TypeError(f"pairs must be an iterable of pairs of ids, got {type(pairs).__name__}") from None
-    for i, pair in enumerate(iterator):
-        try:
-            a, b = pair
-        except (TypeError, ValueError):
-            raise TypeError(f"pairs[{i}] must be a pair of ids, got {pair!r:.80}") from None
-        yield _hashable("each id in pairs", a), _hashable("each id in pairs", b)

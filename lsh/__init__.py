@@ -1,8 +1,8 @@
 """Near-duplicate documents: MinHash fingerprints over raw bytes, and locality sensitive hashing.
 
 The core is compiled; this package needs numpy alone. Start with `deduplicate` for a whole corpus, `MinHasher` for
-fingerprints, `Cache` for documents that come one at a time. The modules `plot`, `presets`, `recall`, `report` and
-`text_plot` are loaded when they are first used.
+fingerprints, `Cache` for documents that come one at a time. The modules `lsh`, `plot`, `presets`, `recall`, `report`
+and `text_plot` are loaded when they are first used.
 """
 
 try:
@@ -59,9 +59,10 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("plot", "presets", "recall", "report", "text_plot")
+_LOADED_WHEN_USED = ("lsh", "plot", "presets", "recall", "report", "text_plot")
 
 if TYPE_CHECKING:
+    from lsh import lsh as lsh
     from lsh import plot as plot
     from lsh import presets as presets
     from lsh import recall as recall

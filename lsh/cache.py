@@ -9,29 +9,20 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._grouping import BinSets, BinTables
+from lsh._cache_store import BandBins, DocId, Documents, FingerprintView
+from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
+from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
-from lsh.minhash import (
-    CONFIDENCE,
-    Array,
-    Fingerprint,
-    Fingerprints,
-    MinHasher,
-    checked_fingerprint,
-    checked_fingerprints,
-    wilson_interval,
-)
+from lsh.minhash import MinHasher, checked_fingerprint
 from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
 
 __all__ = ["Cache", "Match"]
@@ -39,8 +30,6 @@ __all__ = ["Cache", "Match"]
 DEFAULT_THRESHOLD = 0.8  # for which bands are planned where nothing else is asked for
 SPARE = 1024  # removed documents a cache may carry before it is packed anew, besides as many as it holds
 
-DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer can be used as what they are
-_GONE = object()
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
 
@@ -92,14 +81,17 @@ class Cache:
 
     Notes
     -----
-    A document's id is any hashable; adding an id again replaces the document, which then counts as added last. A text
-    without shingles is stored, but it is in no bin: it is never found and finds nothing.
+    A document's id is any hashable but ``None``, which as a `doc_id` says that no id is given, here as in
+    mattilyra/LSH; such a document could be stored but not asked about. Adding an id again replaces the document, which
+    then counts as added last. A text without shingles is stored, but it is in no bin: it is never found and finds
+    nothing.
 
     A cache is safe to share between threads. Every method, operator and view takes one lock while it looks at the
     documents or changes them, so each call sees all of another call's change or none of it. Two calls in a row are two
     steps, between which another thread may change the cache. ``iter(cache)`` and `iter_duplicates` take the lock for
-    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins` shows the moment at
-    which it began. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins`, or over ``items()``
+    or ``values()`` of `fingerprints`, shows the moment at which it began. What never changes is read without the lock:
+    `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
 
     Examples
     --------
@@ -117,13 +109,12 @@ class Cache:
 
     def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
         self._hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+        _check_how_to_band(num_bands, bands)
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
-        elif num_bands is not None:
-            raise ValueError("num_bands and bands both say how to band; give one of them")
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
-        self._stored = _Documents(hasher, self._bands)
+        self._stored = Documents(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
@@ -166,19 +157,19 @@ class Cache:
 
     def _store(self, ids: list[DocId], rows: Array) -> None:
         """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
-        stored = _Documents(self._hasher, self._bands)
+        stored = Documents(self._hasher, self._bands)
         stored.add(ids, rows)
         self._stored = stored
 
     @contextmanager
-    def _changing(self) -> Iterator[_Documents]:
+    def _changing(self) -> Iterator[Documents]:
         """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
         with self._reading() as stored:
             self._version += 1
             yield stored
 
     @contextmanager
-    def _reading(self) -> Iterator[_Documents]:
+    def _reading(self) -> Iterator[Documents]:
         """Hold the lock for a look."""
         with self._lock:
             if self._stored.torn:
@@ -217,12 +208,17 @@ class Cache:
 
         To walk all bins, use ``items()`` or ``values()`` of a band; a look-up by key costs several times as much.
         """
-        return tuple(_Bins(self, band) for band in range(self.num_bands))
+        return tuple(BandBins(self, band) for band in range(self.num_bands))
 
     @property
     def fingerprints(self) -> Mapping[DocId, Array]:
-        """A read-only view of the fingerprints: a mapping from id to fingerprint."""
-        return _Fingerprints(self)
+        """A read-only view of the fingerprints: a mapping from id to fingerprint.
+
+        For a dict of them while other threads change the cache, write ``dict(cache.fingerprints.items())``, which is of
+        one moment; ``dict(cache.fingerprints)`` looks up one id after the other, and raises a KeyError for one that has
+        been removed.
+        """
+        return FingerprintView(self)
 
     def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
         """Yield the number of each band and the components of the fingerprint that it covers."""
@@ -241,7 +237,7 @@ class Cache:
     def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids in order of addition."""
         with self._reading() as stored:
-            version, ids = self._version, [doc_id for doc_id in stored.ids if doc_id is not _GONE]
+            version, ids = self._version, stored.current_ids()
         for doc_id in ids:
             yield doc_id
             self._check_version(version)
@@ -265,17 +261,22 @@ class Cache:
         doc : str, bytes, bytearray or memoryview
             The text.
         doc_id : hashable
-            Its id.
+            Its id; not ``None``.
+
+        Raises
+        ------
+        TypeError
+            If the text is none, or the id is ``None`` or not hashable.
         """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
-        self._add(row[None], [doc_id])
+        self._add(row[None], [new_id("doc_id", doc_id)])
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence in order; see `add_doc`."""
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be a fingerprint, got {got}; use add_doc for a text")
-        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [doc_id])
+        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
 
     def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once: all of them, or none if one is bad.
@@ -285,21 +286,28 @@ class Cache:
         docs : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
-            As many ids, in the order of the texts; of a repeated one the last document stays.
+            As many ids, in the order of the texts, none of them ``None``; of a repeated one the last document stays.
         missing : {"error", "empty"}, optional
             Whether ``None`` or a null is a ValueError, or counts as an empty text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a text or an id is bad, or there are not as many ids as texts.
         """
-        self._add(self._hasher.fingerprints(docs, missing=missing), _listed(doc_ids))
+        ids = in_order(doc_ids)
+        rows = self._hasher.fingerprints(docs, missing=missing)
+        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        self._add(checked_fingerprints(self._hasher, "fingerprints", fingerprints), _listed(doc_ids))
+        ids = in_order(doc_ids)
+        rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
+        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints (n, k) under n ids, replacing what is there."""
-        if len(rows) != len(doc_ids):
-            raise ValueError(f"documents and ids must be as many, got {len(rows)} documents and {len(doc_ids)} ids")
-        last = {doc_id: i for i, doc_id in enumerate(doc_ids)}  # a TypeError here if an id is not hashable
+        last = {doc_id: i for i, doc_id in enumerate(doc_ids)}
         if len(last) < len(doc_ids):
             chosen = sorted(last.values())
             rows, doc_ids = rows[chosen], [doc_ids[i] for i in chosen]
@@ -320,6 +328,7 @@ class Cache:
         KeyError
             If there is none.
         """
+        checked_id("doc_id", doc_id)
         with self._changing() as stored:
             if doc_id not in stored.numbers:
                 raise KeyError(doc_id)
@@ -336,7 +345,7 @@ class Cache:
 
     def clear(self) -> None:
         """Remove every document."""
-        empty = _Documents(self._hasher, self._bands)
+        empty = Documents(self._hasher, self._bands)
         with self._changing():
             self._stored = empty
 
@@ -345,8 +354,8 @@ class Cache:
     def query(
         self,
         doc: Text | None = None,
-        doc_id: Hashable | None = None,
         *,
+        doc_id: Hashable | None = None,
         top: int | None = None,
         min_similarity: float | None = None,
     ) -> list[Match]:
@@ -427,8 +436,8 @@ class Cache:
 
         Raises
         ------
-        ValueError
-            If there is neither a document nor a known id.
+        TypeError, ValueError
+            If a parameter is of a wrong type or out of its range, or there is neither a document nor a known id.
         """
         least = _checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
@@ -438,13 +447,15 @@ class Cache:
                 numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
             return {stored.ids[number] for number in numbers.tolist()}
 
-    def _asked(self, stored: _Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
+    def _asked(self, stored: Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
         """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
-        if doc_id is not None and doc_id in stored.numbers:
+        if doc is not None:
+            _checks.text("doc", doc)
+        if doc_id is not None and checked_id("doc_id", doc_id) in stored.numbers:
             number = stored.numbers[doc_id]
             return stored.rows[number], number
         if doc is not None:
-            return self._hasher.fingerprint(_checks.text("doc", doc)), None
+            return self._hasher.fingerprint(doc), None
         got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
         raise ValueError(f"give a document or the id of a stored one, got {got}")
 
@@ -508,12 +519,14 @@ class Cache:
         ------
         KeyError
             If an id is unknown.
+        TypeError
+            If `pairs` holds something that is not a pair of ids.
         """
         least = _checks.fraction("min_jaccard", min_jaccard, zero=True)
         with self._reading() as stored:
             return {
                 (a, b)
-                for a, b in pairs
+                for a, b in pairs_of_ids(pairs)
                 if self._hasher.similarities(stored.rows[stored.numbers[a]], stored.rows[stored.numbers[b]]) >= least
             }
 
@@ -534,163 +547,6 @@ class Cache:
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})
 
 
-class _Documents:
-    """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
-
-    `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
-    and `torn` is true from before it until the rest agrees. The caller holds the lock.
-    """
-
-    def __init__(self, hasher: MinHasher, bands: Bands) -> None:
-        self.hasher = hasher
-        self.bands = bands
-        self.tables = BinTables(bands.num_bands)
-        self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
-        self.ids: list[DocId] = []  # by number; _GONE where there is no such document any more
-        self.numbers: dict[Hashable, int] = {}
-        self.torn = False
-
-    def content(self) -> tuple[list[DocId], Array]:
-        """Return the ids in order of addition, and their fingerprints."""
-        ids = sorted(self.numbers, key=self.numbers.__getitem__)
-        return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
-
-    def add(self, doc_ids: list[DocId], rows: Array) -> None:
-        """Add documents with different ids; those that are there are replaced."""
-        replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
-        first = len(self.ids)
-        stop = first + len(doc_ids)
-        binned = ~self.hasher.is_empty(rows)
-        keys = self.bands.keys(rows[binned])
-        numbers = np.arange(first, stop, dtype=np.uint32)
-        update = dict(zip(doc_ids, range(first, stop)))
-        self._reserve(stop)
-        self.rows[first:stop] = rows
-        self.torn = True
-        self.numbers.update(update)
-        self._forget(replaced)
-        self.tables.insert(keys, numbers[binned])
-        self.ids += doc_ids
-        self.torn = False
-
-    def _reserve(self, documents: int) -> None:
-        """Make room, so that what follows does not fail half way."""
-        self.tables.reserve(documents, len(self.numbers) + documents - len(self.ids))
-        if documents > len(self.rows):
-            grown = np.empty((max(documents, len(self.rows) * 3 // 2, 16), self.hasher.num_seeds), self.hasher.dtype)
-            grown[: len(self.ids)] = self.rows[: len(self.ids)]
-            self.rows = grown
-
-    def remove(self, doc_id: Hashable) -> None:
-        """Remove a document that is there."""
-        self.torn = True
-        number = self.numbers.pop(doc_id)
-        self._forget([number])
-        self.torn = False
-
-    def _forget(self, numbers: list[int]) -> None:
-        """Take numbers out of the bins and the list of ids."""
-        if numbers:
-            rows = self.rows[numbers]
-            binned = ~self.hasher.is_empty(rows)
-            self.tables.remove(self.bands.keys(rows[binned]), np.array(numbers, np.uint32)[binned])
-            for number in numbers:
-                self.ids[number] = _GONE
-
-    def find(self, row: Array) -> NDArray[np.uint32]:
-        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
-        if self.hasher.is_empty(row):
-            return np.empty(0, np.uint32)
-        keys = self.bands.keys(row[None])[:, 0].tolist()
-        return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
-
-    def same_fingerprint(self, row: Array) -> list[DocId]:
-        """Return the ids of the documents with this fingerprint."""
-        if self.hasher.is_empty(row):  # in no bin, so all are looked at
-            return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
-        numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
-        return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
-
-
-class _Bins(Mapping[int, KeysView[DocId]]):
-    """The bins of one band, in the form of mattilyra/LSH: key to a set of ids."""
-
-    def __init__(self, cache: Cache, band: int) -> None:
-        self._cache = cache
-        self._band = band
-
-    def __getitem__(self, key: int) -> KeysView[DocId]:
-        number = index(key) if hasattr(key, "__index__") else -1
-        with self._cache._reading() as stored:
-            numbers = stored.tables.members(self._band, number).tolist() if 0 <= number < 2**64 else []
-            if not numbers:
-                raise KeyError(key)
-            return dict.fromkeys(stored.ids[number] for number in numbers).keys()
-
-    def __iter__(self) -> Iterator[int]:
-        with self._cache._reading() as stored:
-            return iter(stored.tables.bins(self._band)[0].tolist())
-
-    def items(self) -> ItemsView[int, KeysView[DocId]]:
-        return _BinItems(self)
-
-    def values(self) -> ValuesView[KeysView[DocId]]:
-        return _BinSets(self)
-
-    def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
-        """Return the keys of all bins and their sets, of one moment."""
-        with self._cache._reading() as stored:
-            keys, documents, bounds = stored.tables.bins(self._band)
-            return keys.tolist(), BinSets(stored.ids, documents, bounds)
-
-    def __len__(self) -> int:
-        with self._cache._reading() as stored:
-            return stored.tables.num_bins(self._band)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} bins of band {self._band}>"
-
-
-class _BinItems(ItemsView[int, KeysView[DocId]]):
-    """The keys and sets of the bins of a band, read in one pass."""
-
-    _mapping: _Bins
-
-    def __iter__(self) -> Iterator[tuple[int, KeysView[DocId]]]:
-        return zip(*self._mapping.content())
-
-
-class _BinSets(ValuesView[KeysView[DocId]]):
-    """The sets of the bins of a band, read in one pass."""
-
-    _mapping: _Bins
-
-    def __iter__(self) -> Iterator[KeysView[DocId]]:
-        return self._mapping.content()[1]
-
-
-class _Fingerprints(Mapping[DocId, Array]):
-    """The fingerprints of a cache by id."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-
-    def __getitem__(self, doc_id: DocId) -> Array:
-        with self._cache._reading() as stored:
-            row: Array = stored.rows[stored.numbers[doc_id]].copy()
-        row.flags.writeable = False
-        return row
-
-    def __iter__(self) -> Iterator[DocId]:
-        return iter(self._cache)
-
-    def __len__(self) -> int:
-        return len(self._cache)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} fingerprints>"
-
-
 def _default_bands(hasher: MinHasher) -> Bands:
     """Return planned bands, or, where there are too few seeds for a plan, those that find the most."""
     if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
@@ -698,8 +554,15 @@ def _default_bands(hasher: MinHasher) -> Bands:
     return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
 
 
-def _listed(doc_ids: Iterable[Hashable]) -> list[Hashable]:
-    """Return ids as a list, if they are in a definite order."""
-    if isinstance(doc_ids, (set, frozenset)):
-        raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
-    return list(doc_ids)
+def _check_how_to_band(num_bands: object, bands: object) -> None:
+    """Raise an error where both are given, or one is what the other should be."""
+    if num_bands is not None and bands is not None:
+        raise ValueError("num_bands and bands both say how to band; give one of them")
+    if isinstance(num_bands, (Bands, Plan)):
+        got = type(num_bands).__name__
+        raise TypeError(f"num_bands must be a whole number, got {got}; pass it by name, as bands=")
+    if isinstance(bands, (int, np.integer)) and not isinstance(bands, bool):
+        got = type(bands).__name__
+        raise TypeError(
+            f"bands must be a Bands or a Plan, got {got}; write num_bands={bands}, or bands=lsh.Bands({bands}, width)"
+        )

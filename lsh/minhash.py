@@ -10,18 +10,28 @@ from __future__ import annotations
 import itertools
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
-from functools import lru_cache, partial
-from math import sqrt
-from operator import index
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _texts, _threads
 from lsh._batch import Batch, extent
+from lsh._fingerprints import (
+    CONFIDENCE,
+    Array,
+    Fingerprint,
+    Fingerprints,
+    one_fingerprint,
+    one_or_many,
+)
+from lsh._fingerprints import SupportsArray as SupportsArray
+from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
+from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
+from lsh._seeds import fss_seed, least_random_state, murmur3_seeds
 from lsh._texts import Missing, Piece, Text, Texts
 from lsh.shingling import Shingles, ascii_flags, checked_shingles, normalizer
 
@@ -31,7 +41,6 @@ Scheme = Literal["murmur3", "fss"]
 HashBytes = Literal[4, 8]
 
 SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
-MAX_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
 STREAM_BATCH = 512  # texts a batch of a stream
 MAX_BATCH = 8192  # texts a batch of a collection
 
@@ -44,23 +53,9 @@ _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 
     "murmur3_64": (np.uint64, np.uint64),
     "fss": (np.uint32, np.uint32),
 }
-MAX_FSS_SEEDS = 4096  # components of scheme fss
-CONFIDENCE = 0.95  # of an interval, where no other is asked for
-MAX_RANDOM_STATE = 1000  # a drawn hasher is printed with its random_state where that is less than this
-
-Array = NDArray[np.uint32 | np.uint64]  # one fingerprint, or a matrix of them
 
 
-class SupportsArray(Protocol):
-    """Can be made an array, as those of numpy and columns of pandas can: for types only."""
-
-    def __array__(self) -> np.ndarray[Any, Any]: ...
-
-
-Fingerprint = SupportsArray | Sequence[int]
-Fingerprints = SupportsArray | Sequence[SupportsArray | Sequence[int]]
-
-
+@final
 class MinHasher:
     """Computes and compares fingerprints. Immutable, and safe to share between threads.
 
@@ -101,6 +96,9 @@ class MinHasher:
     the number of components (1 to 4,096), and half the variance on short texts; ``docs/schemes.md`` has the definition.
 
     The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``, with fss at most that.
+
+    A subclass is a TypeError: `Cache`, `deduplicate` and `find_pairs` call the compiled code directly, so methods of it
+    would not be called. Write a class that has a hasher.
 
     Hashers are equal if they make the same fingerprints of the same texts, however their seeds were given, and equal
     ones are printed and pickled alike.
@@ -143,9 +141,9 @@ class MinHasher:
         if random_state is not None:
             random_state = _checks.whole_number("random_state", random_state, 0, 2**32 - 1)
         if kind == "fss":
-            values, components = _fss_seed(seeds, random_state)
+            values, components = fss_seed(seeds, random_state)
         else:
-            values = _murmur3_seeds(seeds, random_state)
+            values = murmur3_seeds(seeds, random_state)
             components = len(values)
         dtype, order = _DTYPES[kind]
         empty = np.full(components, np.iinfo(order).max, dtype)
@@ -159,6 +157,11 @@ class MinHasher:
             ("_empty", _frozen(empty)),
         ):
             object.__setattr__(self, name, value)
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            f"MinHasher is final, {cls.__name__} cannot be a subclass of it; keep a MinHasher in it instead"
+        )
 
     # ---- what it is ----
 
@@ -177,7 +180,7 @@ class MinHasher:
     @property
     def random_state(self) -> int | None:
         """The random state that gives these seeds: for fss the seed; for murmur3 below 1,000, else ``None``."""
-        return int(self._seed_values[0]) if self._kind == "fss" else _random_state(self._seed_values.tobytes())
+        return int(self._seed_values[0]) if self._kind == "fss" else least_random_state(self._seed_values.tobytes())
 
     @property
     def hashbytes(self) -> HashBytes:
@@ -255,8 +258,8 @@ class MinHasher:
 
         Raises
         ------
-        ValueError
-            If the scheme or its version is unknown here, or a key is missing.
+        TypeError, ValueError
+            If the scheme or its version is unknown here, a key is missing, or a value is of a wrong type.
 
         Warns
         -----
@@ -270,7 +273,9 @@ class MinHasher:
             raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which has {known}")
         shingles = Shingles.from_dict(values["shingles"])
         stored = values["unicode"]
-        if stored is not None and stored != unicodedata.unidata_version:
+        if stored is not None:
+            _checks.instance("unicode", stored, str, "a str or None")
+        if stored not in (None, unicodedata.unidata_version):
             warnings.warn(
                 f"made under Unicode {stored}, this Python has {unicodedata.unidata_version}: "
                 "fingerprints of texts beyond ASCII may differ",
@@ -465,7 +470,8 @@ class MinHasher:
         >>> hasher.similarities(hasher.fingerprint("a text about cats"), known).tolist()
         [1.0, 0.45]
         """
-        rows, columns = _checked_array(self, "A", A), _checked_array(self, "B", A if B is None else B)
+        rows = one_or_many("A", A, self.num_seeds, self.dtype)
+        columns = one_or_many("B", A if B is None else B, self.num_seeds, self.dtype)
         shape = rows.shape[:-1] + columns.shape[:-1]
         rows, columns = np.atleast_2d(rows), np.atleast_2d(columns)
         result: NDArray[np.float64] = count_equal(rows, columns) / self.num_seeds
@@ -562,85 +568,14 @@ def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:
     return rows.view(hasher.dtype)
 
 
-# ---- fingerprints that are handed in ----
+# ---- checks ----
 
 
 def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint) -> Array:
     """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
     if isinstance(value, _checks.TEXT_TYPES):
         return hasher.fingerprint(value)
-    array = _checked_array(hasher, name, value)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
-    return array
-
-
-def checked_fingerprints(hasher: MinHasher, name: str, value: Fingerprints) -> Array:
-    """Return fingerprints, shape ``(n, num_seeds)``, checked; an empty sequence holds none."""
-    _check_order(name, value)
-    if isinstance(value, Sized) and len(value) == 0 and getattr(value, "ndim", 1) == 1:
-        return np.empty((0, hasher.num_seeds), hasher.dtype)
-    array = _checked_array(hasher, name, value)
-    if array.ndim != 2:
-        raise ValueError(f"{name} must be a matrix of fingerprints, got an array of shape {array.shape}")
-    return array
-
-
-def _checked_array(hasher: MinHasher, name: str, value: Fingerprint | Fingerprints) -> Array:
-    """Return one fingerprint or many as a C-contiguous array of the hasher's dtype, checked."""
-    if isinstance(value, _checks.TEXT_TYPES):
-        raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
-    array = _array(name, value)
-    if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
-        got = f"{array.dtype} ({type(value).__name__})"
-        raise TypeError(f"{name} must hold {hasher.dtype} components, got {got}; compute them with fingerprints")
-    if array.ndim not in (1, 2) or array.shape[-1] != hasher.num_seeds:
-        raise ValueError(f"{name} must have {hasher.num_seeds} components per fingerprint, got shape {array.shape}")
-    if array.dtype != hasher.dtype:
-        if isinstance(value, np.ndarray):
-            raise TypeError(f"{name} must hold {hasher.dtype} components, as this hasher makes, got {array.dtype}")
-        if array.size and (array.min() < 0 or array.max() > np.iinfo(hasher.dtype).max):
-            raise ValueError(f"{name} must hold {hasher.dtype} components, got values out of their range")
-    return np.ascontiguousarray(array, hasher.dtype)
-
-
-def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
-    """Return a sequence as an array; as one of no dimension where it is no sequence of whole numbers or of rows."""
-    _check_order(name, value)
-    if hasattr(value, "__array__"):
-        array: np.ndarray[Any, Any] = np.asarray(value)
-        if array.dtype != object or array.ndim != 1:
-            return array
-    rows = list(value) if hasattr(type(value), "__iter__") else None
-    for i, row in enumerate(rows or ()):
-        _check_order(f"{name}[{i}]", row)
-    try:
-        if rows and all(isinstance(row, np.ndarray) for row in rows):  # such as a column of fingerprints
-            return np.stack(rows)
-        whole: np.ndarray[Any, Any] = np.vectorize(index, otypes=[object])(np.array(rows, dtype=object))
-    except (TypeError, ValueError):  # no whole numbers, or rows of different lengths
-        return np.asarray(None)
-    return whole
-
-
-def _check_order(name: str, value: object) -> None:
-    """Raise an error for a set, a dict or an iterator: for what is neither an array nor a sequence in order."""
-    kind = type(value)
-    in_order = hasattr(kind, "__getitem__") and hasattr(kind, "__len__") and not isinstance(value, (Set, Mapping))
-    if hasattr(kind, "__iter__") and not in_order:
-        why = "a set has lost the order of the components; " if isinstance(value, Set) else ""
-        raise TypeError(
-            f"{name} must be an array or a sequence in order, got {kind.__name__}; "
-            f"{why}pass the array that fingerprint returns"
-        )
-
-
-# ---- seeds ----
-
-
-def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array over memory that cannot be made writable."""
-    return np.frombuffer(array.tobytes(), array.dtype)
+    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype)
 
 
 def _kind(scheme: object, hashbytes: object) -> str:
@@ -655,61 +590,6 @@ def _kind(scheme: object, hashbytes: object) -> str:
     return f"murmur3_{8 * width}"
 
 
-def _fss_seed(seeds: object, random_state: int | None) -> tuple[NDArray[np.uint32], int]:
-    """Return the seed of scheme fss, and the number of components."""
-    if not _is_number(seeds):
-        raise ValueError(
-            f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
-            "its one seed is random_state"
-        )
-    count = _checks.whole_number("seeds", seeds, 1, MAX_FSS_SEEDS)
-    seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
-    return np.array([seed], np.uint32), count
-
-
-def _murmur3_seeds(seeds: Any, random_state: int | None) -> NDArray[np.uint32]:
-    """Return the seeds of scheme murmur3, one a component."""
-    if isinstance(seeds, (*_checks.TEXT_TYPES, Set, Mapping)):
-        raise TypeError(f"seeds must be a number of seeds or a sequence of uint32, got {type(seeds).__name__}")
-    if _is_number(seeds):
-        count = _checks.whole_number("seeds", seeds, 1, MAX_SEEDS)
-        return _drawn(np.random.RandomState(random_state), count)
-    values = [_checks.whole_number(f"seeds[{i}]", value, 0, 2**32 - 1) for i, value in enumerate(seeds)]
-    if not values:
-        raise ValueError("seeds must be a number of seeds or a sequence of one or more uint32, got an empty sequence")
-    if len(values) > MAX_SEEDS:
-        raise ValueError(f"seeds must be at most {MAX_SEEDS} numbers, got {len(values)}")
-    return np.array(values, np.uint32)
-
-
-def _is_number(seeds: object) -> bool:
-    """Tell a number of seeds, or what is meant as one, from a collection of seeds."""
-    return not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0
-
-
-def _drawn(draw: np.random.RandomState, count: int) -> NDArray[np.uint32]:
-    """Draw seeds as mattilyra/LSH does."""
-    return draw.randint(0, 1_000_000, count, np.int64).astype(np.uint32)
-
-
-@lru_cache(maxsize=64)
-def _random_state(seeds: bytes) -> int | None:
-    """Return the least random state below `MAX_RANDOM_STATE` that draws these uint32 seeds; ``None`` if none does."""
-    values, draw = np.frombuffer(seeds, np.uint32), np.random.RandomState(0)
-    for random_state in range(MAX_RANDOM_STATE):
-        draw.seed(random_state)
-        if _drawn(draw, 1)[0] == values[0]:
-            draw.seed(random_state)
-            if np.array_equal(_drawn(draw, len(values)), values):
-                return random_state
-    return None
-
-
-def wilson_interval(p: float, k: int, confidence: float) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of a share `p` of `k` independent trials."""
-    from statistics import NormalDist
-
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    centre, half = p + z * z / (2 * k), z * sqrt(p * (1 - p) / k + z * z / (4 * k * k))
-    low, high = (centre - half) / (1 + z * z / k), (centre + half) / (1 + z * z / k)
-    return 0.0 if p == 0.0 else low, 1.0 if p == 1.0 else high
+def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array over memory that cannot be made writable."""
+    return np.frombuffer(array.tobytes(), array.dtype)

@@ -690,6 +690,47 @@ def test_fingerprints_are_a_read_only_mapping():
     assert 1 not in view
 
 
+def test_a_pass_over_the_fingerprints_shows_one_moment():
+    cache = filled()
+    cache.remove_id(0)
+    before = {doc_id: row.tolist() for doc_id, row in zip(cache, map(cache.fingerprints.get, cache))}
+    items, values = iter(cache.fingerprints.items()), iter(cache.fingerprints.values())
+    found = [next(items)]
+    cache.remove_id(2)
+    cache.add_doc(MARKET, 1)
+    cache.add_docs([f"text {i}" for i in range(100)], range(10, 110))
+    found += items
+    cache.clear()
+    assert [doc_id for doc_id, _ in found] == [1, 2, 3]
+    assert {doc_id: row.tolist() for doc_id, row in found} == before
+    assert [row.tolist() for row in values] == list(before.values())
+    assert not any(row.flags.writeable for _, row in found)
+    assert dict(cache.fingerprints.items()) == dict(cache.fingerprints) == {}
+
+
+def test_fingerprints_are_passed_over_while_another_thread_removes():
+    cache = Cache(MinHasher(4, 4), bands=Bands(1, 4))
+    rows = cache.hasher.fingerprints([f"a story of number {i}" for i in range(200)])
+    cache.add_fingerprints(rows, range(200))
+    done = threading.Event()
+
+    def write():
+        for _ in range(30):
+            for doc_id in range(0, 200, 2):
+                cache.remove_id(doc_id)
+            cache.add_fingerprints(rows[::2], range(0, 200, 2))
+        done.set()
+
+    def read():
+        while not done.is_set():
+            found = dict(cache.fingerprints.items())
+            assert set(range(1, 200, 2)) <= found.keys()
+            assert all((found[doc_id] == rows[doc_id]).all() for doc_id in found)
+            assert 100 <= len(list(cache.fingerprints.values())) <= 200
+
+    run_together(write, read)
+
+
 @both_sizes
 def test_bins_of_a_fingerprint(hashbytes):
     cache = Cache(MinHasher(20, 4, hashbytes=hashbytes), bands=Bands(widths=(3, 1, 5)))
@@ -722,7 +763,7 @@ def test_adding_none():
 
 
 def test_ids_of_any_hashable():
-    ids = [1, "1", (1, "1"), None, frozenset({1}), 2.5, b"1", (), int, numpy.int64(77)]
+    ids = [1, "1", (1, "1"), math.inf, frozenset({1}), 2.5, b"1", (), int, numpy.int64(77)]
     cache = make()
     cache.add_docs([FERRY] * len(ids), ids)
     assert list(cache) == ids
@@ -773,8 +814,11 @@ def test_a_query_by_id_leaves_out_the_document_itself():
     cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
     assert [match.id for match in cache.query(doc_id=1)] == [0, 2]
     assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
-    assert [match.id for match in cache.query("none of these", 1)] == [0, 2]  # a known id goes before the document
-    assert [match.id for match in cache.query(FERRY, "who")] == [0, 1, 2]  # an unknown one does not
+    assert [match.id for match in cache.query("none of these", doc_id=1)] == [
+        0,
+        2,
+    ]  # a known id goes before the document
+    assert [match.id for match in cache.query(FERRY, doc_id="who")] == [0, 1, 2]  # an unknown one does not
     assert cache.query(doc_id=3) == cache.query(doc_id=4) == []
     cache.add_doc(FERRY, 0)  # counts as added last
     assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
@@ -834,7 +878,7 @@ TEXTS = [
     b"\xff\xfe",
     "漢字",
 ]
-IDS: list[Hashable] = [0, 1, 2, 3, "0", "x", None, (0, "x"), (), frozenset({1}), 1.5, b"x"]
+IDS: list[Hashable] = [0, 1, 2, 3, "0", "x", math.inf, (0, "x"), (), frozenset({1}), 1.5, b"x"]
 
 
 @memoise
@@ -938,12 +982,12 @@ class CacheMachine(RuleBasedStateMachine):
 
     # What is asked.
 
-    @rule(text=texts, doc_id=ids, least=st.sampled_from([None, 0, 0.25, 0.5, 1]))
+    @rule(text=texts, doc_id=ids | st.none(), least=st.sampled_from([None, 0, 0.25, 0.5, 1]))
     def query(self, text, doc_id, least):
         row = row_of(text, self.hashbytes)
         assert self.cache.get_duplicates_of(text, min_jaccard=least) == self.found(row, least)
         assert self.cache.is_duplicate(text) == bool(self.found(row))
-        known = doc_id is not None and doc_id in self.rows  # None says that no id is given
+        known = doc_id in self.rows
         asked = self.rows[doc_id] if known else row
         found = self.found(asked, least)
         assert self.cache.get_duplicates_of(text, doc_id, least) == found
@@ -952,7 +996,7 @@ class CacheMachine(RuleBasedStateMachine):
             similar.pop(doc_id, None)
         best = sorted(similar.items(), key=lambda item: -item[1])  # stable: in order of addition
         for top in (None, 1, 3):
-            matches = self.cache.query(text, doc_id, top=top, min_similarity=least)
+            matches = self.cache.query(text, doc_id=doc_id, top=top, min_similarity=least)
             assert [(match.id, match.similarity) for match in matches] == best[:top]
         if known:
             assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
@@ -1085,10 +1129,34 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "doc int": (TypeError, "doc must be str, .* got int", lambda c: c.add_doc(7, 1)),
         "doc a list": (TypeError, "doc must be str, .* got list", lambda c: c.add_doc([FERRY], 1)),
         "doc a fingerprint": (TypeError, "doc must be str, .* got ndarray", lambda c: c.add_doc(row(c), 1)),
-        "id unhashable": (TypeError, "unhashable", lambda c: c.add_doc(FERRY, [1])),
-        "id unhashable inside": (TypeError, "unhashable", lambda c: c.add_doc(FERRY, (1, [2]))),
-        "ids unhashable": (TypeError, "unhashable", lambda c: c.add_docs([FERRY, MARKET], [1, {}])),
-        "fingerprint id unhashable": (TypeError, "unhashable", lambda c: c.add_fingerprint(row(c), set())),
+        "id unhashable": (TypeError, "^doc_id must be hashable, got list$", lambda c: c.add_doc(FERRY, [1])),
+        "id unhashable inside": (
+            TypeError,
+            r"^doc_id must be hashable, got tuple \(unhashable type: 'list'\)$",
+            lambda c: c.add_doc(FERRY, (1, [2])),
+        ),
+        "ids unhashable": (
+            TypeError,
+            r"^doc_ids\[1\] must be hashable, got dict$",
+            lambda c: c.add_docs([FERRY, MARKET], [1, {}]),
+        ),
+        "fingerprint id unhashable": (
+            TypeError,
+            "^doc_id must be hashable, got set$",
+            lambda c: c.add_fingerprint(row(c), set()),
+        ),
+        "id None": (TypeError, "^doc_id must not be None, which ", lambda c: c.add_doc(FERRY, None)),
+        "ids None": (
+            TypeError,
+            r"^doc_ids\[1\] must not be None, which ",
+            lambda c: c.add_docs([FERRY, MARKET], iter([1, None])),
+        ),
+        "fingerprint id None": (TypeError, "^doc_id must not be None", lambda c: c.add_fingerprint(row(c), None)),
+        "fingerprints id None": (
+            TypeError,
+            r"^doc_ids\[0\] must not be None",
+            lambda c: c.add_fingerprints([row(c)], [None]),
+        ),
         "text 2 is None": (ValueError, r"texts\[2\] is None", lambda c: c.add_docs([FERRY, MARKET, None], [1, 2, 3])),
         "text 1 is int": (TypeError, r"texts\[1\] must be str, .* got int", lambda c: c.add_docs([FERRY, 5], [1, 2])),
         "text 700 is int": (TypeError, r"texts\[700\] must be", lambda c: c.add_docs(["x"] * 700 + [5], range(701))),
@@ -1103,7 +1171,42 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
             lambda c: c.add_docs([FERRY, FERRY], [1]),
         ),
         "more ids": (ValueError, "must be as many, got 1 documents and 2 ids", lambda c: c.add_docs([FERRY], [1, 2])),
-        "ids no iterable": (TypeError, "int", lambda c: c.add_docs([FERRY], 1)),
+        "ids without end": (
+            ValueError,
+            "must be as many, got 2 documents and more than 2 ids",
+            lambda c: c.add_docs([FERRY, FERRY], itertools.count()),
+        ),
+        "ids of fingerprints without end": (
+            ValueError,
+            "must be as many, got 1 documents and more than 1 ids",
+            lambda c: c.add_fingerprints([row(c)], itertools.count()),
+        ),
+        "fewer ids of an iterator": (
+            ValueError,
+            "must be as many, got 2 documents and 1 ids",
+            lambda c: c.add_docs([FERRY, FERRY], iter([1])),
+        ),
+        "ids no iterable": (
+            TypeError,
+            "^doc_ids must be an iterable of ids, got int; pass a list$",
+            lambda c: c.add_docs([FERRY], 1),
+        ),
+        "ids an array of no dimension": (
+            TypeError,
+            "^doc_ids must be an iterable of ids, got ndarray",
+            lambda c: c.add_fingerprints([row(c)], numpy.array(1)),
+        ),
+        "ids None at all": (TypeError, "^doc_ids must be .* got NoneType", lambda c: c.add_docs([FERRY], None)),
+        "fingerprint of bools": (
+            TypeError,
+            "fingerprint must hold uint64 components",
+            lambda c: c.add_fingerprint([True] * 200, 1),
+        ),
+        "fingerprints of bools": (
+            TypeError,
+            "fingerprints must hold uint64 components",
+            lambda c: c.add_fingerprints([[1] * 199 + [False]], [1]),
+        ),
         "fingerprint a text": (
             TypeError,
             "fingerprint must be a fingerprint, got str; use add_doc for a text",
@@ -1287,8 +1390,24 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
         ({"num_bands": "10"}, TypeError, "num_bands must be a whole number, got str"),
         ({"num_bands": 10.0}, TypeError, "num_bands must be a whole number, got float"),
         ({"num_bands": True}, TypeError, "num_bands must be a whole number, got bool"),
-        ({"num_bands": Bands(10, 10)}, TypeError, "num_bands must be a whole number, got Bands"),
-        ({"bands": 10}, TypeError, r"bands must be a Bands or a Plan, got int; use lsh.Bands\(num_bands, width\)"),
+        (
+            {"num_bands": Bands(10, 10)},
+            TypeError,
+            "num_bands must be a whole number, got Bands; pass it by name, as bands=$",
+        ),
+        (
+            {"num_bands": lsh.plan(0.8, 0.9, 100)},
+            TypeError,
+            "num_bands must be .*, got Plan; pass it by name, as bands=",
+        ),
+        (
+            {"bands": 10},
+            TypeError,
+            r"bands must be a Bands or a Plan, got int; write num_bands=10, or bands=lsh.Bands\(10, width\)$",
+        ),
+        ({"bands": numpy.int32(5)}, TypeError, "got int32; write num_bands=5, or"),
+        ({"bands": "10"}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh.Bands\(num_bands, width\)"),
+        ({"bands": True}, TypeError, r"bands must be a Bands or a Plan, got bool; use lsh.Bands"),
         (
             {"bands": Bands(11, 10)},
             ValueError,
@@ -1345,14 +1464,59 @@ def test_bad_questions():
                 ask(bad)
     with pytest.raises(TypeError, match="doc must be str"):
         cache.remove_doc(None)
-    for ask in (lambda: cache.get_duplicates_of(doc_id=[1]), lambda: [1] in cache, lambda: cache.remove_id([1])):
-        with pytest.raises(TypeError, match="unhashable"):
+    for ask in (
+        lambda: cache.get_duplicates_of(doc_id=[1]),
+        lambda: cache.is_duplicate(FERRY, [1]),
+        lambda: cache.query(FERRY, doc_id=[1]),
+        lambda: cache.remove_id([1]),
+    ):
+        with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
             ask()
+    with pytest.raises(TypeError, match="unhashable"):
+        assert [1] in cache
+    for ask in (cache.get_duplicates_of, cache.is_duplicate, lambda doc, doc_id: cache.query(doc, doc_id=doc_id)):
+        with pytest.raises(TypeError, match=r"doc must be str, .* got int"):
+            ask(5, 1)  # though the id is known
     with pytest.raises(ValueError, match="fingerprint must have 200 components"):
         list(cache.bins_(numpy.zeros(3, numpy.uint64)))
     with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got set"):
         list(cache.bins_(set(cache.fingerprints[1].tolist())))
     assert contents(cache) == contents(filled())
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (5, TypeError, "^pairs must be an iterable of pairs of ids, got int$"),
+        (None, TypeError, "^pairs must be an iterable of pairs of ids, got NoneType$"),
+        ([(1, 3), 5], TypeError, r"^pairs\[1\] must be a pair of ids, got 5$"),
+        ([(1, 2, 3)], TypeError, r"^pairs\[0\] must be a pair of ids, got \(1, 2, 3\)$"),
+        ([(1,)], TypeError, r"^pairs\[0\] must be a pair of ids, got \(1,\)$"),
+        ([[1] * 1000], TypeError, r"^pairs\[0\] must be a pair of ids, got [\[1, ]{80}$"),
+        ([(1, [3])], TypeError, "^each id in pairs must be hashable, got list$"),
+        ([(1, 3), (1, "who")], KeyError, "who"),
+    ],
+)
+def test_bad_pairs(bad, error, message):
+    with pytest.raises(error, match=message):
+        filled().filter_candidates(bad, 0.5)
+
+
+def test_no_id_is_given_by_position():
+    cache = filled()
+    with pytest.raises(TypeError, match="positional"):
+        cache.query(FERRY, 0.8)
+    assert None not in cache
+    assert cache.query(FERRY, doc_id=None) == cache.query(FERRY)
+
+
+def test_no_more_ids_are_taken_than_needed():
+    ids = iter(range(10))
+    with pytest.raises(ValueError, match="got 2 documents and more than 2 ids"):
+        make().add_docs([FERRY, MARKET], ids)
+    assert next(ids) == 3
+    with pytest.raises(TypeError, match="doc_ids must be an iterable of ids"):
+        make().add_docs(iter(lambda: pytest.fail("a text was read"), None), 5)
 
 
 # Changes while it is looked through.
@@ -1570,6 +1734,8 @@ VIEWS = {
     "len of the fingerprints": lambda c: len(c.fingerprints),
     "ids of the fingerprints": lambda c: list(c.fingerprints),
     "a fingerprint": lambda c: c.fingerprints[1],
+    "items of the fingerprints": lambda c: list(c.fingerprints.items()),
+    "values of the fingerprints": lambda c: list(c.fingerprints.values()),
     "repr of the fingerprints": lambda c: repr(c.fingerprints),
 }
 

@@ -31,7 +31,7 @@ STANDARD_HEADERS = {
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
 ONLY_EXTERN = "_kernels.pxd"
-WHEN_USED = {"lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # by lsh.plot and so on
+WHEN_USED = {"lsh.lsh", "lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # by lsh.plot and so on
 LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics"}  # costly, and needed by few
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -216,6 +216,7 @@ def test_the_sources_are_read():
         "lsh._memory",
     }
     assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
+        "lsh._fingerprints",
         "lsh.bands",
         "lsh.cache",
         "lsh.minhash",

@@ -648,6 +648,27 @@ def test_fingerprints_as_a_column_of_arrays():
         hasher.similarities(column)
 
 
+@pytest.mark.parametrize("hashbytes", [4, 8])
+def test_a_bool_is_no_component(hashbytes):
+    hasher = MinHasher(3, hashbytes=hashbytes)
+    column = numpy.array([True, False, True], dtype=object)
+    for bad in ([True] * 3, (1, 2, False), [numpy.True_] * 3, column, numpy.ones(3, bool), [1, 2, numpy.False_]):
+        with pytest.raises(TypeError, match=f"^a must hold uint{8 * hashbytes} components"):
+            hasher.jaccard(bad, "a text")
+        with pytest.raises(TypeError, match=r"^B must hold"):
+            hasher.similarities([[1, 2, 3]], [[1, 2, 3], bad])
+
+
+def test_a_subclass_is_an_error():
+    """Its methods would not be called, and pickle would lose its type."""
+    with pytest.raises(
+        TypeError, match="MinHasher is final, Louder cannot be a subclass of it; keep a MinHasher in it"
+    ):
+        type("Louder", (MinHasher,), {})
+    assert MinHasher.__final__
+    assert [type(twin(MinHasher(3))) for twin in (copy.copy, copy.deepcopy)] == [MinHasher] * 2
+
+
 def test_any_sequence_in_order_is_a_fingerprint():
     hasher = MinHasher(16, shingles=Shingles(3))
     row = hasher.fingerprint("one text")
@@ -798,6 +819,14 @@ def test_bad_num_threads(bad, error):
 def test_from_dict_refuses_what_it_does_not_know(change, message):
     with pytest.raises(ValueError, match=message):
         MinHasher.from_dict({**MinHasher(3).to_dict(), **change})
+
+
+@pytest.mark.parametrize("bad", [15, 15.1, True, ["15.0.0"], b"15.0.0"])
+def test_from_dict_refuses_a_unicode_version_that_is_no_str(bad):
+    for shingles in (Shingles(2, "word"), Shingles(8, "byte")):
+        values = MinHasher(3, shingles=shingles).to_dict()
+        with pytest.raises(TypeError, match=f"^unicode must be a str or None, got {type(bad).__name__}$"):
+            MinHasher.from_dict({**values, "unicode": bad})
 
 
 def test_from_dict_names_what_is_missing():

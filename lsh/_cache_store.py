@@ -1,0 +1,228 @@
+"""The documents of a cache by number, and the read-only views of them that a cache hands out.
+
+`Documents` keeps ids, fingerprints and bins in step; what an id means, and which lock is held, is said in `lsh.cache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from contextlib import AbstractContextManager
+from operator import index
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh._fingerprints import Array
+from lsh._grouping import BinSets, BinTables
+from lsh.bands import Bands
+from lsh.minhash import MinHasher
+
+DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer can be used as what they are
+GONE = object()  # stands for the id of a document that was removed
+
+
+class Documents:
+    """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
+
+    `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
+    and `torn` is true from before it until the rest agrees. The caller holds the lock.
+    """
+
+    def __init__(self, hasher: MinHasher, bands: Bands) -> None:
+        self.hasher = hasher
+        self.bands = bands
+        self.tables = BinTables(bands.num_bands)
+        self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
+        self.ids: list[DocId] = []  # by number; GONE where there is no such document any more
+        self.numbers: dict[Hashable, int] = {}
+        self.torn = False
+
+    def content(self) -> tuple[list[DocId], Array]:
+        """Return the ids in order of addition, and their fingerprints."""
+        ids = sorted(self.numbers, key=self.numbers.__getitem__)
+        return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
+
+    def current_ids(self) -> list[DocId]:
+        """Return the ids in order of addition."""
+        return [doc_id for doc_id in self.ids if doc_id is not GONE]
+
+    def add(self, doc_ids: list[DocId], rows: Array) -> None:
+        """Add documents with different ids; those that are there are replaced."""
+        replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
+        first = len(self.ids)
+        stop = first + len(doc_ids)
+        binned = ~self.hasher.is_empty(rows)
+        keys = self.bands.keys(rows[binned])
+        numbers = np.arange(first, stop, dtype=np.uint32)
+        update = dict(zip(doc_ids, range(first, stop)))
+        self._reserve(stop)
+        self.rows[first:stop] = rows
+        self.torn = True
+        self.numbers.update(update)
+        self._forget(replaced)
+        self.tables.insert(keys, numbers[binned])
+        self.ids += doc_ids
+        self.torn = False
+
+    def _reserve(self, documents: int) -> None:
+        """Make room, so that what follows does not fail half way."""
+        self.tables.reserve(documents, len(self.numbers) + documents - len(self.ids))
+        if documents > len(self.rows):
+            grown = np.empty((max(documents, len(self.rows) * 3 // 2, 16), self.hasher.num_seeds), self.hasher.dtype)
+            grown[: len(self.ids)] = self.rows[: len(self.ids)]
+            self.rows = grown
+
+    def remove(self, doc_id: Hashable) -> None:
+        """Remove a document that is there."""
+        self.torn = True
+        number = self.numbers.pop(doc_id)
+        self._forget([number])
+        self.torn = False
+
+    def _forget(self, numbers: list[int]) -> None:
+        """Take numbers out of the bins and the list of ids."""
+        if numbers:
+            rows = self.rows[numbers]
+            binned = ~self.hasher.is_empty(rows)
+            self.tables.remove(self.bands.keys(rows[binned]), np.array(numbers, np.uint32)[binned])
+            for number in numbers:
+                self.ids[number] = GONE
+
+    def find(self, row: Array) -> NDArray[np.uint32]:
+        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
+        if self.hasher.is_empty(row):
+            return np.empty(0, np.uint32)
+        keys = self.bands.keys(row[None])[:, 0].tolist()
+        return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
+
+    def same_fingerprint(self, row: Array) -> list[DocId]:
+        """Return the ids of the documents with this fingerprint."""
+        if self.hasher.is_empty(row):  # in no bin, so all are looked at
+            return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
+        numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
+        return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
+
+
+class Readable(Protocol):
+    """A cache, as far as a view needs it: for types only."""
+
+    def _reading(self) -> AbstractContextManager[Documents]: ...
+
+    def __iter__(self) -> Iterator[DocId]: ...
+
+    def __len__(self) -> int: ...
+
+
+class BandBins(Mapping[int, KeysView[DocId]]):
+    """The bins of one band, in the form of mattilyra/LSH: key to a set of ids."""
+
+    def __init__(self, cache: Readable, band: int) -> None:
+        self._cache = cache
+        self._band = band
+
+    def __getitem__(self, key: int) -> KeysView[DocId]:
+        number = index(key) if hasattr(key, "__index__") else -1
+        with self._cache._reading() as stored:
+            numbers = stored.tables.members(self._band, number).tolist() if 0 <= number < 2**64 else []
+            if not numbers:
+                raise KeyError(key)
+            return dict.fromkeys(stored.ids[number] for number in numbers).keys()
+
+    def __iter__(self) -> Iterator[int]:
+        with self._cache._reading() as stored:
+            return iter(stored.tables.bins(self._band)[0].tolist())
+
+    def items(self) -> ItemsView[int, KeysView[DocId]]:
+        return _BinItems(self)
+
+    def values(self) -> ValuesView[KeysView[DocId]]:
+        return _BinSets(self)
+
+    def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
+        """Return the keys of all bins and their sets, of one moment."""
+        with self._cache._reading() as stored:
+            keys, documents, bounds = stored.tables.bins(self._band)
+            return keys.tolist(), BinSets(stored.ids, documents, bounds)
+
+    def __len__(self) -> int:
+        with self._cache._reading() as stored:
+            return stored.tables.num_bins(self._band)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} bins of band {self._band}>"
+
+
+class _BinItems(ItemsView[int, KeysView[DocId]]):
+    """The keys and sets of the bins of a band, read in one pass."""
+
+    _mapping: BandBins
+
+    def __iter__(self) -> Iterator[tuple[int, KeysView[DocId]]]:
+        return zip(*self._mapping.content())
+
+
+class _BinSets(ValuesView[KeysView[DocId]]):
+    """The sets of the bins of a band, read in one pass."""
+
+    _mapping: BandBins
+
+    def __iter__(self) -> Iterator[KeysView[DocId]]:
+        return self._mapping.content()[1]
+
+
+class FingerprintView(Mapping[DocId, Array]):
+    """The fingerprints of a cache by id."""
+
+    def __init__(self, cache: Readable) -> None:
+        self._cache = cache
+
+    def __getitem__(self, doc_id: DocId) -> Array:
+        with self._cache._reading() as stored:
+            return _read_only(stored.rows[stored.numbers[doc_id]])
+
+    def __iter__(self) -> Iterator[DocId]:
+        return iter(self._cache)
+
+    def items(self) -> ItemsView[DocId, Array]:
+        return _FingerprintItems(self)
+
+    def values(self) -> ValuesView[Array]:
+        return _FingerprintValues(self)
+
+    def content(self) -> Iterator[tuple[DocId, Array]]:
+        """Return the ids and fingerprints of one moment, in order of addition."""
+        with self._cache._reading() as stored:
+            rows, ids = stored.rows, stored.ids.copy()  # the row of a number never changes
+        return ((doc_id, _read_only(rows[number])) for number, doc_id in enumerate(ids) if doc_id is not GONE)
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} fingerprints>"
+
+
+class _FingerprintItems(ItemsView[DocId, Array]):
+    """The ids and fingerprints of a cache, of one moment."""
+
+    _mapping: FingerprintView
+
+    def __iter__(self) -> Iterator[tuple[DocId, Array]]:
+        return self._mapping.content()
+
+
+class _FingerprintValues(ValuesView[Array]):
+    """The fingerprints of a cache, of one moment."""
+
+    _mapping: FingerprintView
+
+    def __iter__(self) -> Iterator[Array]:
+        return (row for _, row in self._mapping.content())
+
+
+def _read_only(row: Array) -> Array:
+    """Return a copy that is read-only."""
+    row = row.copy()
+    row.flags.writeable = False
+    return row

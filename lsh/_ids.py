@@ -1,0 +1,64 @@
+"""The ids of documents in a cache: checks of those that are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sized
+from itertools import islice
+
+from lsh._cache_store import DocId
+
+
+def checked_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
+    """Return an id if it is hashable; `name` and `position` are for messages."""
+    try:
+        hash(doc_id)
+    except TypeError as error:
+        inside = "" if type(doc_id).__hash__ is None else f" ({error})"
+        raise TypeError(f"{_place(name, position)} must be hashable, got {type(doc_id).__name__}{inside}") from None
+    return doc_id
+
+
+def new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
+    """Return an id if a document can be stored under it."""
+    if doc_id is None:
+        raise TypeError(f"{_place(name, position)} must not be None, which in a query says that no id is given")
+    return checked_id(name, doc_id, position)
+
+
+def _place(name: str, position: int | None) -> str:
+    """Return how a message names a value, or one of a collection."""
+    return name if position is None else f"{name}[{position}]"
+
+
+def in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
+    """Return an iterator over ids, if they are in a definite order."""
+    if isinstance(doc_ids, (set, frozenset)):
+        raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
+    try:
+        return iter(doc_ids)
+    except TypeError:
+        raise TypeError(f"doc_ids must be an iterable of ids, got {type(doc_ids).__name__}; pass a list") from None
+
+
+def listed_ids(ids: Iterator[Hashable], doc_ids: Iterable[Hashable], count: int) -> list[Hashable]:
+    """Return the ids of `count` documents, checked; of an iterator without end no more than one id is taken beyond."""
+    listed = list(islice(ids, count + 1))
+    if len(listed) != count:
+        found = len(doc_ids) if isinstance(doc_ids, Sized) else len(listed)
+        got = f"{found} ids" if isinstance(doc_ids, Sized) or found < count else f"more than {count} ids"
+        raise ValueError(f"documents and ids must be as many, got {count} documents and {got}")
+    return [new_id("doc_ids", doc_id, i) for i, doc_id in enumerate(listed)]
+
+
+def pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:
+    """Yield pairs, each checked to be one."""
+    try:
+        iterator = iter(pairs)
+    except TypeError:
+        raise TypeError(f"pairs must be an iterable of pairs of ids, got {type(pairs).__name__}") from None
+    for i, pair in enumerate(iterator):
+        try:
+            a, b = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"pairs[{i}] must be a pair of ids, got {pair!r:.80}") from None
+        yield checked_id("each id in pairs", a), checked_id("each id in pairs", b)

@@ -484,7 +484,7 @@ def _threshold(threshold: object, second: str) -> float:
 
 def _refuse_threshold(name: str, value: Any) -> None:
     """Refuse a number in the place of a collection; it is most likely a threshold."""
-    if isinstance(value, Number) and not isinstance(value, bool):
+    if isinstance(value, Number) and type(value) is not bool:
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
             f"if it is a threshold, write threshold={value}"

@@ -484,7 +484,7 @@ def _threshold(threshold: object, second: str) -> float:
 
 def _refuse_threshold(name: str, value: Any) -> None:
     """Refuse a number in the place of a collection; it is most likely a threshold."""
-    if isinstance(value, Number) and type(value) is not bool:
+    if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
             f"if it is a threshold, write threshold={value}"
@@ -523,14 +523,16 @@ def _priority(keep: object, total: int) -> Keep | Array:
         raise unfit
     if values.shape != (total,):
         raise ValueError(f"keep must hold one number or date a text ({total}), got shape {values.shape}")
-    elements: list[object] = list(keep) if isinstance(keep, (list, tuple)) else values.tolist()
-    kind = _kind_of_all(elements) if values.dtype.kind in "OSUT" else NUMBER
+    elements, kind = [], NUMBER
+    if values.dtype.kind in "OSUT":
+        elements = list(keep) if isinstance(keep, (list, tuple)) else values.tolist()
+        kind = _kind_of_all(elements)
     if values.dtype.kind == "M" or kind == DATETIME64:
         return _ranks_of_times(values.astype("M8") if values.dtype.kind == "O" else values)
     if kind != NUMBER:
         return _ranks(elements)
     try:
-        numbers = _numbers(values, elements)
+        numbers = _numbers(values, keep)
     except (TypeError, ValueError, OverflowError):
         raise unfit from None
     unfinite = np.flatnonzero(~np.isfinite(numbers))
@@ -587,14 +589,14 @@ def _ranks_of_times(times: Array) -> Array:
     return _ranks(times)
 
 
-def _numbers(values: Array, elements: list[object]) -> Array:
-    """Return numbers as whole ones or floats; as ranks where they are too large for floats."""
+def _numbers(values: Array, keep: Any) -> Array:
+    """Return the numbers of `keep` as whole ones or floats; as ranks where they are too large for floats."""
     if values.dtype.kind in "iu":
         return values
     numbers = values.astype(np.float64)
     if np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
-        exact = np.empty(len(elements), object)
-        exact[:] = elements
+        exact = np.empty(len(values), object)
+        exact[:] = list(keep)
         numbers = _ranks(exact).astype(np.float64)
     return numbers
 

@@ -523,7 +523,8 @@ def _priority(keep: object, total: int) -> Keep | Array:
         raise unfit
     if values.shape != (total,):
         raise ValueError(f"keep must hold one number or date a text ({total}), got shape {values.shape}")
-    elements, kind = [], NUMBER
+    elements: list[object] = []
+    kind = NUMBER
     if values.dtype.kind in "OSUT":
         elements = list(keep) if isinstance(keep, (list, tuple)) else values.tolist()
         kind = _kind_of_all(elements)

@@ -14,7 +14,8 @@ import numpy as np
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._texts import Texts
+from lsh._columns import is_arrow
+from lsh._texts import OBJECTS, Texts
 from lsh.minhash import MinHasher
 from lsh.shingling import Shingles, checked_shingles
 
@@ -56,14 +57,15 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
     """
     if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
-    if _are_texts(background):
+    texts = _texts_of(background)
+    if texts is not None:
         shingles = checked_shingles(shingles)
-        similarities, name = _random_pairs(background, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
+        similarities, name = _random_pairs(texts, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
     elif shingles is not None:
         raise ValueError("shingles are for texts, but background is similarities; leave shingles out")
     else:
         similarities = _given_similarities(background)
-        name = f"{len(similarities):,} given similarities"
+        name = "1 given similarity" if len(similarities) == 1 else f"{len(similarities):,} given similarities"
     below = similarities[similarities < threshold]
     cells = (below * CELLS).astype(np.int64)
     number, total = np.bincount(cells), np.bincount(cells, below)
@@ -74,12 +76,16 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
 
 def _given_similarities(background: Any) -> Array:
     """Return the similarities that were given, checked."""
+    _checks.unmasked("background", background)
     try:
-        given = np.asarray(background, np.float64)
+        values, given = np.asarray(background), np.asarray(background, np.float64)
     except (TypeError, ValueError):
         raise TypeError(
             f"background must be similarities from 0 to 1 or a collection of texts, got {type(background).__name__}"
         ) from None
+    objects = values.ravel().tolist() if values.dtype.kind == "O" else []
+    if values.dtype.kind == "b" or any(isinstance(value, (bool, np.bool_)) for value in objects):
+        raise TypeError("background must be similarities from 0 to 1 or a collection of texts, got bool")
     if given.ndim == 0:
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
     if given.ndim != 1 or not given.size:
@@ -90,17 +96,25 @@ def _given_similarities(background: Any) -> Array:
     return given
 
 
-def _are_texts(background: object) -> bool:
-    """Tell texts from numbers, by the dtype or the first element."""
-    if hasattr(background, "to_numpy"):
-        background = background.to_numpy()
+def _texts_of(background: Any) -> Texts | None:
+    """Return texts, by the dtype, the first element or the Arrow type; ``None`` for numbers."""
     kind = getattr(getattr(background, "dtype", None), "kind", "O")
     if kind != "O":
-        return kind not in "biufc"
-    if isinstance(background, (list, tuple, np.ndarray)):
-        first = next((value for value in background if value is not None), 0.0)
-        return isinstance(first, _checks.TEXT_TYPES)
-    return not isinstance(background, (bool, int, float, complex))
+        return None if kind in "biufc" else background
+    if isinstance(background, (list, tuple, np.ndarray)) or str(getattr(background, "dtype", None)) in OBJECTS:
+        first = next((value for value in background if not _checks.is_missing(value)), 0.0)
+        return background if isinstance(first, _checks.TEXT_TYPES) else None
+    if not is_arrow(background):
+        return None if isinstance(background, (bool, int, float, complex)) else background
+    try:
+        return _texts.as_batch("background", background, True)
+    except TypeError:
+        if hasattr(type(background), "columns"):
+            raise TypeError(
+                f"background must be one column of texts or of similarities, got a whole {type(background).__name__}; "
+                "pick a column, such as table['text']"
+            ) from None
+        return None
 
 
 def _random_pairs(texts: Any, shingles: Shingles) -> Array:

@@ -25,8 +25,9 @@ from lsh._columns import fault as _fault
 cdef uint8_t _missing = 0  # a text that is missing is an empty one at this address
 
 
-cdef int _refuse_missing(Py_ssize_t position, str name) except -1:
-    raise ValueError(f"{name}[{position}] is None; drop it, or count it as an empty text with missing='empty'")
+cdef int _refuse_missing(Py_ssize_t position, str name, value=None) except -1:
+    found = "None" if value is None else f"missing ({value})"
+    raise ValueError(f"{name}[{position}] is {found}; drop it, or count it as an empty text with missing='empty'")
 
 
 cdef bint _is_null(object value):
@@ -281,7 +282,7 @@ cdef inline Py_ssize_t _take_str(Batch batch, Py_ssize_t i, PyObject *text) noex
 cdef int _take_other(Batch batch, Py_ssize_t i, text, Py_ssize_t position, bint missing, str name) except -1:
     if _is_null(text):
         if not missing:
-            _refuse_missing(position, name)
+            _refuse_missing(position, name, text)
         batch.texts[i] = &_missing
         batch.lengths[i] = 0
     elif isinstance(text, (bytearray, memoryview)):

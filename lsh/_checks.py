@@ -9,6 +9,8 @@ import operator
 from numbers import Number
 from typing import Any, TypeVar
 
+import numpy as np
+
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
 
 Option = TypeVar("Option")
@@ -74,6 +76,19 @@ def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     return values
 
 
+def is_missing(value: object) -> bool:
+    """Tell whether a value says that there is none: None, NaN, NA and NaT of pandas."""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def unmasked(name: str, value: object) -> None:
+    """Refuse a masked array of numpy, whose masked values would be taken as they are."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be an array without a mask, got a masked array; fill or drop what is masked")
+
+
 def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
     """Return `value` if it is a text."""
     if not isinstance(value, TEXT_TYPES):
@@ -88,10 +103,7 @@ def collection(name: str, value: Any) -> None:
             f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, or open the file"
         )
     if not isinstance(value, bool) and isinstance(value, Number):
-        raise TypeError(
-            f"{name} must be a collection of texts, got the number {value}; "
-            f"if it is a threshold, write threshold={value}"
-        )
+        raise TypeError(f"{name} must be a collection of texts, got the number {value}; pass a list or a column")
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns"):

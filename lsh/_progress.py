@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from lsh._words import duration
+from lsh._words import counted, duration
 
 REDRAW = 0.1  # seconds between two states of the line
 
@@ -36,10 +35,32 @@ def checked_progress(progress: object) -> Progress:
 
 
 def _unit(stage: str) -> str:
-    return "bands" if stage == "grouping" else "documents"
+    return "band" if stage == "grouping" else "document"
 
 
-class Bars:
+class Drawing:
+    """Progress on standard error; where it cannot be shown, that is no reason to fail, and no more of it is shown."""
+
+    _given_up = False
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Draw the state."""
+        if self._given_up:
+            return
+        try:
+            self._draw(stage, done, total)
+        except Exception:  # whatever a stream raises that is closed, full, or of another class
+            self._given_up = True
+            self._give_up()
+
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
+        raise NotImplementedError
+
+    def _give_up(self) -> None:
+        """Draw nothing more, not even at the end."""
+
+
+class Bars(Drawing):
     """A bar of tqdm for each stage."""
 
     def __init__(self, tqdm: Any) -> None:
@@ -47,19 +68,22 @@ class Bars:
         self._stage = ""
         self._bar: Any = None
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Draw the state."""
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
         if stage != self._stage or done < self._bar.n:  # another collection may begin the same stage again
             if self._bar is not None:
                 self._bar.close()
             self._stage = stage
-            self._bar = self._tqdm(desc=stage, total=total, unit=f" {_unit(stage)}", unit_scale=True)
+            self._bar = self._tqdm(desc=stage, total=total, unit=f" {_unit(stage)}s", unit_scale=True)
         self._bar.update(done - self._bar.n)
         if done == total:
             self._bar.close()
 
+    def _give_up(self) -> None:
+        if self._bar is not None:
+            self._bar.disable = True  # it would be drawn when it is deleted
 
-class Line:
+
+class Line(Drawing):
     """A line on standard error that says how far the work is."""
 
     def __init__(self) -> None:
@@ -67,7 +91,7 @@ class Line:
         self._started = self._drawn = 0.0
         self._done, self._is_open = 0, False
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
         """Draw the state, if the last one has stood for a while; end the line with its stage."""
         now = time.perf_counter()
         if stage != self._stage or done < self._done:
@@ -76,7 +100,7 @@ class Line:
         self._done, self._is_open = done, True
         if done == total:
             self._end(now)
-        elif now - self._drawn >= REDRAW and sys.stderr is not None and sys.stderr.isatty():
+        elif now - self._drawn >= REDRAW and _is_terminal():
             self._drawn = now
             self._write(self._text(total, now), "")
 
@@ -87,15 +111,20 @@ class Line:
         self._is_open = False
 
     def _write(self, text: str, end: str) -> None:
-        with suppress(OSError):  # progress that cannot be shown is no reason to fail
-            if sys.stderr is not None:
-                print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
+        if sys.stderr is not None:  # print would take standard output
+            print(f"\r\x1b[K{text}" if _is_terminal() else text, end=end, file=sys.stderr, flush=True)
 
     def _text(self, total: int | None, now: float) -> str:
-        of = "" if total is None else f" of {total:,}"
-        text = f"{self._stage}: {self._done:,}{of} {_unit(self._stage)}"
+        unit = _unit(self._stage)
+        done = counted(self._done, unit) if total is None else f"{self._done:,} of {counted(total, unit)}"
+        text = f"{self._stage}: {done}"
         if not self._done or now == self._started:
             return text
         rate = self._done / (now - self._started)
         left = "" if total is None else f", {duration((total - self._done) / rate)} left"
         return f"{text}, {rate:,.0f} a second{left}"
+
+
+def _is_terminal() -> bool:
+    isatty = getattr(sys.stderr, "isatty", None)
+    return isatty is not None and bool(isatty())

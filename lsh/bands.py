@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._grouping import band_keys
+from lsh._words import counted
 
 MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
 Floats = NDArray[np.float64]
@@ -251,13 +252,13 @@ class Bands:
         similarities = [s / 10 for s in range(3, 11)]
         widths = self.band_width
         if isinstance(widths, int):
-            shape = f" of {widths} components"
+            shape = f" of {counted(widths, 'component')}"
             threshold = f"; (1/b)^(1/r) is {(1 / self.num_bands) ** (1 / widths):.3f}"
         else:
             shape, threshold = f", {self.to_string()} components", ""
         return "\n".join(
             [
-                f"{self.num_bands} bands{shape}, {self.num_components} in all",
+                f"{counted(self.num_bands, 'band')}{shape}, {self.num_components} in all",
                 "similarity  " + "  ".join(f"{s:<5.1f}" for s in similarities).rstrip(),
                 "found       " + "  ".join(f"{self.probability(s):.3f}" for s in similarities),
                 f"half of the pairs are found at {self.similarity_at(0.5):.3f}, "

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
@@ -38,6 +40,8 @@ Keep = Literal["first", "last", "longest"]
 Clusters = Literal["representative", "components"]
 Verify = Literal["exact", "sketch", None]
 Table = Literal["removed", "near", "clusters"]
+
+NUMBER, DATETIME64 = "number", "datetime64"  # kinds of the elements of `keep`; others are dates of `datetime`
 
 SIDES = np.array(["new", "old"])
 
@@ -64,19 +68,19 @@ class Deduplication:
         that were compared; the nearest first. With old documents also ``side``: where ``j`` is.
     """
 
-    keep: Array
-    labels: Array
-    removed: Array
-    near: Array
+    keep: NDArray[np.bool_]
+    labels: NDArray[np.int64]
+    removed: NDArray[np.void]
+    near: NDArray[np.void]
     _counts: dict[str, Any]
     _parameters: dict[str, Any]
 
     def __init__(
         self,
-        keep: Array,
-        labels: Array,
-        removed: Array,
-        near: Array,
+        keep: NDArray[np.bool_],
+        labels: NDArray[np.int64],
+        removed: NDArray[np.void],
+        near: NDArray[np.void],
         counts: dict[str, Any],
         parameters: dict[str, Any],
     ) -> None:
@@ -89,12 +93,19 @@ class Deduplication:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
 
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Deduplication is immutable; {name} cannot be deleted")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        values = (self.keep, self.labels, self.removed, self.near, self._counts, self._parameters)
+        return Deduplication, values  # which makes the arrays read-only again
+
     def __len__(self) -> int:
         """Return the number of documents, kept or not."""
         return len(self.keep)
 
     @property
-    def kept(self) -> Array:
+    def kept(self) -> NDArray[np.int64]:
         """The positions of the documents that stay: int64, ascending."""
         return np.flatnonzero(self.keep).astype(np.int64)
 
@@ -107,7 +118,7 @@ class Deduplication:
         """
         return dict(self._parameters)
 
-    def clusters(self) -> list[Array]:
+    def clusters(self) -> list[NDArray[np.int64]]:
         """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
         removed = self.removed
         if "side" in (removed.dtype.names or ()):
@@ -140,14 +151,18 @@ class Deduplication:
             `removed` or `near`, or the clusters of two or more documents, a row for each document: ``cluster`` (a
             number from 0), ``document`` and ``kept``, the position of the kept document of its cluster.
         """
-        import pandas
-
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from error
         return pandas.DataFrame(self._columns(table))
 
     def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
         """Return a table as an Arrow table, as `to_pandas` does; needs pyarrow."""
-        import pyarrow
-
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("to_arrow needs pyarrow: install lsh-dedup[io]") from error
         return pyarrow.table(self._columns(table))
 
     def _columns(self, table: object) -> dict[str, Array]:
@@ -166,7 +181,8 @@ class Deduplication:
 
     def __repr__(self) -> str:
         counts = self._counts
-        return f"<Deduplication: {counts['documents']} documents, {counts['kept']} kept, {counts['removed']} removed>"
+        documents = "1 document" if counts["documents"] == 1 else f"{counts['documents']} documents"
+        return f"<Deduplication: {documents}, {counts['kept']} kept, {counts['removed']} removed>"
 
 
 def deduplicate(
@@ -201,10 +217,11 @@ def deduplicate(
         Least probability that a pair just at the threshold is found, more than 0 and less than 1; more similar ones are
         found more often. Default 0.99, where `bands` is not given.
     bands : Bands or Plan, optional
-        In place of `recall`. A plan must be for the same threshold and number of seeds. Default:
+        In place of `recall`. A plan must be for the same threshold and number of seeds and, where it has some, the same
+        shingles; ``plan.bands`` may be used with others. Default:
         ``plan(threshold, recall, num_seeds)``, the cheapest bands that find so many.
     shingles : Shingles, optional
-        Default: the hasher's, else ``Shingles(8)``.
+        Default: the hasher's, else those of a plan given as `bands`, where it has some, else ``Shingles(8)``.
     hasher : MinHasher, optional
         Default: ``MinHasher(num_seeds, random_state=random_state, scheme="fss", shingles=shingles)``.
     num_seeds : int, optional
@@ -217,7 +234,8 @@ def deduplicate(
         against old ones: ``{i for i, j, similarity in find_pairs(texts, others=against)}``.
     keep : {"first", "last", "longest"} or array_like, optional
         Which documents come first: those at the start, at the end, with the most UTF-8 bytes, with the highest of ``n``
-        finite numbers, or with the newest of ``n`` dates (datetime64, or objects of `datetime`). Ties go by position.
+        finite numbers, or with the newest of ``n`` dates (datetime64, or objects of `datetime`, all of one kind). Ties
+        go by position.
     clusters : {"representative", "components"}, optional
         Whether a document is removed for a kept one that is similar to it, or for being connected with one through
         similar pairs, as other tools do.
@@ -441,6 +459,8 @@ def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: i
         if num_seeds is None:
             num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
         count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
+        if shingles is None and isinstance(bands, Plan):
+            shingles = bands.shingles
         return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
     if num_seeds is not None:
@@ -462,56 +482,124 @@ def _threshold(threshold: object, second: str) -> float:
     return _checks.fraction("threshold", threshold, zero=False)
 
 
+def _refuse_threshold(name: str, value: Any) -> None:
+    """Refuse a number in the place of a collection; it is most likely a threshold."""
+    if not isinstance(value, bool) and isinstance(value, Number):
+        raise TypeError(
+            f"{name} must be a collection of texts, got the number {value}; "
+            f"if it is a threshold, write threshold={value}"
+        )
+
+
 def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> list[Collection]:
     """Return the collections that were given, by their parameters."""
     allowed = _checks.choice("missing", missing, get_args(Missing)) == "empty"
-    return [Collection(name, texts, allowed) for name, texts in given.items() if texts is not None or name == "texts"]
+    second = list(given)[1]
+    texts: object = given["texts"]
+    for name, value in given.items():
+        _refuse_threshold(name, value)
+    if texts is given[second] and isinstance(texts, Iterator):
+        raise ValueError(
+            f"texts and {second} must not be the same {type(texts).__name__}, which gives each text once; "
+            "pass a list, or a callable that returns a new one"
+        )
+    return [Collection(name, one, allowed) for name, one in given.items() if one is not None or name == "texts"]
 
 
-def _priority(keep: Any, total: int) -> Keep | Array:
+def _priority(keep: object, total: int) -> Keep | Array:
     """Return `keep` checked: one of its names, or an array of numbers of which the highest comes first."""
     if isinstance(keep, str):
         return _checks.choice("keep", keep, get_args(Keep))
+    _checks.unmasked("keep", keep)
+    dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
+    unfit = TypeError(
+        f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
+    )
     try:
-        priority, absent = _numbers(keep)
+        values = np.asarray(keep)
+    except (TypeError, ValueError):
+        raise unfit from None
+    if values.ndim == 0 or values.dtype.kind in "cmV":
+        raise unfit
+    if values.shape != (total,):
+        raise ValueError(f"keep must hold one number or date a text ({total}), got shape {values.shape}")
+    elements: list[object] = []
+    kind = NUMBER
+    if values.dtype.kind in "OSUT":
+        elements = list(keep) if isinstance(keep, (list, tuple)) else values.tolist()
+        kind = _kind_of_all(elements)
+    if values.dtype.kind == "M" or kind == DATETIME64:
+        return _ranks_of_times(values.astype("M8") if values.dtype.kind == "O" else values)
+    if kind != NUMBER:
+        return _ranks(elements)
+    try:
+        numbers = _numbers(values, keep)
     except (TypeError, ValueError, OverflowError):
-        dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
-        raise TypeError(
-            f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
-        ) from None
-    if priority.shape != (total,):
-        raise ValueError(f"keep must hold one number or date a text ({total}), got shape {priority.shape}")
-    if len(absent):
-        raise ValueError(f"keep[{absent[0]}] must be a date, got {priority[absent[0]]}; give each text one")
-    if not np.isfinite(priority).all():
-        raise ValueError(f"keep must hold finite numbers, got {priority[~np.isfinite(priority)][0]} among them")
-    return priority
+        raise unfit from None
+    unfinite = np.flatnonzero(~np.isfinite(numbers))
+    if len(unfinite):
+        raise ValueError(f"keep[{unfinite[0]}] must be a finite number, got {numbers[unfinite[0]]}")
+    return numbers
 
 
-def _numbers(keep: Any) -> tuple[Array, Array]:
-    """Return priorities as numbers, and the positions of missing dates, among which the others stay as they are.
+def _kind_of(value: object) -> str:
+    """Return what an element of `keep` is, in words."""
+    if isinstance(value, datetime):
+        return f"datetime {'without' if value.utcoffset() is None else 'with'} a time zone"
+    if isinstance(value, (date, np.datetime64)):
+        return "date" if isinstance(value, date) else DATETIME64
+    is_number = hasattr(value, "__float__") and not isinstance(value, (complex, np.complexfloating, np.timedelta64))
+    return NUMBER if is_number else type(value).__name__
 
-    Dates become ranks, and so do whole numbers that are too large for floats.
-    """
-    values, none_missing = np.asarray(keep), np.empty(0, np.intp)
-    kind = values.dtype.kind
-    if keep is None or kind in "cSUTm":
-        raise TypeError
-    if kind in "iu":
-        return values, none_missing
-    if kind == "M" or (kind == "O" and any(isinstance(value, date) for value in values.flat)):
-        is_missing = np.isnat(values) if kind == "M" else [value is None or value != value for value in values.flat]
-        if np.any(is_missing):
-            return values, np.flatnonzero(is_missing)
-        return np.unique(values, return_inverse=True)[1].reshape(values.shape), none_missing
-    if kind == "O" and any(isinstance(value, _checks.TEXT_TYPES) for value in values.flat):
-        raise TypeError
+
+def _kind_of_all(elements: list[object]) -> str:
+    """Return what the elements of `keep` are, which is a number, or a date of one kind; none may be missing."""
+    firsts: dict[str, int] = {}  # where each kind comes first
+    for i, value in enumerate(elements):
+        if not _checks.is_missing(value):
+            firsts.setdefault(_kind_of(value), i)
+    for i in firsts.values():
+        value, kind = elements[i], _kind_of(elements[i])
+        if isinstance(value, _checks.TEXT_TYPES):
+            raise TypeError(
+                f"keep[{i}] is a {kind} {repr(value)[:40]}; convert dates by np.array(keep, 'datetime64[D]') and "
+                "numbers by np.array(keep, float)"
+            )
+        if kind not in (NUMBER, DATETIME64) and not isinstance(value, date):
+            raise TypeError(f"keep[{i}] must be a number or a date, got {kind} {repr(value)[:40]}")
+    if len(firsts) > 1:
+        (one, i), (other, j) = list(firsts.items())[:2]
+        raise TypeError(f"keep[{j}] is a {other}, keep[{i}] a {one}; give numbers, or dates of one kind")
+    kind = next(iter(firsts), "number or a date")
+    for i, value in enumerate(elements):
+        if _checks.is_missing(value):
+            what = kind if kind.startswith(NUMBER) else "date"
+            raise ValueError(f"keep[{i}] must be a {what}, got {value}; give each text one")
+    return kind
+
+
+def _ranks(values: Array | list[object]) -> Array:
+    ranks: Array = np.unique(np.asarray(values), return_inverse=True)[1]
+    return ranks
+
+
+def _ranks_of_times(times: Array) -> Array:
+    """Return the ranks of datetime64, of which none may be missing."""
+    if np.isnat(times).any():
+        raise ValueError(f"keep[{np.flatnonzero(np.isnat(times))[0]}] must be a date, got NaT; give each text one")
+    return _ranks(times)
+
+
+def _numbers(values: Array, keep: Any) -> Array:
+    """Return the numbers of `keep` as whole ones or floats; as ranks where they are too large for floats."""
+    if values.dtype.kind in "iu":
+        return values
     numbers = values.astype(np.float64)
-    if values.ndim == 1 and np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
+    if np.isfinite(numbers).all() and (np.abs(numbers) >= 2**53).any():
         exact = np.empty(len(values), object)
         exact[:] = list(keep)
-        numbers = np.unique(exact, return_inverse=True)[1].astype(np.float64)
-    return numbers, none_missing
+        numbers = _ranks(exact).astype(np.float64)
+    return numbers
 
 
 def _by_priority(priority: Keep | Array, sizes: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from lsh import _checks, _sketch_filter
 from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
 from lsh._texts import Texts
+from lsh._words import counted
 from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.shingling import Shingles, checked_shingles
@@ -50,7 +51,7 @@ class Plan:
     false_candidates : float, optional
         Share of those pairs that are candidates, and compared in vain.
     shingles : Shingles, optional
-        How the texts of the background were cut.
+        How the texts of the background were cut; `deduplicate` and `find_pairs` cut theirs so, too.
     documents : int, optional
         Size of the corpus.
 
@@ -86,7 +87,7 @@ class Plan:
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
         if found < recall - MIN_RECALL:
             raise ValueError(
-                f"bands must keep the recall, {recall:g} at {threshold:g}, got {found:.4g} by "
+                f"bands must keep the recall, {_below_one(recall, 'g')} at {threshold:g}, got {found:.4g} by "
                 f"{self.bands.to_string()}; use lsh.plan, which finds such bands"
             )
         checked = {"threshold": threshold, "recall": recall, "num_seeds": num_seeds, "loss": loss}
@@ -174,11 +175,13 @@ class Plan:
         return f"Plan({', '.join(parts)})"
 
     def __str__(self) -> str:
-        at = f"a pair at {self.threshold:g} shares a band with probability {self.probability(self.threshold):.4f}"
-        passed = f" and is found and verified with {self.recall_at(self.threshold):.4f}" if self.loss else ""
+        threshold = _below_one(self.threshold, "g")
+        at = f"a pair at {threshold} shares a band with probability {_below_one(self.probability(self.threshold))}"
+        passed = f" and is found and verified with {_below_one(self.recall_at(self.threshold))}" if self.loss else ""
+        seeds = "1 seed" if self.num_seeds == 1 else f"{self.num_seeds} seeds"
         lines = [
             str(self.bands),
-            f"planned for threshold {self.threshold:g}, recall {self.recall:g} and {self.num_seeds} seeds",
+            f"planned for threshold {threshold}, recall {_below_one(self.recall, 'g')} and {seeds}",
             at + passed,
         ]
         if self.false_candidates is not None:
@@ -187,8 +190,17 @@ class Plan:
         if self.false_candidates is not None and self.documents is not None:
             number = self.false_candidates * (self.documents - 1)
             shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-            lines.append(f"with {self.documents:,} documents each is compared in vain with {shown} others")
+            others = f"{shown} {'other' if shown == '1' else 'others'}"
+            lines.append(f"with {counted(self.documents, 'document')} each is compared in vain with {others}")
         return "\n".join(lines)
+
+
+def _below_one(value: float, form: str = ".4f") -> str:
+    """Return a fraction in digits, as many as show that it is less than 1."""
+    shown = format(value, form)
+    if float(shown) < 1.0 or value >= 1.0:
+        return shown
+    return f"{value:.{ceil(-log10(1.0 - value))}f}".rstrip("0")
 
 
 def _one_pair_in(share: float) -> str:
@@ -220,7 +232,8 @@ def plan(
     shingles : Shingles, optional
         How the texts of `background` are cut; an error without such texts. Default: ``Shingles(8)``.
     background : array_like or collection of texts, optional
-        Similarities of random pairs, 0 to 1; or the corpus, or a part of it, of which 20,000 random pairs are taken.
+        Similarities of random pairs, 0 to 1; or the corpus, or a part of it, of which 20,000 random pairs are taken; a
+        text that is ``None`` counts as empty, as with ``missing="empty"``, and empty texts are left out.
         Default: similarities spread evenly from 0 to the threshold, of which the plan then says nothing.
     documents : int, optional
         Size of the corpus, to print the false candidates that are expected for a document; an error without
@@ -307,13 +320,12 @@ def chosen_bands(
         raise ValueError("recall and bands both say which pairs are found; give one of them")
     if not isinstance(bands, Plan):
         return checked_bands(bands, hasher.num_seeds), None
-    for name, asked in (("threshold", threshold), ("num_seeds", hasher.num_seeds)):
+    fits = bands.bands.num_components <= hasher.num_seeds
+    remedy = "plan for that" + (", or pass bands=plan.bands to use them all the same" if fits else "")
+    for name, asked in (("threshold", threshold), ("num_seeds", hasher.num_seeds), ("shingles", hasher.shingles)):
         planned_for = getattr(bands, name)
-        if planned_for != asked:
-            raise ValueError(
-                f"bands are planned for {name}={planned_for}, got {name}={asked}; plan for that, "
-                "or pass bands=plan.bands to use them all the same"
-            )
+        if planned_for != asked and planned_for is not None:
+            raise ValueError(f"bands are planned for {name}={planned_for}, got {name}={asked}; {remedy}")
     return bands.bands, bands
 
 

@@ -234,6 +234,12 @@ def test_printed_form_of_equal_bands():
     assert lines[4] == "keys take 200 bytes a document"
 
 
+def test_printed_form_of_one_band():
+    assert str(Bands(1, 1)).startswith("1 band of 1 component, 1 in all\n")
+    assert str(Bands(1, 2)).startswith("1 band of 2 components, 2 in all\n")
+    assert str(Bands(2, 1)).startswith("2 bands of 1 component, 2 in all\n")
+
+
 def test_printed_form_of_mixed_bands():
     """No (1/b)^(1/r), which is of one r."""
     lines = str(Bands(widths=(2, 3, 3))).split("\n")

@@ -6,10 +6,16 @@ result promises, the cap, priorities, copies, edges and bad input each have test
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import errno
+import gc
 import gzip
 import io
 import itertools
 import math
+import os
+import pickle
 import random
 import re
 import sys
@@ -30,6 +36,7 @@ import lsh
 import lsh._sketch_filter
 import lsh.dedup
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
+from lsh._progress import Bars, Line
 
 EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
 WORDS = Shingles(1, "word")  # texts as sets of words, for similarities that can be counted by eye
@@ -447,6 +454,16 @@ def test_table_of_clusters(against):
     assert {str(dtype) for dtype in nothing.dtypes} == {"int64"}
 
 
+@pytest.mark.parametrize(
+    ("function", "package", "remedy"),
+    [("to_pandas", "pandas", "pip install pandas"), ("to_arrow", "pyarrow", r"install lsh-dedup\[io\]")],
+)
+def test_tables_without_their_package(monkeypatch, function, package, remedy):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"^{function} needs {package}: {remedy}$"):
+        getattr(deduplicate(["a"]), function)()
+
+
 def test_estimates_decide_where_they_are_asked_to():
     """The similarity is the estimate of the fingerprints, at the threshold or above it, or anything."""
     draw = random.Random(9)
@@ -657,6 +674,8 @@ TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
         numpy.array(TIMES, "M8[us]")[::-1][::-1],
         numpy.array(TIMES, ">M8[s]"),
         [numpy.datetime64(day) for day in DAYS],
+        numpy.array([*map(numpy.datetime64, DAYS)], object),
+        numpy.array([numpy.datetime64(DAYS[0]), *(numpy.datetime64(moment, "ns") for moment in TIMES[1:])], object),
     ],
 )
 def test_keep_by_dates(keep):
@@ -681,6 +700,7 @@ def test_keep_by_columns_of_dates():
         pandas.Series(TIMES).dt.tz_localize("Europe/Berlin"),
         pandas.to_datetime(TIMES),
         pandas.Series(DAYS),
+        pandas.Series([*map(numpy.datetime64, DAYS)], dtype=object),
         pyarrow.array(TIMES),
         pyarrow.chunked_array([DAYS[:1], DAYS[1:]]),
         pyarrow.array(TIMES, pyarrow.timestamp("ms", "UTC")),
@@ -846,6 +866,20 @@ def test_result_is_read_only(settled):
     assert result.removed.dtype.names == ("document", "kept", "similarity", "identical")
 
 
+@pytest.mark.parametrize("same", [copy.copy, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
+def test_copies_are_immutable_too(settled, same):
+    result = same(settled.result)
+    for name in ("keep", "labels", "removed", "near"):
+        array = getattr(result, name)
+        assert array.tolist() == getattr(settled.result, name).tolist()
+        assert not array.flags.writeable
+        for change in (delattr, lambda result, name: setattr(result, name, None)):
+            with pytest.raises(AttributeError, match=f"a Deduplication is immutable; .*{name}"):
+                change(result, name)
+    assert result.summary() == settled.result.summary()
+    assert result.parameters == settled.result.parameters
+
+
 def test_seconds_of_the_stages(settled):
     seconds = settled.result.summary()["seconds"]
     assert set(seconds) == {"fingerprints", "grouping", "comparing"}
@@ -856,6 +890,7 @@ def test_repr(settled):
     result = settled.result
     kept = int(result.keep.sum())
     assert repr(result) == f"<Deduplication: 3000 documents, {kept} kept, {3000 - kept} removed>"
+    assert repr(deduplicate(["a"])) == "<Deduplication: 1 document, 1 kept, 0 removed>"
 
 
 def test_pairs_are_in_order_and_once(settled):
@@ -1005,16 +1040,91 @@ def test_a_plain_line_without_tqdm(corpus, monkeypatch, terminal):
         assert "\x1b" not in shown
 
 
-@pytest.mark.usefixtures("without_tqdm")
-def test_progress_that_cannot_be_shown(monkeypatch):
-    def broken(*_):
-        raise BrokenPipeError
+def broken_pipe():
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "w")
 
-    closed = Screen(True)
-    monkeypatch.setattr(closed, "write", broken)
-    for stream in (None, closed):
-        monkeypatch.setattr(sys, "stderr", stream)
+
+def closed(folder):
+    stream = open(folder / "closed", "w")  # noqa: SIM115
+    stream.close()
+    return stream
+
+
+def detached():
+    stream = io.TextIOWrapper(io.BytesIO())
+    stream.detach()
+    return stream
+
+
+class Broken(Screen):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(True)
+        self.error = error
+
+    def write(self, text):
+        raise self.error
+
+
+STREAMS = {
+    "none": lambda folder: None,
+    "closed": closed,
+    "closed by its number": lambda folder: Broken(OSError(errno.EBADF, "Bad file descriptor")),
+    "a full disk": lambda folder: open("/dev/full", "w"),  # noqa: SIM115
+    "a broken pipe": lambda folder: broken_pipe(),
+    "for reading": lambda folder: open(os.devnull),  # noqa: SIM115
+    "detached": lambda folder: detached(),
+    "no stream": lambda folder: object(),
+    "a class of its own": lambda folder: Broken(RuntimeError("no more")),
+}
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("bars", [False, True])
+@pytest.mark.parametrize("name", STREAMS)
+def test_progress_that_cannot_be_shown(monkeypatch, tmp_path, name, bars):
+    """With tqdm and without it, whatever standard error is, the result is the same, and nothing is left to draw."""
+    if name == "a full disk" and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    progress = Bars(pytest.importorskip("tqdm", reason="the bars are tqdm's").tqdm) if bars else Line()
+    stream = STREAMS[name](tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        patch.setattr("lsh._progress.REDRAW", 0.0)
+        if not bars:
+            patch.setitem(sys.modules, "tqdm.auto", None)
         assert deduplicate(["one", "two"], progress=True).keep.all()
+        assert deduplicate(lambda: iter(["one", "two"]), progress=progress).keep.all()
+        del progress
+        gc.collect()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        stream.close()
+
+
+@pytest.mark.usefixtures("without_tqdm")
+def test_a_stream_without_isatty_is_no_terminal(monkeypatch):
+    class Lines:
+        text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self):
+            pass
+
+    lines = Lines()
+    monkeypatch.setattr(sys, "stderr", lines)
+    deduplicate(["one"], progress=True)
+    assert re.sub(r", [\d,]+ a second", "", lines.text).startswith("fingerprints: 1 document\ngrouping: ")
+
+
+def test_an_error_of_ones_own_progress_is_passed_on():
+    def bad(stage, done, total):
+        raise OSError("mine")
+
+    with pytest.raises(OSError, match="mine"):
+        deduplicate(["one", "two"], progress=bad)
 
 
 @pytest.mark.slow
@@ -1042,6 +1152,22 @@ def test_progress_can_stop_it(corpus):
 
     with pytest.raises(KeyboardInterrupt):
         deduplicate(corpus, progress=stop)
+
+
+def test_one_iterator_in_place_of_two_collections():
+    """Each text would be in one of the two alone; a list or a callable may be both."""
+    texts = ["one and the same text", "another text of some words"]
+    for run, name in ((deduplicate, "against"), (lambda *given, **named: list(find_pairs(*given, **named)), "others")):
+        for once in (iter(texts), (text for text in texts), map(str, texts)):
+            kind = type(once).__name__
+            with pytest.raises(
+                ValueError, match=f"^texts and {name} must not be the same {kind}, .*; pass a list, or a"
+            ):
+                run(once, **{name: once})
+            assert list(once) == texts  # nothing was taken
+    for twice in (texts, numpy.array(texts), lambda: iter(texts)):
+        assert list(find_pairs(twice, others=twice)) == [(0, 0, 1.0), (1, 1, 1.0)]
+        assert not deduplicate(twice, against=twice).keep.any()
 
 
 # Bad input.
@@ -1112,27 +1238,71 @@ KEEPS = [
     ([1] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
     ([], ValueError, r"keep must hold one number or date a text \(10\), got shape \(0,\)"),
     ([[1] * 10], ValueError, r"keep must hold one number or date a text \(10\), got shape \(1, 10\)"),
-    ([1] * 9 + [math.nan], ValueError, "keep must hold finite numbers, got nan"),
-    ([1] * 9 + [-math.inf], ValueError, "keep must hold finite numbers, got -inf"),
+    ([1] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan$"),
+    ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
+    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give each text one$"),
+    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give each text one$"),
     ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
     ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
-    (["high"] * 10, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got list"),
+    (
+        ["high"] * 10,
+        TypeError,
+        r"keep\[0\] is a str 'high'; convert dates by np.array\(keep, 'datetime64\[D\]'\) and num",
+    ),
+    (
+        [1] * 9 + ["2"],
+        TypeError,
+        r"keep\[9\] is a str '2'; convert dates by .* and numbers by np.array\(keep, float\)$",
+    ),
+    (numpy.array(["2"] * 10), TypeError, r"keep\[0\] is a str '2'; convert"),
+    ([1] * 9 + [object], TypeError, r"keep\[9\] must be a number or a date, got type <class 'object'>"),
+    (
+        numpy.ma.array(range(10)),
+        TypeError,
+        "keep must be an array without a mask, got a masked array; fill or drop what",
+    ),
+    ([numpy.ma.array(range(10))], ValueError, r"got shape \(1, 10\)"),
+    (None, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got NoneType"),
+    ([[1], [2, 3]] * 5, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got list"),
     ([1j] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
     ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
-    (numpy.array(["1"] * 10, object), TypeError, "keep must be .* got ndarray of object"),
+    (numpy.array(["1"] * 10, object), TypeError, r"keep\[0\] is a str '1'; convert"),
     (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
     ([date(2024, 1, 1)] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
     ([[date(2024, 1, 1)] * 10], ValueError, r"keep must hold one number or date .*, got shape \(1, 10\)"),
     (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must hold one number or date .* got shape \(9,\)"),
     (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
     ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give each text one"),
-    ([date(2024, 1, 1)] * 5 + [5] * 5, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    (
+        [date(2024, 1, 1)] * 5 + [5] * 5,
+        TypeError,
+        r"keep\[5\] is a number, keep\[0\] a date; give numbers, or dates of",
+    ),
+    ([5] + [date(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a date, keep\[0\] a number; give"),
+    ([None, 5] + [numpy.datetime64("2024")] * 8, TypeError, r"keep\[2\] is a datetime64, keep\[1\] a number; give"),
+    ([date(2024, 1, 1)] + [datetime(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a datetime .*, keep\[0\] a date; give"),
+    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give each text one"),
     (
         [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
         TypeError,
-        "keep must be .* an array of numbers or dates, got list",
+        r"keep\[5\] is a datetime with a time zone, keep\[0\] a datetime without a time zone; give",
     ),
-    (["2024-01-01"] * 10, TypeError, "keep must be .* an array of numbers or dates, got list"),
+    (
+        ["2024-01-01"] * 10,
+        TypeError,
+        r"keep\[0\] is a str '2024-01-01'; convert dates by np.array\(keep, 'datetime64\[D\]'\)",
+    ),
+    (
+        numpy.array([numpy.timedelta64(1, "s")] * 10, object),
+        TypeError,
+        r"keep\[0\] must be a number or a date, got timed",
+    ),
+    (numpy.array([numpy.datetime64("2024")] * 9 + [None], object), ValueError, r"keep\[9\] must be a date, got None"),
+    (
+        numpy.array([numpy.datetime64("2024")] * 9 + [numpy.datetime64("NaT")], object),
+        ValueError,
+        r"keep\[9\] .* got NaT",
+    ),
     (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
 ]
 COLLECTIONS = [
@@ -1202,8 +1372,11 @@ def test_a_second_collection_in_place_of_the_threshold(second):
 def test_a_number_in_place_of_a_collection():
     with pytest.raises(TypeError, match=r"^others must be .*, got the number 0\.8; if it is a threshold, write"):
         find_pairs(TEN, others=0.8)
-    with pytest.raises(TypeError, match=r"^texts must be .*, got the number 0\.8; if it is a threshold, write"):
+    no_hint = r"^texts must be a collection of texts, got the number 0\.8; pass a list or a column$"
+    with pytest.raises(TypeError, match=no_hint):
         lsh.jaccard_matrix(0.8)
+    with pytest.raises(TypeError, match=no_hint):
+        lsh.Cache(EXAMPLE, 20).add_docs(0.8, [1])
 
 
 def test_unknown_parameters():

@@ -270,6 +270,11 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         ({"background": [0.1, -0.1]}, ValueError, "background must be similarities from 0 to 1, got -0.1 among them"),
         ({"background": [0.1, math.nan]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
         ({"background": [0.1, None]}, ValueError, "background must be similarities from 0 to 1, got nan among them"),
+        ({"background": (True, False)}, TypeError, "background must be similarities from 0 to 1 or .* texts, got bool"),
+        ({"background": numpy.zeros(3, bool)}, TypeError, "background must be similarities .* or .* texts, got bool"),
+        ({"background": numpy.array([0.5, True], object)}, TypeError, "background must be similarities .*, got bool"),
+        ({"background": numpy.ma.array([0.5])}, TypeError, "background must be an array without a mask, got a masked"),
+        ({"background": [math.nan, None]}, ValueError, "background must be similarities from 0 to 1, got nan among"),
         ({"background": 0.5}, TypeError, "background must be similarities or texts, got one float"),
         ({"background": "one text"}, TypeError, "background must be similarities or texts, got one str"),
         ({"background": b"one text"}, TypeError, "background must be similarities or texts, got one bytes"),
@@ -297,11 +302,12 @@ def test_what_comes_after_the_seeds_is_by_name():
 
 def test_a_background_that_tells_nothing():
     """Where no pair is below the threshold or shares anything, all bands cost the same: the even ones decide."""
-    for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (True, False)):
+    for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (1, 0)):
         plan = lsh.plan(0.8, 0.99, background=background)
         assert plan.bands == lsh.plan(0.8, 0.99).bands
         assert plan.false_candidates == 0
-        said = f"fewer than 1 pair in 10^15 is compared in vain ({len(background):,} given similarities)"
+        given = "1 given similarity" if len(background) == 1 else f"{len(background)} given similarities"
+        said = f"fewer than 1 pair in 10^15 is compared in vain ({given})"
         assert str(plan).splitlines()[-1] == said
 
 
@@ -377,6 +383,66 @@ def test_a_corpus_in_every_form():
     for form in [*forms, numpy.array([t.encode() for t in texts])]:
         assert lsh.plan(0.5, background=form) == expected
     assert lsh.plan(0.5, background=[None, *texts, ""]) == expected
+
+
+def test_a_background_of_arrow():
+    """Texts of each type that `deduplicate` takes, and numbers, in arrays, chunks and tables of one column."""
+    pa = pytest.importorskip("pyarrow")
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.string_view(), pa.binary_view()):
+        column = pa.array(texts, kind)
+        assert lsh.plan(0.5, background=column) == expected
+        assert lsh.plan(0.5, background=pa.chunked_array([column[:7], column[7:]])) == expected
+    column = pa.array([None, *texts])
+    assert lsh.plan(0.5, background=column.dictionary_encode()) == expected
+    table = pa.table({"text": column})
+    assert lsh.plan(0.5, background=table) == lsh.plan(0.5, background=table.to_reader()) == expected
+
+    numbers = pa.array([0.125, 0.5, 0.25])
+    for same in (numbers, pa.chunked_array([numbers[:1], numbers[1:]]), numbers.cast(pa.float32())):
+        assert lsh.plan(background=same) == lsh.plan(background=[0.125, 0.5, 0.25])
+    for kind in (pa.float64(), pa.float32()):
+        with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
+            lsh.plan(background=pa.array([0.1, None], kind))
+    with pytest.raises(TypeError, match=r"^background must be similarities from 0 to 1 .*, got bool"):
+        lsh.plan(background=pa.array([True, None, False]))
+    for wrong in (pa.array([["a"], ["b"]]), pa.array([{"a": 1}])):
+        with pytest.raises(
+            TypeError, match=r"^background must be similarities from 0 to 1 or a collection of texts, got"
+        ):
+            lsh.plan(background=wrong)
+    for wrong in (pa.table({"a": texts, "b": texts}), pa.table({"a": [0.5]})):
+        with pytest.raises(
+            TypeError, match=r"^background must be one column .*, got a whole Table; pick a column, such"
+        ):
+            lsh.plan(background=wrong)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_background_in_a_data_frame(package):
+    frames = pytest.importorskip(package)
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    assert lsh.plan(0.5, background=frames.Series([None, *texts])) == expected
+    assert lsh.plan(background=frames.Series([0.1, 0.5])) == lsh.plan(background=[0.1, 0.5])
+    with pytest.raises(ValueError, match=r"^background must be similarities from 0 to 1, got nan among them"):
+        lsh.plan(background=frames.Series([0.1, None]))
+    with pytest.raises(TypeError, match=r"^background must be similarities .*, got bool"):
+        lsh.plan(background=frames.Series([True, False]))
+    for columns in ({"a": [0.5]}, {"a": [0.5], "b": [0.5]}, {"a": texts, "b": texts}):
+        with pytest.raises(TypeError, match=r"^background must be one column .*, got a whole DataFrame; pick a column"):
+            lsh.plan(background=frames.DataFrame(columns))
+
+
+def test_missing_texts_come_before_texts():
+    """They are as empty texts, whatever says so: they do not make numbers of the others."""
+    texts = make_corpus(20)
+    expected = lsh.plan(0.5, background=texts)
+    for missing in (None, math.nan, ""):
+        assert lsh.plan(0.5, background=[missing, *texts]) == expected
+        assert lsh.plan(0.5, background=numpy.array([missing, *texts], object)) == expected
+        assert lsh.plan(0.5, background=iter([missing, *texts])) == expected
 
 
 def test_a_large_corpus_is_sampled_the_same_way_in_every_form():
@@ -459,9 +525,25 @@ def test_printed_plan():
     assert lines[8] == f"with 1,000 documents each is compared in vain with {999 * share:.0f} others"
     assert len(lines) == 9
     assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
+    one = lsh.plan(0.8, 0.5, 1, background=[0.1], documents=1)
+    assert str(one).splitlines()[0] == "1 band of 1 component, 1 in all"
+    assert str(one).splitlines()[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
+    assert str(one).splitlines()[7].endswith(" is compared in vain (1 given similarity)")
+    assert str(one).splitlines()[8] == "with 1 document each is compared in vain with 0 others"
     unfiltered = made(0.8, 0.99, 128, filtered=False)
     found = f"{unfiltered.probability(0.8):.4f}"
     assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]
+
+
+def test_what_is_less_than_1_is_not_printed_as_1():
+    lines = str(Plan(Bands(128, 1), 0.8, 0.9999999, 128)).splitlines()
+    assert lines[5] == "planned for threshold 0.8, recall 0.9999999 and 128 seeds"
+    assert lines[6] == "a pair at 0.8 shares a band with probability 1.0000"  # which it is as a float
+    lines = str(Plan(Bands(7, 1), 0.8, 0.5, 7)).splitlines()
+    assert lines[6] == "a pair at 0.8 shares a band with probability 0.99999"  # 1 - .2^7 is .9999872
+    with pytest.raises(ValueError, match=r"bands must keep the recall, 0\.9999999 at 0\.8, got 0\.9996 by 20x5"):
+        Plan(Bands(20, 5), 0.8, 0.9999999, 128)
+    assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
 
 
 @pytest.mark.parametrize(
@@ -558,6 +640,38 @@ def test_a_plan_for_something_else():
         with pytest.raises(ValueError, match="recall and bands both say which pairs are found"):
             function(["a"], 0.7, bands=plan, recall=0.9)
     assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
+
+
+def test_plain_bands_are_advised_only_where_they_fit():
+    plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
+    for count, remedy in ((127, "plan for that, or pass bands=plan.bands to .* the same"), (100, "plan for that")):
+        with pytest.raises(ValueError, match=f"^bands are planned for num_seeds=128, got num_seeds={count}; {remedy}$"):
+            lsh.deduplicate(["a"], bands=plan, num_seeds=count)
+    assert lsh.deduplicate(["a"], bands=plan.bands, num_seeds=127).keep.all()
+
+
+def test_a_plan_cuts_the_texts_as_its_background():
+    texts = ["red green blue white", "red green blue black", "one two three four"]
+    plan = lsh.plan(0.6, 0.9, background=texts, shingles=WORDS)
+    hasher = MinHasher(128, scheme="fss", shingles=WORDS)
+    expected = list(lsh.find_pairs(texts, 0.6, bands=plan.bands, shingles=WORDS))
+    assert expected == [(0, 1, 0.6)]
+    for options in ({}, {"shingles": WORDS}, {"hasher": hasher}):
+        result = lsh.deduplicate(texts, 0.6, bands=plan, **options)
+        assert result.parameters["hasher"].shingles == WORDS
+        assert result.removed["document"].tolist() == [1]
+        assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == expected
+    for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
+        shingles = other.get("shingles") or other["hasher"].shingles
+        message = (
+            f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; plan for that, or pass bands=plan."
+        )
+        for function in (lsh.deduplicate, lsh.find_pairs):
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+                function(texts, 0.6, bands=plan, **other)
+            function(texts, 0.6, bands=plan.bands, **other)
+    by_similarities = lsh.plan(0.6, 0.9, background=[0.1])
+    assert lsh.deduplicate(texts, 0.6, bands=by_similarities).parameters["hasher"].shingles == Shingles(8)
 
 
 def test_a_plan_for_a_cache():

@@ -10,7 +10,6 @@ import contextlib
 import mmap
 import os
 import re
-import tempfile
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +105,8 @@ class Spill:
     @staticmethod
     def file(size: int) -> mmap.mmap:
         """Return a temporary file of `size` bytes, mapped."""
+        import tempfile  # with what it imports a tenth of the time that `import lsh` would take
+
         folder = tempfile.gettempdir()
         try:
             with tempfile.TemporaryFile(prefix="lsh-") as file:

@@ -32,7 +32,7 @@ STANDARD_HEADERS = {
 }
 ONLY_EXTERN = "_kernels.pxd"
 WHEN_USED = {"lsh.lsh", "lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # by lsh.plot and so on
-LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics"}  # costly, and needed by few
+LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # costly, and needed by few
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 ALLOCATION = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|free)\s*\(")

@@ -1,6 +1,7 @@
 """The documents of a cache by number, and the read-only views of them that a cache hands out.
 
-`Documents` keeps ids, fingerprints and bins in step; what an id means, and which lock is held, is said in `lsh.cache`.
+`StoredDocuments` keeps ids, fingerprints and bins in step; what an id means, and which lock is held, is said in
+`lsh.cache`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer 
 GONE = object()  # stands for the id of a document that was removed
 
 
-class Documents:
+class StoredDocuments:
     """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
 
     `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
@@ -107,7 +108,7 @@ class Documents:
 class Readable(Protocol):
     """A cache, as far as a view needs it: for types only."""
 
-    def _reading(self) -> AbstractContextManager[Documents]: ...
+    def _reading(self) -> AbstractContextManager[StoredDocuments]: ...
 
     def __iter__(self) -> Iterator[DocId]: ...
 

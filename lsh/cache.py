@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsh import _checks
-from lsh._cache_store import BandBins, DocId, Documents, FingerprintView
+from lsh._cache_store import BandBins, DocId, FingerprintView, StoredDocuments
 from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
@@ -114,7 +114,7 @@ class Cache:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
-        self._stored = Documents(hasher, self._bands)
+        self._stored = StoredDocuments(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
@@ -157,19 +157,19 @@ class Cache:
 
     def _store(self, ids: list[DocId], rows: Array) -> None:
         """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
-        stored = Documents(self._hasher, self._bands)
+        stored = StoredDocuments(self._hasher, self._bands)
         stored.add(ids, rows)
         self._stored = stored
 
     @contextmanager
-    def _changing(self) -> Iterator[Documents]:
+    def _changing(self) -> Iterator[StoredDocuments]:
         """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
         with self._reading() as stored:
             self._version += 1
             yield stored
 
     @contextmanager
-    def _reading(self) -> Iterator[Documents]:
+    def _reading(self) -> Iterator[StoredDocuments]:
         """Hold the lock for a look."""
         with self._lock:
             if self._stored.torn:
@@ -345,7 +345,7 @@ class Cache:
 
     def clear(self) -> None:
         """Remove every document."""
-        empty = Documents(self._hasher, self._bands)
+        empty = StoredDocuments(self._hasher, self._bands)
         with self._changing():
             self._stored = empty
 
@@ -447,7 +447,7 @@ class Cache:
                 numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
             return {stored.ids[number] for number in numbers.tolist()}
 
-    def _asked(self, stored: Documents, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
+    def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
         """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
         if doc is not None:
             _checks.text("doc", doc)

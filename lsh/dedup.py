@@ -299,14 +299,14 @@ def deduplicate(
     workers = _threads.number_of(num_threads)
     spill = Spill(memory_size("max_memory", max_memory))
     collections = _collections({"texts": texts, "against": against}, missing)
-    if collections[0].size is not None:
-        _priority(keep, collections[0].size)  # bad priorities show before any work
+    size = collections[0].size
+    priority = None if size is None else _priority(keep, size)  # bad priorities show before any work
 
     corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
-    order = _by_priority(_priority(keep, new), corpus.sizes[:new])
+    order = _by_priority(_priority(keep, new) if priority is None else priority, corpus.sizes[:new])
     order = np.concatenate([np.arange(new, total, dtype=np.int32), order])
     order = spill.keep(order[corpus.has_shingles[order]])
     groups = corpus.group(order)

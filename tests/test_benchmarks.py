@@ -128,10 +128,9 @@ def test_the_truth_is_kept_under_a_checksum_of_the_texts(tmp_path, monkeypatch):
         truth.pairs(harness.Corpus("articles2500.tsv.gz", [], texts, None), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["ads_rome_it.tsv.gz", pytest.param("win32docs.tsv.gz", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "recall", [pytest.param(0.8, marks=pytest.mark.slow), 0.9, pytest.param(0.99, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ads_rome_it.tsv.gz", "win32docs.tsv.gz"])
+@pytest.mark.parametrize("recall", [0.8, 0.9, 0.99])
 @pytest.mark.usefixtures("data_folder")
 def test_promised_recall(name, recall, tmp_path_factory):
     """All pairs at .8 or more, over 20 random states; texts that are in no such pair are left out."""
@@ -229,6 +228,7 @@ def test_planted_copies_are_similar_and_others_are_not(synthetic):
     assert low <= statistics.mean(others) <= high
 
 
+@pytest.mark.slow
 def test_a_seed_gives_another_corpus():
     for name in set(SYNTHETIC) - FROM_NEWS:
         make = corpora.MAKERS[name]

@@ -187,7 +187,7 @@ def test_every_number_of_components():
         assert as_ints(sketcher(k, 6).fingerprint(text)) == reference.fss(text, k, 42, n=6, unit="byte")
 
 
-@pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, 64])
+@pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n):
     """All lengths to past 2 n, of random bytes: hashed as words up to 15 bytes, one by one beyond."""
     data = random.Random(n).randbytes(200)
@@ -704,7 +704,9 @@ def test_the_texts_are_as_alike_as_they_should(pair):
         assert len({x[i : i + N] for i in range(len(x) - N + 1)}) == both + a
 
 
-@pytest.mark.parametrize("pair", SHORT + OTHER)
+@pytest.mark.parametrize(
+    "pair", [pytest.param(pair, marks=() if i % 3 == 0 else pytest.mark.slow) for i, pair in enumerate(SHORT + OTHER)]
+)
 def test_unbiased(pair):
     """On average, and each component by itself, so that any of them may be banded."""
     bits = agreement(128, *pair, enough(128, pair))

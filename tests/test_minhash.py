@@ -72,7 +72,7 @@ def test_fingerprints_against_twin(batch, n, unit, seeds, hashbytes, options):
 
 
 @both_sizes
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 64])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n, hashbytes):
     """All lengths to past 2 n, of random bytes: each tail of the hash, and every end of the text."""
     data = random.Random(n).randbytes(200)

@@ -31,7 +31,11 @@ def test_every_number_of_examples_follows_the_profile():
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [([], {"plain"}), (["-m", "slow"], {"slow"}), (["-m", ""], {"plain", "slow"})],
+    [
+        ([], {"plain"}),
+        pytest.param(["-m", "slow"], {"slow"}, marks=pytest.mark.slow),
+        pytest.param(["-m", ""], {"plain", "slow"}, marks=pytest.mark.slow),
+    ],
     ids=["plain", "slow", "all"],
 )
 def test_slow_tests_are_run_when_asked_for(tmp_path, arguments, expected):

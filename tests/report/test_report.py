@@ -719,6 +719,7 @@ def test_a_browser_shows_the_figures(browser, run, parsed):
     assert asked == ["/report.html"]
 
 
+@pytest.mark.slow
 def test_a_click_sorts(browser, run, parsed):
     click = 'document.querySelectorAll("#{} th button")[{}].click();'
     script = click.format("clusters", 1) + click.format("survival", 0) + 2 * click.format("sizes", 2)
@@ -735,6 +736,7 @@ def test_a_click_sorts(browser, run, parsed):
     assert sorted(ways) == ["ascending", "ascending", "descending"]
 
 
+@pytest.mark.slow
 def test_numbers_are_not_sorted_as_words(browser, texts):
     sources = ["a"] * 9 + ["b"] * 100 + ["c"] * 20 + ["d"] * 111
     _, source = made(texts, sources=sources)
@@ -742,6 +744,7 @@ def test_numbers_are_not_sorted_as_words(browser, texts):
     assert shown.column("survival", 1) == ["111", "100", "20", "9"]
 
 
+@pytest.mark.slow
 def test_hostile_texts_do_nothing_in_a_browser(browser):
     source = hostile()
     shown, asked, _ = browser(source)
@@ -752,6 +755,7 @@ def test_hostile_texts_do_nothing_in_a_browser(browser):
     assert shown.rows == Page(source).rows
 
 
+@pytest.mark.slow
 def test_another_script_does_not_run(browser, run):
     more = '<script>document.body.id = "taken"</script><img src="/leak"></body>'
     _, asked, dumped = browser(run[1].replace("</body>", more))
@@ -762,7 +766,7 @@ def test_another_script_does_not_run(browser, run):
     assert asked == ["/report.html", "/leak"]
 
 
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [390, pytest.param(1200, marks=pytest.mark.slow)])
 def test_nothing_is_wider_than_the_window(browser, run, width):
     script = 'const e = document.documentElement; document.body.id = "w" + e.scrollWidth + "of" + e.clientWidth;'
     _, _, dumped = browser(with_script(run[1], script), width)

@@ -214,5 +214,5 @@ def _found_pairs(measured: MeasuredRecall) -> str:
     reach = "reaches" if measured.pairs == 1 else "reach"
     return (
         f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
-        f"{measured.found:,} and miss {missed:,}{kept}."
+        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}{kept}."
     )

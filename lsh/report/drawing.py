@@ -131,12 +131,12 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
         for one in classes
     ]
     rows = [_cluster_row(run, cluster) for cluster in shown_clusters(run.result, choice.clusters)]
-    heads = ("documents", "least similarity", "kept", "how the kept one begins")
+    heads = ("documents", "lowest similarity", "kept document", "start of its text")
     return joined(
         [
             element("h2", "Clusters"),
-            element("p", f"{counted(number, 'cluster')} of one kept document and what is removed for it."),
-            table(("documents in it", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
+            element("p", f"{counted(number, 'cluster')}: a kept document and those removed as its duplicates."),
+            table(("cluster size", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
             element("h3", f"The {shown} largest of {number:,}" if shown < number else "All of them"),
             table(heads, rows, name="clusters"),
         ]

@@ -161,7 +161,7 @@ def _common_ends(a: str, b: str) -> tuple[int, int]:
     left = range(1, shorter - same + 1)
     same_end = bisect_left(left, True, key=lambda size: a[len(a) - size :] != b[len(b) - size :])
     start, end = max(same - CONTEXT, 0), same_end
-    while same - CONTEXT - MAX_WORD < start and _in_word(a, start):
+    while max(same - CONTEXT - MAX_WORD, 0) < start and not a[start - 1].isspace():
         start -= 1
     while same_end - MAX_WORD < end and (_in_word(a, len(a) - end) or _in_word(b, len(b) - end)):
         end -= 1

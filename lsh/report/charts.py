@@ -16,7 +16,7 @@ from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report import page
 from lsh.report.drawing import percent
 from lsh.report.measures import DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
-from lsh.report.page import Cell, Html, element, table
+from lsh.report.page import Cell, Html, element, joined, table, text
 
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart
@@ -77,7 +77,7 @@ def round_levels(most: int) -> list[int]:
     return list(range(0, max(-(-most // step), 2) * step + 1, step))
 
 
-def _with_figures(title: str, chart: Html, caption: str, figures: Html | None) -> Html:
+def _with_figures(title: str, chart: Html, caption: object, figures: Html | None) -> Html:
     """Return a chart with its caption and the table of its figures."""
     parts = [element("h3", title), chart, element("figcaption", caption)]
     if figures is not None:
@@ -183,26 +183,28 @@ def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     return frame.drawn("S-curve of the bands", marks, ticks, levels, "similarity of a pair", "found by the bands")
 
 
-def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> str:
+def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
     planned = "The line is planned: how likely the bands find a pair of each similarity."
     if measured is None:
-        return f"{planned} Nothing was measured: there is no sample of two documents with shingles."
-    parts = [
-        planned,
+        return text(f"{planned} Nothing was measured: there is no sample of two documents with shingles.")
+    dots = (
         f"The dots are measured, by exact comparison of {counted(measured.compared, 'pair')} among "
         f"{measured.documents:,} sampled documents, whether the bands find them or not. Bars show how far chance may "
-        "move a dot.",
-        _found_pairs(measured),
-    ]
-    if group:
-        others, found = measured.pairs - group.pairs, measured.found - group.found
-        parts += [
-            f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
-            "texts, for instance from one template. Such pairs are found or missed together, so the measured recall "
-            "may be far from the promised one, and says little about other texts.",
-            f"Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else "",
-        ]
-    return " ".join(filter(None, parts))
+        "move a dot."
+    )
+    words = f"{planned} {dots} {_found_pairs(measured)}"
+    return text(words) if group is None else joined([words, element("p", _pairs_of_group(measured, group))])
+
+
+def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
+    """Return what it means that one group has most of the pairs."""
+    others, found = measured.pairs - group.pairs, measured.found - group.found
+    outside = f" Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else ""
+    return (
+        f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
+        "texts, for instance from one template. Such pairs are found or missed together, so the measured recall may be "
+        f"far from the promised one, and says little about other texts.{outside}"
+    )
 
 
 def _found_pairs(measured: MeasuredRecall) -> str:

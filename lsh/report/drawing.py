@@ -87,7 +87,7 @@ def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group:
     low, high = confidence_interval(measured.found, measured.pairs)
     more = f"on {measured.pairs:,} pairs: {low:.3f} to {high:.3f}"
     if group:
-        more = f"on {measured.pairs:,} pairs, {group.pairs:,} from one cluster"
+        more = f"{measured.pairs:,} pairs, {group.pairs:,} in one cluster"
     yield "Recall measured", f"{measured.found / measured.pairs:.3f}", more
 
 

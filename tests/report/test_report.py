@@ -295,7 +295,7 @@ def test_pairs_of_one_cluster_are_told():
     parsed = Page(source)
     figure, more = parsed.figures["Recall measured"]
     assert figure == f"{len(found) / len(pairs_there):.3f}"
-    assert more == f"on {len(pairs_there)} pairs, {len(inside)} from one cluster"
+    assert more == f"{len(pairs_there)} pairs, {len(inside)} in one cluster"
     words = "".join(parsed.text)
     share = f"{100 * len(inside) / len(pairs_there):.1f} %"
     assert f"{len(inside)} of these pairs ({share}) are in one cluster of similar texts" in words

@@ -1,6 +1,6 @@
-"""The charts of a report, as SVG: removals by similarity, and the S-curve of the bands with what was measured.
+"""The charts of a report, as SVG: removals by similarity, and the S-curve of the bands with the measured recall.
 
-Each chart comes with its figures as a table. What is drawn is counted in `lsh.report.measures` and `lsh.recall`.
+Each chart has a caption and a table of its figures. `lsh.report.measures` and `lsh.recall` count them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lsh.report.drawing import percent
 from lsh.report.measures import DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, joined, table, text
 
-WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
+WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that labels stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart
 
-Labels = Iterable[tuple[float, str]]  # values of an axis and what is written there
+Labels = Iterable[tuple[float, str]]  # values of an axis and their labels
 
 
 class Frame(NamedTuple):
@@ -32,11 +32,11 @@ class Frame(NamedTuple):
     top: float
 
     def x(self, value: float) -> float:
-        """Return where a value lies from the left."""
+        """Return the distance of a value from the left."""
         return LEFT + (WIDTH - LEFT - RIGHT) * (value - self.left) / (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return where a value lies from the top."""
+        """Return the distance of a value from the top."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
     def drawn(self, name: str, marks: Iterable[object], ticks: Labels, levels: Labels, across: str, up: str) -> Html:
@@ -89,7 +89,7 @@ def _with_figures(title: str, chart: Html, caption: object, figures: Html | None
 
 
 def removals(run: DeduplicationRun) -> Html:
-    """Show how similar the removed documents are to the kept ones."""
+    """Show the similarities of the removed documents to the kept ones."""
     histogram = similarity_histogram(run)
     rows = [
         (Cell(name, low, right=False), page.count(number))
@@ -197,7 +197,7 @@ def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) ->
 
 
 def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
-    """Return what it means that one group has most of the pairs."""
+    """Explain that one group has most of the pairs."""
     others, found = measured.pairs - group.pairs, measured.found - group.found
     outside = f" Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else ""
     return (

@@ -503,7 +503,7 @@ def test_many_sources_are_put_together(texts):
     result, source = made(texts, sources=sources)
     rows = Page(source).rows["survival"]
     assert len(rows) == 1 + drawing.MAX_SOURCES + 1
-    assert rows[-1][0] == f"{221 - drawing.MAX_SOURCES} smaller ones"
+    assert rows[-1][0] == f"{221 - drawing.MAX_SOURCES} smaller sources"
     assert sum(int(row[1]) for row in rows[1:]) == 240
     assert sum(int(row[3]) for row in rows[1:]) == len(result.removed)
 
@@ -589,7 +589,7 @@ def test_old_documents_are_shown_from_their_side(texts):
     result, source = made(texts, against=old, against_ids=[f"old{i}" for i in range(60)])
     assert (result.removed["side"] == "old").any()
     parsed = Page(source)
-    assert "compared with 60 old documents, too" in "".join(parsed.text)
+    assert "also compared with 60 old documents" in "".join(parsed.text)
     assert re.search(r"old[0-9]+ old, kept", parsed.sections["above"])
     with pytest.raises(ValueError, match="against must be given"):
         report.html(result, texts=texts)
@@ -610,11 +610,11 @@ def test_every_kind_of_run_is_reported(texts, more):
     ("more", "error", "words"),
     [
         ({"texts": "one text"}, TypeError, "texts must be a sequence of texts, or a dict {position: text}, got str"),
-        ({"texts": ["a"]}, ValueError, r"texts must have one value a document \(3\), got 1"),
-        ({"ids": ["a"]}, ValueError, r"ids must have one value a document \(3\), got 1"),
-        ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value a document"),
-        ({"sizes": [1, 2]}, ValueError, r"sizes must have one value a document \(3\), got 2"),
-        ({"sources": "abc"}, TypeError, "sources must be a sequence with one value a document, got str"),
+        ({"texts": ["a"]}, ValueError, r"texts must have one value for each document \(3\), got 1"),
+        ({"ids": ["a"]}, ValueError, r"ids must have one value for each document \(3\), got 1"),
+        ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value for each document"),
+        ({"sizes": [1, 2]}, ValueError, r"sizes must have one value for each document \(3\), got 2"),
+        ({"sources": "abc"}, TypeError, "sources must be a sequence with one value for each document, got str"),
         ({"sample_pairs": -1}, ValueError, "sample_pairs must be 0 or more, got -1"),
         ({"sample_pairs": 10**9}, ValueError, "sample_pairs must be at most"),
     ],
@@ -739,11 +739,11 @@ def test_bad_choices_are_refused(texts, run):
         report.html(few, texts=texts[:20], choice=choice)
     with pytest.raises(TypeError, match=r"choice must be what lsh\.report\.choose returns, got list"):
         report.html(run[0], texts=texts, choice=choice.positions)
-    with pytest.raises(ValueError, match="choice and sample_pairs both say what is measured"):
+    with pytest.raises(ValueError, match="sample_pairs cannot be combined with choice; pass sample_pairs to"):
         report.html(run[0], texts=texts, choice=choice, sample_pairs=500_000)
     with pytest.raises(ValueError, match="sample_pairs must be 0 or more, got -1"):
         report.choose(run[0], sizes=sizes, sample_pairs=-1)
-    with pytest.raises(ValueError, match=r"sizes must have one value a document \(240\), got 3"):
+    with pytest.raises(ValueError, match=r"sizes must have one value for each document \(240\), got 3"):
         report.choose(run[0], sizes=sizes[:3])
 
 

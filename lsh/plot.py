@@ -35,17 +35,17 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
     ----------
     *bands : Bands or Plan
         One or more; the legend names them by bands x width. A plan has a second, dashed line: the probability that a
-        pair is found and passes the sketch filter, `Plan.recall_at`.
+        pair shares a band and passes the sketch filter, `Plan.recall_at`.
     threshold : float, optional
-        A similarity to mark by a vertical line. The legend tells the recall of each plan there.
+        A similarity to mark by a vertical line. The legend has the recall of each plan at this similarity.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line for each of `bands`, in their order, then a dashed one for each plan, then the threshold's. The
-        legend is above the lines.
+        Its lines: one for each of `bands`, in order, then a dashed one for each plan, then the threshold. The legend is
+        above them.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
     ['20x5', '6x6+13x7', '6x6+13x7 and sketch filter: 0.9908', 'threshold 0.8']
     """
     if not bands:
-        raise ValueError("s_curve draws one Bands or more, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
+        raise ValueError("s_curve needs one Bands or Plan at least, got none; pass lsh.Bands(20, 5) or lsh.plan(0.8)")
     curves = [checked_bands(one, sys.maxsize) for one in bands]
     marked = _checks.optional_fraction("threshold", threshold)
     ax = _axes(ax)
@@ -78,23 +78,24 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
 def similarity_histogram(
     similarities: ArrayLike, *, threshold: float | None = None, bins: int = 50, ax: Axes | None = None
 ) -> Axes:
-    """Draw how many pairs have a similarity of about each value.
+    """Draw a histogram of similarities.
 
     Parameters
     ----------
     similarities : array_like
-        Of pairs, 0 to 1: ``result.removed["similarity"]`` of a `Deduplication`, for instance.
+        Similarities of pairs, 0 to 1, for instance ``result.removed["similarity"]`` of a `Deduplication`.
     threshold : float, optional
         A similarity to mark by a vertical line.
     bins : int, optional
-        Parts of equal width that 0 to 1 is cut into; a value on an edge belongs to the part above it, 1 to the last.
+        Number of intervals of equal width from 0 to 1; a value on an edge belongs to the interval above it, 1 to the
+        last one.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With a bar for each part. Those of similarities that do not occur have no height.
+        With a bar for each interval, also for empty ones.
 
     Examples
     --------
@@ -116,20 +117,20 @@ def similarity_histogram(
 
 
 def similarity_matrix(similarities: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Draw the similarities of documents with each other as a matrix of colours.
+    """Draw a matrix of similarities as colours.
 
     Parameters
     ----------
     similarities : array_like
-        Shape ``(n, m)``, 0 to 1, as `lsh.jaccard_matrix` and `lsh.MinHasher.similarities` give them.
+        Shape ``(n, m)``, 0 to 1, as `lsh.jaccard_matrix` and `lsh.MinHasher.similarities` return them.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one image, its first row on top; the colours run from 0 to 1 whatever occurs, so that matrices can be
-        compared. Their scale stands beside it, in Axes of its own.
+        With one image, the first row on top. The colours always range from 0 to 1, so that matrices can be compared.
+        The colour bar is in Axes of its own.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def _axes(ax: Axes | None) -> Axes:
         raise ImportError("lsh.plot needs matplotlib: install lsh-dedup[plot]") from error
     if ax is None:
         return pyplot.subplots()[1]
-    return _checks.instance("ax", ax, Axes, "matplotlib Axes", "; take them from pyplot.subplots()")
+    return _checks.instance("ax", ax, Axes, "matplotlib Axes", "; pass those of pyplot.subplots()")
 
 
 def _mark(ax: Axes, threshold: float | None) -> Line2D | None:
@@ -168,7 +169,7 @@ def _mark(ax: Axes, threshold: float | None) -> Line2D | None:
 
 
 def _add_legend(ax: Axes, mark: Line2D | None, title: str | None = None) -> None:
-    """Add the legend above all that is drawn: the Axes are extended upwards, so that it covers nothing."""
+    """Add the legend at the top of the Axes, which are extended upwards so that it covers nothing."""
     axes = ax.get_window_extent()
     names = len(ax.get_legend_handles_labels()[1])
     for columns in range(min(names, MAX_COLUMNS), 0, -1):

@@ -227,7 +227,7 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
 @pytest.mark.parametrize(
     ("draw", "arguments", "options", "error", "message"),
     [
-        (plot.s_curve, (), {}, ValueError, "one Bands or more, got none"),
+        (plot.s_curve, (), {}, ValueError, "one Bands or Plan at least, got none"),
         (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands or a Plan, got tuple"),
         (plot.s_curve, (lsh.Bands(2, 5),), {"threshold": 2}, ValueError, "threshold must be 0 to 1, got 2"),
         (
@@ -255,7 +255,7 @@ def test_bad_values(monkeypatch, draw, arguments, options, error, message):
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 def test_bad_axes(pyplot, draw):
     figure = pyplot.figure()
-    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; take them from pyplot\.subplots\(\)"):
+    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; pass those of pyplot\.subplots\(\)"):
         draw(*FUNCTIONS[draw], ax=figure)
 
 

@@ -21,7 +21,7 @@ from lsh.report.page import Html, element, joined
 
 PAIR_LENGTH = 700  # characters of each text that are shown
 CONTEXT = 120  # characters before the first difference
-MAX_COMPARED = 10_000  # characters from there on that are compared, beside the common end of both texts
+MAX_COMPARED = 5_000  # characters from there on that are compared, beside the common end of both texts
 MAX_WORD = 20  # characters to go at most to the start or the end of a word
 
 # A word, a character of a script that is written without spaces, white space, or any other character.

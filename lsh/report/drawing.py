@@ -85,8 +85,8 @@ def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Iterator[Tile]:
     yield "Recall promised", f"{run.promised_recall:.3f}", "for a pair at the threshold"
     if measured is None or measured.pairs < MIN_PAIRS:
-        pairs = counted(measured.pairs, "pair") if measured and measured.pairs else "no pair"
-        yield "Recall measured", "not measured", f"{pairs} in the sample, {MIN_PAIRS} needed"
+        pairs = counted(measured.pairs if measured else 0, "sampled pair")
+        yield "Recall measured", "not measured", f"{pairs}, {MIN_PAIRS} needed"
         return
     low, high = confidence_interval(measured.found, measured.pairs)
     more = f"on {measured.pairs:,} pairs: {low:.3f} to {high:.3f}"

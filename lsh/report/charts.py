@@ -212,9 +212,9 @@ def _found_pairs(measured: MeasuredRecall) -> str:
     if not measured.pairs:
         return "No two different texts among them reach the threshold."
     missed = measured.pairs - measured.found
-    kept = f"; of {counted(measured.both_kept, 'pair')} both documents are kept" if missed else ""
+    kept = f" In {measured.both_kept:,} of these pairs both documents are kept." if missed else ""
     reach = "reaches" if measured.pairs == 1 else "reach"
     return (
         f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
-        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}{kept}."
+        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}.{kept}"
     )

@@ -106,10 +106,12 @@ def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 
 def _about_pairs(run: DeduplicationRun) -> str:
     """Explain the counts of pairs."""
-    candidates = "A candidate pair shares a band; byte-identical copies and removed documents form none. "
+    components = run.clusters == "components"
+    none = "byte-identical copies" if components else "byte-identical copies and documents already removed"
+    candidates = f"A candidate pair shares a band; {none} form none. "
     if run.verify != "exact":
-        return candidates + "The similarity of each is estimated from the fingerprints."
-    also = ", and each removed document with the kept one" if run.clusters == "components" else ""
+        return f"{candidates}The similarity of each is estimated from the fingerprints."
+    also = ", and so is each removed document with the kept one" if components else ""
     return (
         f"{candidates}The sketch filter drops those whose fingerprints differ too much; the others are compared "
         f"exactly{also}."

@@ -261,8 +261,8 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     assert figure == f"{found_there / reached:.3f}"
     assert f"on {reached} pairs" in more
     words, missed = "".join(parsed.text), reached - found_there
-    kept = f"; of {left} pair{'s' * (left != 1)} both documents are kept" if missed else ""
-    assert f"the threshold: the bands find {found_there:,} and miss {missed or 'none'}{kept}." in words
+    kept = f" In {left:,} of these pairs both documents are kept." if missed else ""
+    assert f"the threshold: the bands find {found_there:,} and miss {missed or 'none'}.{kept}" in words
     assert f"among {len(chosen)} sampled documents" in words
 
 
@@ -604,6 +604,13 @@ def test_every_kind_of_run_is_reported(texts, more):
     counts = [int(count) for count in parsed.column("similarities", 1)]
     assert sum(counts) == len(result.removed) > 0
     assert ("Estimated similarity" in source) == ("verify" in more)
+    tiles = parsed.figures
+    name, what = (
+        ("Estimated", "from fingerprints") if "verify" in more else ("Compared exactly", "left by the sketch filter")
+    )
+    assert tiles[name] == (f"{result.summary()['compared']:,}", what)
+    removed_form_none = "and documents already removed form none" in "".join(parsed.text)
+    assert removed_form_none == ("clusters" not in more)
 
 
 @pytest.mark.parametrize(

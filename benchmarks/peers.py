@@ -27,17 +27,20 @@ REQUIREMENTS = {
     "FastSketchLSH": ["FastSketchLSH==1.0.*", "numpy"],
     "datasketch": ["datasketch==2.0.*", "numpy"],
     "gaoya": ["gaoya==0.2.*", "numpy"],
+    "text-dedup": ["text-dedup==0.4.*"],
     "plain": ["numpy"],
 }
 WAYS = {
     "lsh, fss": "lsh",
     "lsh, murmur3": "lsh",
+    "lsh, fss, by word": "lsh",
     "rensa, flat": "rensa",
     "FastSketchLSH, CSR": "FastSketchLSH",
     "gaoya": "gaoya",
     "rensa, README": "rensa",
     "FastSketchLSH, README": "FastSketchLSH",
     "datasketch": "datasketch",
+    "text-dedup": "text-dedup",
     "plain Python, fss": "plain",
 }
 ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -4,14 +4,8 @@
 as they came in. What this module exports is what the commands and Spark use; the modules beside it are its parts.
 """
 
-from lsh.files.documents import (
-    Documents,
-    expanded,
-    table_row,
-    target,
-    write_kept,
-    write_removed,
-)
+from lsh.files.documents import Documents, table_row, target, write_kept, write_removed
+from lsh.files.finding import expanded
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
 from lsh.files.storage import STANDARD, FolderTarget, Target, is_stream, same_file

@@ -19,14 +19,36 @@ PACKED_ZSTD = 1 << 13  # zstandard unpacks all that it is given, and four bytes 
 UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library takes a limit
 LONGEST_WINDOW = 1 << 31  # bytes that zstd may look back; what `zstd --long=31` writes
 
-NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}  # by the ending of a file's name
+NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
+ENDINGS = {**{name: name for name in NAMES}, "zstd": "zst"}  # of a file's name
 PADDED = ("gz", "xz")  # which may have zeros between and after the streams
 # the first bytes of a stream
 MAGIC = re.compile(rb"(?P<gz>\x1f\x8b\x08)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zst>\x28\xb5\x2f\xfd)")
 
 
 class DamagedError(Exception):
-    """A file is not what its compression should look like."""
+    """A file is not what its compression should look like.
+
+    Attributes
+    ----------
+    at : int
+        Bytes of the compressed file that could be read.
+    """
+
+    def __init__(self, problem: str, at: int) -> None:
+        super().__init__(problem)
+        self.at = at
+
+
+def corrupt(compression: str, error: DamagedError) -> str:
+    """Return what is wrong with a compressed file.
+
+    Examples
+    --------
+    >>> corrupt("gz", DamagedError("invalid block type", 65536))
+    'corrupt gzip data after byte 65,536 (invalid block type)'
+    """
+    return f"corrupt {NAMES[compression]} data after byte {error.at:,} ({error})"
 
 
 class _Method(NamedTuple):
@@ -44,11 +66,11 @@ def of_path(path: str) -> str:
 
     Examples
     --------
-    >>> of_path("news.tsv.GZ"), of_path("news.tsv")
-    ('gz', '')
+    >>> of_path("news.tsv.GZ"), of_path("news.tsv.zstd"), of_path("news.tsv")
+    ('gz', 'zst', '')
     """
     ending = path.lower().rpartition(".")[2]
-    return ending if ending in NAMES and ending != path.lower() else ""
+    return ENDINGS.get(ending, "") if ending != path.lower() else ""
 
 
 def recognised(start: bytes) -> str | None:
@@ -114,25 +136,31 @@ def _method(compression: str) -> _Method:
 def _chunks(file: IO[bytes], compression: str) -> Iterator[bytes]:
     """Yield the content, stream by stream."""
     method = _method(compression)
-    waiting = file.read(method.packed)
+    waiting, num_read = file.read(method.packed), 0
     if not waiting:
-        raise DamagedError("the file is empty")
+        raise DamagedError("the file is empty", 0)
     while waiting:
         stream = method.unpacker()
         while not stream.eof:
             if not waiting and getattr(stream, "needs_input", True):
                 waiting = file.read(method.packed)
                 if not waiting:
-                    raise DamagedError("it ends too early")
+                    raise DamagedError("it ends too early", num_read)
             try:
                 chunk = stream.decompress(waiting, *method.limit)
             except method.error as error:
-                raise DamagedError(str(error)) from error
+                raise DamagedError(str(error), num_read) from error
+            num_read += len(waiting)
             waiting = b""
             yield chunk
+        num_read -= len(stream.unused_data)
         waiting = stream.unused_data or file.read(method.packed)
-        while waiting and compression in PADDED and not (waiting := waiting.lstrip(b"\0")):
+        while waiting and compression in PADDED and not (rest := waiting.lstrip(b"\0")):
+            num_read += len(waiting)
             waiting = file.read(method.packed)
+        if waiting and compression in PADDED:
+            num_read += len(waiting) - len(rest)
+            waiting = rest
 
 
 class _Unpacked(io.RawIOBase):

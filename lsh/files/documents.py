@@ -8,8 +8,6 @@ groups or compares.
 
 from __future__ import annotations
 
-import errno
-import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -18,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import _checks
-from lsh.files.folder import EVERY, Folder
+from lsh.files.finding import find_sources
+from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
 from lsh.files.records import (
     FOLDER,
-    FORMATS,
-    KNOWN,
     TABLES,
     Block,
     Format,
@@ -33,6 +30,7 @@ from lsh.files.records import (
     ReadOptions,
     Record,
     checked_encoding,
+    is_number,
 )
 from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import STANDARD, FolderTarget, Input, Target
@@ -49,31 +47,38 @@ class Documents:
     Parameters
     ----------
     path : str or sequence of str
-        A file, a folder, ``"-"``, or several files of one format; a pattern such as ``"part-*.jsonl"`` stands for the
-        files that match it, in the order of their names.
+        Files of one format, ``"-"``, folders, or patterns. A pattern such as ``"part-*.jsonl"`` stands for the files
+        that match it, and a folder of data files for these files, each in the order of their paths. In a folder of
+        texts (``.txt``, ``.md``, ``.html``, source code, no ending, ...) each file is a document.
     format : Format, optional
-        Of every file. Default: by the ending of each path.
+        The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
+        ending of each path.
     field : str, optional
         The column, or field of a JSON record, that holds the text; dots lead into nested ones, and several names with
-        commas between are joined by a space. Default: the only one but the id, or ``text``, ``content``, ``body``.
+        commas between are joined by a space. A column has a number, too, from 1. Default: the only one but the id, or
+        ``text``, ``content``, ``body``.
     id_field : str, optional
-        The column that holds the id. Default ``id``, where there is one; without an id the running number is the id.
+        The column that holds the id. Default ``id``, where there is one; without an id, and with ``"none"``, the number
+        of the record is the id.
     source_field : str, optional
         The column that says where a document is from. Default: its file is.
     header : bool, optional
-        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``. Without names a lone column
-        is the text, else the first is the id and the second the text.
+        Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
+        like a header is an error. Without names a lone column is the text, else the first is the id and the second the
+        text.
+    delimiter : str, optional
+        The character between the columns of ``csv`` and ``tsv``. Default: a comma, and a tab.
     encoding : str, optional
-        Of text files. UTF-8 is not checked where nothing has to understand it.
+        Of text files. Default: UTF-8, which is not checked where nothing has to understand it.
     on_bad_line : {"error", "skip"}, optional
-        What a line that is not of the format is, or a file of a folder that cannot be decoded: an error, or skipped and
-        counted in `skipped`.
+        What to do with a line that is not of the format, or a file of a folder that cannot be decoded: raise an error,
+        or skip it and count it in `skipped`.
     missing : {"error", "empty"}, optional
-        What a record without a text is, or with null for one: bad, or one whose text is ``None`` and that is counted in
-        `missing`.
+        What to do with a record without a text, or with null for one: raise an error, or let its text be ``None`` and
+        count it in `missing`.
     pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``. Hidden ones are where it begins with a dot; else they are
-        counted in `hidden`.
+        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read where it begins with a dot; else
+        they are counted in `hidden`.
     rejects : Target, optional
         Receives what is skipped: the lines, or the paths of files.
 
@@ -106,65 +111,50 @@ class Documents:
         id_field: str | None = None,
         source_field: str | None = None,
         header: bool | None = None,
-        encoding: str = "utf-8",
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_bad_line: str = "error",
         missing: str = "error",
-        pattern: str = EVERY,
+        pattern: str | None = None,
         rejects: Target | None = None,
     ) -> None:
-        paths = expanded([path] if isinstance(path, str) else path)
-        shown = "standard input" if paths[0] == STANDARD else paths[0]
-        self.name = shown if len(paths) == 1 else f"{shown} and {len(paths) - 1} more"
-        self.path = paths[0]
-        formats = _formats(paths, format)
-        self.format = formats[0]
-        name = self.format.name
+        sources, hidden = find_sources([path] if isinstance(path, str) else path, format, pattern)
+        first = sources[0]
+        shown = "standard input" if first.path == STANDARD else first.path
+        self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
+        self.path, self.format = first
         options = ReadOptions(
             field,
             id_field,
             source_field,
-            name == "csv" if header is None else header,
-            checked_encoding(encoding),
+            header,
+            delimiter,
+            checked_encoding("utf-8" if encoding is None else encoding),
+            encoding is not None,
             _checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
             _checks.choice("missing", missing, ("error", "empty")) == "empty",
         )
-        self._check_use(options, header is not None)
-        self._counts = ReadCounts(None if rejects is None else rejects.write)
-        self._inputs: list[Input] = []
-        self._reader: Lines | Tables | Folder
-        if name == FOLDER:
-            self._reader = Folder(paths[0], pattern, options, self._counts)
-            return
-        self._inputs = [Input(path, found.compression) for path, found in zip(paths, formats)]
-        if name in TABLES.values():
-            self._reader = Tables(self._inputs, name, options, self._counts)
-        else:
-            self._reader = Lines(self._inputs, READERS[name], options, self._counts)
-
-    def _check_use(self, options: ReadOptions, header_is_given: bool) -> None:
-        """Refuse options that the format has no use for."""
-        name = self.format.name
-        described, has_cells = "a folder" if name == FOLDER else f".{name}", name in ("csv", "tsv")
-        fields = {"--field": options.field, "--id-field": options.id_field, "--source-field": options.source_field}
-        naming = next((option for option, given in fields.items() if given is not None), None)
-        problem = None
-        if naming and name in ("txt", FOLDER):
-            known = ".jsonl, .csv, .tsv, .parquet and .arrow"
-            problem = f"a field is for {known}, this is {described}; leave {naming} out"
-        elif header_is_given and not has_cells:
-            problem = f"a header is for .csv and .tsv, this is {described}; leave it out"
-        elif options.skip_bad and name in TABLES.values():
-            problem = f"bad lines are of text, this is {described}; leave --on-bad-line out"
-        elif naming and has_cells and not options.header:
-            problem = f"a field is named by a header, and there is none; leave {naming} out, or name the columns"
+        problem = _misused(self.format.name, options)
         if problem is not None:
             raise InputError(self.name, problem)
+        self._counts = ReadCounts(None if rejects is None else rejects.write)
+        self._counts.hidden = hidden
+        self.inputs: list[Input] = []
+        self._reader: Lines | Tables | Folder
+        if self.format.name == FOLDER:
+            self._reader = Folder(self.path, pattern, options, self._counts)
+            return
+        self.inputs = [Input(source.path, source.format.compression) for source in sources]
+        if self.format.name in TABLES.values():
+            self._reader = Tables(self.inputs, self.format.name, options, self._counts)
+        else:
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts)
 
     def __enter__(self) -> Documents:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for file in self._inputs:
+        for file in self.inputs:
             file.close()
 
     @property
@@ -182,6 +172,11 @@ class Documents:
         """How many documents had no text when they were read last."""
         return self._counts.missing
 
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how the documents are read: which column is the text, and the like."""
+        return self._counts.notes
+
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
 
@@ -197,48 +192,27 @@ class Documents:
         return self._reader.blocks()
 
 
-def expanded(paths: Sequence[str]) -> list[str]:
-    """Return the paths, with those that match a pattern in its place."""
-    found: list[str] = []
-    for path in paths:
-        if path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
-            found.append(path)
-            continue
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise InputError(path, "no file matches this pattern; correct it")
-        found += matches
-    if not found:
-        raise ValueError("expected the name of a file, a folder or -, got none")
-    if found.count(STANDARD) > 1:
-        raise ValueError("- can be read once, got it twice; name it once")
-    return found
-
-
-def _formats(paths: Sequence[str], given: Format | None) -> list[Format]:
-    """Return the format of each path; they differ in compression at most."""
-    formats = [_format_of(path, given) for path in paths]
-    expected = formats[0].name
-    for path, found in zip(paths, formats):
-        if found.name != expected:
-            raise InputError(path, f"expected {expected}, as {paths[0]}, got {found.name}; read files of one format")
-    if expected == FOLDER and len(paths) > 1:
-        raise InputError(paths[1], "a folder is read by itself; name one folder, or files")
-    return formats
-
-
-def _format_of(path: str, given: Format | None) -> Format:
-    """Return the format of a path: a folder's, the one that is given, or that of its ending."""
-    if path != STANDARD and os.path.isdir(path):
-        return Format(FOLDER, "")
-    if given is None and path == STANDARD:
-        raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
-    found = given or Format.of_path(path)
-    if found is None and not os.path.lexists(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    if found is None:
-        raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
-    return found
+def _misused(format: str, options: ReadOptions) -> str | None:
+    """Return what is wrong where the format has no use for an option, ``None`` where all have one."""
+    described, has_cells = "a folder of texts" if format == FOLDER else f".{format}", format in ("csv", "tsv")
+    has_header = format == "csv" if options.header is None else options.header
+    fields = {"--field": options.field, "--id-field": options.named_id(), "--source-field": options.source_field}
+    named = {option: given for option, given in fields.items() if given is not None}
+    if format in ("txt", FOLDER) and (named or options.id_field):
+        option = next(iter(named), "--id-field")
+        return f"{option} is for .jsonl, .csv, .tsv, .parquet and .arrow, and this is {described}; leave it out"
+    if options.header is not None and not has_cells:
+        option = "--header" if options.header else "--no-header"
+        return f"{option} is for .csv and .tsv, and this is {described}; leave it out"
+    if options.delimiter is not None and not has_cells:
+        return f"--delimiter is for .csv and .tsv, and this is {described}; leave it out"
+    if format in TABLES.values() and (options.skip_bad or options.encoding_given):
+        option = "--on-bad-line skip" if options.skip_bad else "--encoding"
+        return f"{option} is for files of text, and this is {described}; leave it out"
+    for option, given in named.items() if has_cells and not has_header else ():
+        if not all(is_number(name.strip()) for name in given.split(",")):
+            return f"{option} is {given!r}, and there is no header; use --header, or the number of a column"
+    return None
 
 
 def target(documents: Documents, path: str) -> Target | FolderTarget:
@@ -257,6 +231,8 @@ def target(documents: Documents, path: str) -> Target | FolderTarget:
         If the folder is there already, or would lie within the folder of the documents.
     """
     if documents.format.name != FOLDER:
+        if path != STANDARD and os.path.isdir(path):
+            raise ValueError(f"OUTPUT must be a file, got the folder {path}")
         return Target(path, "" if documents.format.name in TABLES.values() else None)
     if path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")

@@ -11,7 +11,6 @@ not plain; its records then go to `one`, which decides and names the line to cor
 
 from __future__ import annotations
 
-import codecs
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -21,15 +20,15 @@ from typing import IO, ClassVar, NamedTuple, cast
 
 from lsh._batch import Batch
 from lsh.files import compression
+from lsh.files._fields import count_lines
 from lsh.files.blocks import Stream, blocks, chunks
+from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import Input, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than it
-
-MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
-BY_MARK = ("utf-16", "utf-32")  # encodings whose byte order a mark at the beginning tells
+MAX_START = 1 << 16  # bytes of a file of which the first line is checked
+BLANK = " \t\r"  # characters of a blank line
 
 Line = bytes | str  # of UTF-8, or decoded from another encoding
 
@@ -46,6 +45,10 @@ class RawRecord(NamedTuple):
     def error(self, problem: str) -> InputError:
         """Return the error that names the file and the line."""
         return InputError(self.file, problem, self.number)
+
+    def bad(self, problem: str) -> InputError:
+        """Return the error of a malformed line, which can be skipped."""
+        return self.error(f"{problem}; fix the line or use --on-bad-line skip")
 
 
 class Fields(NamedTuple):
@@ -74,10 +77,19 @@ class Reader(ABC):
         The name of the format.
     spans_lines : bool
         Whether a record may have more than one line.
+    has_blanks : bool
+        Whether a blank line is no record.
+    checks_utf8 : bool
+        Whether a line that is not UTF-8 is malformed.
+    has_header : bool
+        Whether the first record names the columns where `ReadOptions.header` does not say it.
     """
 
     format: ClassVar[str]
     spans_lines: ClassVar[bool] = False
+    has_blanks: ClassVar[bool] = False
+    checks_utf8: ClassVar[bool] = False
+    has_header: ClassVar[bool] = False
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
@@ -87,22 +99,22 @@ class Reader(ABC):
     def is_ready(self) -> bool:
         """Whether `many` can be called: it is known where the texts and the ids are. `one` finds it out."""
 
+    def note(self) -> str:
+        """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
+        return ""
+
+    def check_start(self, first: RawRecord, line: str) -> None:
+        """Refuse a file whose first line shows that it is to be read in another way."""
+
     def take_header(self, header: RawRecord) -> None:
         """Find the columns by the first record of a file, in formats that have a header."""
         raise NotImplementedError
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        for raw in lines:
-            if encoding == "utf-8":
-                yield RawRecord(raw, (raw.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
-                continue
-            try:
-                line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
-            except UnicodeError as error:
-                yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
-            else:
-                yield RawRecord(raw, (line,), name, lines.number)
+        for record in line_records(lines, name, encoding):
+            if not (self.has_blanks and record.cells and is_blank(record.cells[0])):
+                yield record
 
     @abstractmethod
     def one(self, record: RawRecord) -> Fields:
@@ -163,7 +175,9 @@ class _Pass:
         """Yield the documents."""
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (_, _, lines):
-                yield from self._blocks_of(file, lines)
+                for block in self._blocks_of(file, lines):
+                    self._counts.note(self._reader.note())
+                    yield block
         problem = self._reader.problem_at_end()
         if problem is not None:
             raise problem
@@ -185,12 +199,15 @@ class _Pass:
         """Yield the records of a file that are kept, one by one or many together."""
         if self._options.skip_bad:
             yield from (record.raw for record, _ in self._documents(file, lines) if is_kept())
-        elif self._reader.spans_lines:
+        elif self._reader.spans_lines or (self._reader.has_blanks and self._encoding != "utf-8"):
             records = self._reader.records(lines, file.name, self._encoding)
             yield from (record.raw for record in records if is_kept())
         else:
+            has_blanks = self._reader.has_blanks
             while block := lines.block():
-                yield b"".join([line for line in lines.split(block) if is_kept()])
+                found = lines.split(block)
+                found = [line for line in found if not is_blank(line.removesuffix(b"\n"))] if has_blanks else found
+                yield b"".join([line for line in found if is_kept()])
 
     @contextmanager
     def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
@@ -199,10 +216,11 @@ class _Pass:
             with file.opened() as opened:
                 mark, lines = self._lines_of(file, opened, is_first)
                 records = self._reader.records(lines, file.name, self._encoding)
-                header = next(records, None) if self._options.header else None
+                given = self._options.header
+                header = next(records, None) if (self._reader.has_header if given is None else given) else None
                 if header is not None:
                     if header.problem:
-                        raise header.error(header.problem)
+                        raise header.error(f"{header.problem}; correct the header")
                     self._reader.take_header(header)
                 yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
@@ -214,15 +232,29 @@ class _Pass:
         read = chunks(opened)
         start = next(read, b"")
         file.check_plain(start, self._reader.format)
+        if not self._options.encoding_given:
+            check_mark(start, file.name)
         if encoding in BY_MARK:
-            found = next((name for name in MARKS if name.startswith(encoding) and start.startswith(MARKS[name])), None)
-            encoding = found or f"{encoding}-le"
+            encoding = mark_of(start, encoding) or f"{encoding}-le"
         mark = MARKS.get(encoding, b"")
         mark = mark if start.startswith(mark) else b""
         if not is_first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding = encoding
-        return mark, Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
+        lines = Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
+        self._check_start(file, lines)
+        return mark, lines
+
+    def _check_start(self, file: Input, lines: Stream) -> None:
+        """Let the reader look at the first line that is not blank."""
+        block = lines.block()
+        start = Stream(iter([block[:MAX_START]]), self.newline)
+        for record in line_records(start, file.name, self._encoding):
+            if record.cells and not is_blank(record.cells[0]):
+                line = record.cells[0]
+                self._reader.check_start(record, line if isinstance(line, str) else line.decode("utf-8", "replace"))
+                break
+        lines.give_back(block)
 
     def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of a file."""
@@ -235,6 +267,8 @@ class _Pass:
             block = lines.block()
             if not block:
                 return
+            if not self._reader.checks_utf8:
+                note_bytes(self._counts, block, file.name, lines.number - count_lines(block) + 1)
             block, columns = self._grown(block, lines)
             if columns is not None:
                 lines.give_back(block[columns.size :])
@@ -281,7 +315,7 @@ class _Pass:
             self._number += 1
             try:
                 if record.problem:
-                    raise record.error(record.problem)
+                    raise record.bad(record.problem)
                 fields = self._reader.one(record)
             except InputError:
                 if not self._options.skip_bad:
@@ -293,6 +327,25 @@ class _Pass:
             identity = b"%d" % self._number if fields.identity is None else utf8(fields.identity)
             text = None if fields.text is None else utf8(fields.text)
             yield record, Record(identity, text, name if fields.source is None else utf8(fields.source))
+
+
+def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    """Return the lines of a file as records of one cell."""
+    for raw in lines:
+        if encoding == "utf-8":
+            yield RawRecord(raw, (raw.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
+            continue
+        try:
+            line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
+        except UnicodeError as error:
+            yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
+        else:
+            yield RawRecord(raw, (line,), name, lines.number)
+
+
+def is_blank(line: Line) -> bool:
+    """Tell whether a line, without its end, has nothing but spaces."""
+    return not (line.strip(BLANK) if isinstance(line, str) else line.strip(BLANK.encode()))
 
 
 def joined(texts: Sequence[Batch]) -> Batch:

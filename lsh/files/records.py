@@ -14,11 +14,14 @@ from lsh._batch import Batch
 from lsh.files import compression
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
-TABLES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; compressed inside, if at all
-FOLDER = "folder"  # a document a file
+LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
+TABLES = {"parquet": "parquet", "pq": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; not compressed
+FOLDER = "files"  # a folder in which each file is a document
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
+NO_ID = "none"  # in place of the name of a column: the ids are the numbers of the records
+MAX_PLACE_DIGITS = 9  # of the number of a column
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
 MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
 
@@ -38,8 +41,8 @@ class Format(NamedTuple):
     --------
     >>> Format.from_string("tsv.gz")
     Format(name='tsv', compression='gz')
-    >>> Format.of_path("corpus/part-7.feather")
-    Format(name='arrow', compression='')
+    >>> Format.of_path("corpus/part-7.feather"), Format.of_path("part-8.ndjson.zstd")
+    (Format(name='arrow', compression=''), Format(name='jsonl', compression='zst'))
     """
 
     name: str
@@ -47,18 +50,22 @@ class Format(NamedTuple):
 
     @classmethod
     def from_string(cls, text: str) -> Format | None:
-        """Read ``"tsv"``, ``"tsv.gz"`` or ``"parquet"``; ``None`` for anything else."""
+        """Read ``"tsv"``, ``"tsv.gz"``, ``"parquet"`` or ``"files"``; ``None`` for anything else."""
+        return cls(FOLDER, "") if text == FOLDER else cls._of_ending(text)
+
+    @classmethod
+    def _of_ending(cls, text: str) -> Format | None:
         if text in TABLES:
             return cls(TABLES[text], "")
         name, dot, packed = text.partition(".")
-        known = name in FORMATS and (packed in compression.NAMES if dot else True)
-        return cls(name, packed) if known else None
+        known = name in LINES and (packed in compression.ENDINGS if dot else True)
+        return cls(LINES[name], compression.ENDINGS.get(packed, "")) if known else None
 
     @classmethod
     def of_path(cls, path: str) -> Format | None:
         """Tell the format by the ending of a file's name; ``None`` for another ending."""
         parts = os.path.basename(path).lower().split(".")[1:]
-        return cls.from_string(".".join(parts[-2:])) or cls.from_string(".".join(parts[-1:]))
+        return cls._of_ending(".".join(parts[-2:])) or cls._of_ending(".".join(parts[-1:]))
 
 
 class Record(NamedTuple):
@@ -106,17 +113,27 @@ def _block(records: Sequence[Record]) -> Block:
 class ReadOptions(NamedTuple):
     """How documents are read; `Documents` says what each option means."""
 
-    field: str | None
-    id_field: str | None
-    source_field: str | None
-    header: bool
-    encoding: str
-    skip_bad: bool
-    allow_missing: bool
+    field: str | None = None
+    id_field: str | None = None
+    source_field: str | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    encoding_given: bool = False
+    skip_bad: bool = False
+    allow_missing: bool = False
 
     def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields that make the text; ``None`` where none is named."""
         return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
+
+    def named_id(self) -> str | None:
+        """Return the field of the id that was named; ``None`` where none was, or the ids are numbers."""
+        return None if self.id_field == NO_ID else self.id_field
+
+    def default_id(self) -> str | None:
+        """Return the field of the id where there is one of that name; ``None`` where another was named."""
+        return ID_COLUMN if self.id_field is None else None
 
 
 class ReadCounts:
@@ -126,15 +143,27 @@ class ReadCounts:
     ----------
     write_reject : callable, optional
         Receives what is skipped, once, however often the documents are read.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a person should know of how the documents are read; each only once.
+    looks_for_bytes : bool
+        Whether bytes that are not UTF-8 are still looked for: until the first one, when the documents are read first.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
         self._write_reject, self._num_written = write_reject, 0
-        self.start()
+        self.hidden = self.skipped = self.missing = 0
+        self.notes: list[str] = []
+        self.looks_for_bytes = True
+        self._is_read = False
 
     def start(self) -> None:
         """Count from zero: the documents are read anew."""
-        self.skipped = self.missing = self.hidden = 0
+        self.skipped = self.missing = 0
+        self.looks_for_bytes = self.looks_for_bytes and not self._is_read
+        self._is_read = True
 
     def skip(self, rejected: bytes) -> None:
         """Count what is skipped, and write it where that has not been done."""
@@ -143,43 +172,81 @@ class ReadCounts:
             self._write_reject(rejected)
             self._num_written = self.skipped
 
+    def note(self, note: str) -> None:
+        """Add a note."""
+        if note and note not in self.notes:
+            self.notes.append(note)
 
-def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
-    """Return the column that holds the text where none is named: one of the usual names, or the only one but the id.
+
+# ---- columns ----
+
+
+def place_of(names: Sequence[str], wanted: str) -> int | None:
+    """Return the place of a column by its name, or by its number from 1 where no column has that name.
 
     Examples
     --------
-    >>> options = ReadOptions(None, None, None, True, "utf-8", False, False)
-    >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
-    ('headline', 'body')
-    >>> default_column(["title", "summary"], options) is None
+    >>> place_of(["id", "text"], "text"), place_of(["id", "text"], "2"), place_of(["2", "text"], "2")
+    (1, 1, 0)
+    >>> place_of(["id", "text"], "3") is None
     True
     """
-    identity = ID_COLUMN if options.id_field is None else options.id_field
-    others = [name for name in names if name != identity]
+    if wanted in names:
+        return names.index(wanted) if names.count(wanted) == 1 else None
+    number = int(wanted) if is_number(wanted) else 0
+    return number - 1 if 0 < number <= len(names) else None
+
+
+def is_number(wanted: str) -> bool:
+    """Tell whether a column is named by its number."""
+    return wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_PLACE_DIGITS
+
+
+def default_column(names: Iterable[str], identity: str | None = None) -> str | None:
+    """Return the column that holds the text where none is named: the only one but the id, or one of the usual names.
+
+    Examples
+    --------
+    >>> default_column(["id", "headline"]), default_column(["id", "title", "body"])
+    ('headline', 'body')
+    >>> default_column(["title", "summary"]) is None
+    True
+    """
+    others = [name for name in names if name != (ID_COLUMN if identity is None else identity)]
     return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
 
 
 def named_columns(
     names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
 ) -> tuple[Sequence[str], str | None]:
-    """Return the columns of the text and of the id, by the names of all columns.
+    """Return the columns of the text and of the id as they are named, or as they are where nothing is named.
 
     Raises
     ------
     InputError
         What `error` makes of the problem, if no field is named and it cannot be told which column is the text.
     """
-    fields, identity = options.text_fields(), options.id_field
+    fields, identity = options.text_fields(), options.named_id()
     if fields is None:
-        default = default_column(names, options)
+        place = None if identity is None else place_of(names, identity)
+        default = default_column(names, identity if place is None else names[place])
         if default is None:
-            columns = listed(names) or "no column at all"
-            raise error(f"which column is the text? name it with --field: {columns}")
+            raise error(f"no text column found among {listed(names) or 'no columns at all'}; name it with --field")
         fields = (default,)
-    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
+    if options.default_id() in names and ID_COLUMN not in fields:
         identity = ID_COLUMN
     return fields, identity
+
+
+def columns_note(texts: Sequence[str], identity: str | None) -> str:
+    """Return the note that says where the text and the id are.
+
+    Examples
+    --------
+    >>> columns_note(["column 3 'text'"], None)
+    "text: column 3 'text'; id: record number"
+    """
+    return f"text: {' + '.join(texts)}; id: {identity or 'record number'}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -202,8 +269,8 @@ def utf8(text: str | bytes) -> bytes:
 
 def undecodable(encoding: str, error: UnicodeError) -> str:
     """Return what is wrong with a text that cannot be decoded."""
-    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
-    return f"expected {encoding}, got {got}; correct it or the encoding"
+    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else str(error)
+    return f"not {encoding}: {got}"
 
 
 def checked_encoding(encoding: str) -> str:

@@ -1,8 +1,9 @@
 """CSV (RFC 4180), tab-separated lines and plain lines: records of cells.
 
-A header names the cells. Without one a lone cell is the text; of two or more the first is the id and the second the
-text, and the first record shows which of the two it is. The compiled readers take blocks in which every record has
-the cells that are expected; Python's `csv` judges every other record of CSV. A quote has no meaning outside CSV.
+A header names the columns. Without one a lone column is the text; of two or more the first is the id and the second the
+text, and the first record shows how many there are. A first line that looks like a header where none is expected, or
+that has another delimiter, is an error. The compiled readers take blocks in which every record has the cells that are
+expected; Python's `csv` judges every other record of CSV. A quote has no meaning outside CSV.
 """
 
 from __future__ import annotations
@@ -11,16 +12,35 @@ import csv
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
 from lsh._batch import Batch
+from lsh._words import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
-from lsh.files.records import ReadOptions, listed, named_columns, undecodable, utf8
+from lsh.files.records import (
+    ID_COLUMN,
+    TEXT_COLUMNS,
+    ReadOptions,
+    columns_note,
+    listed,
+    named_columns,
+    place_of,
+    undecodable,
+    utf8,
+)
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
 MAX_CELLS = sys.maxsize  # of a record without a header
+DELIMITERS = (",", ";", "\t", "|")  # that are recognised
+HEADER_NAMES = {ID_COLUMN, *TEXT_COLUMNS, "title", "headline", "url"}  # by which a header is recognised
+
+_CSV_PROBLEMS = {  # by the first word of the message of `csv`
+    "new-line": "a carriage return outside quotes",
+    "unexpected": "a quote is not closed",
+}
 
 
 class PlainText(Reader):
@@ -60,21 +80,55 @@ class _Layout(NamedTuple):
         texts = [columns[place] for place in self.texts]
         return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
 
+    def note(self) -> str:
+        """Return which columns hold the text and the id."""
+        names = _names(self.header)
+
+        def shown(place: int) -> str:
+            return f"column {place + 1}" + (f" {listed([names[place]])}" if names else "")
+
+        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+
+    def mismatch(self, count: int) -> str:
+        """Return what is wrong with a record of another number of cells."""
+        if self.header:
+            return f"expected {counted(self.min_cells, 'column')}, as in the header, got {count}"
+        more = " or more" if self.max_cells > self.min_cells else ""
+        return f"expected {counted(self.min_cells, 'column')}{more}, as in line {self.line}, got {count}"
+
 
 class _Separated(Reader):
     """Reads records of cells; the header, or else the first record, shows the layout of all."""
 
-    LONE: ClassVar[str]  # what a record of one cell is called in a message without a header
-    PAIR: ClassVar[str]  # what a record of two is
+    DELIMITER: ClassVar[str]  # where none is given
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._layout: _Layout | None = None
+        self._delimiter = self.DELIMITER if options.delimiter is None else options.delimiter
 
     @property
     def is_ready(self) -> bool:
         """Whether the layout is known."""
         return self._layout is not None
+
+    def note(self) -> str:
+        """Return which columns hold the text and the id."""
+        return "" if self._layout is None else self._layout.note()
+
+    def check_start(self, first: RawRecord, line: str) -> None:
+        """Refuse a first line with another delimiter, and one that looks like a header where none is expected."""
+        if self.options.delimiter is None:
+            other = self._other_delimiter(line)
+            if other is not None:
+                remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if this is right"
+                raise first.error(f"the columns seem to be separated by {_typed(other)}; {remedy}")
+        if self.options.header is None and not self.has_header and _is_header(line.split(self._delimiter)):
+            cells = listed(line.split(self._delimiter))
+            raise first.error(f"the first line looks like a header: {cells}; use --header, or --no-header if it is not")
+
+    @abstractmethod
+    def _other_delimiter(self, line: str) -> str | None: ...
 
     @abstractmethod
     def _cells(self, record: RawRecord) -> Sequence[Line]: ...
@@ -92,54 +146,59 @@ class _Separated(Reader):
         """Read a record."""
         cells = self._cells(record)
         if self._layout is None:
-            pair = _Layout((1,), 0, None, 2, MAX_CELLS, record.number)
-            lone = _Layout((0,), None, None, 1, 1, record.number)
-            self._layout = pair if len(cells) > 1 else lone
+            self._layout = _numbered_layout(record, len(cells), self.options)
         layout = self._layout
         if not layout.min_cells <= len(cells) <= layout.max_cells:
-            raise record.error(self._mismatch(layout, len(cells)))
+            raise record.bad(layout.mismatch(len(cells)))
         identity = None if layout.identity is None else cells[layout.identity]
         source = None if layout.source is None else cells[layout.source]
         return Fields(identity, b" ".join([utf8(cells[place]) for place in layout.texts]), source)
 
-    def _mismatch(self, layout: _Layout, count: int) -> str:
-        if layout.header:
-            return f"expected {layout.min_cells} columns, as in the header, got {count}; correct the line"
-        expected, got = (self.PAIR, self.LONE) if count == 1 else (self.LONE, self.PAIR)
-        return f"expected {expected}, as in line {layout.line}, got {got}; correct the line"
-
 
 class Tsv(_Separated):
-    """Reads lines of cells with tabs between."""
+    """Reads lines of cells with tabs between, or another delimiter."""
 
     format = "tsv"
-    LONE, PAIR = "no tab", "an id, a tab and a text"
+    DELIMITER = "\t"
+
+    def _other_delimiter(self, line: str) -> str | None:
+        if self._delimiter in line:
+            return None
+        return next((other for other in DELIMITERS if other in line and _is_header(line.split(other))), None)
 
     def _cells(self, record: RawRecord) -> Sequence[Line]:
         (line,) = record.cells
-        return line.split(b"\t") if isinstance(line, bytes) else line.split("\t")
+        return line.split(self._delimiter.encode()) if isinstance(line, bytes) else line.split(self._delimiter)
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
-        if self._layout is None:
+        layout = self._layout
+        if layout is None:
             return None
-        cells = line_cells(block, b"\t", self._layout.places(), self._layout.min_cells, self._layout.max_cells)
-        return None if cells is None else self._layout.columns(len(block), cells)
+        cells = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
+        return None if cells is None else layout.columns(len(block), cells)
 
 
 class Csv(_Separated):
     """Reads records of CSV, in which a quoted cell may hold newlines; an empty line is no record."""
 
     format = "csv"
-    spans_lines = True
-    LONE, PAIR = "one column", "an id and a text"
+    spans_lines = has_header = True
+    DELIMITER = ","
+
+    def _other_delimiter(self, line: str) -> str | None:
+        """Return the delimiter before which the first cell ends, where it is another one."""
+        found = {delimiter: _first_cell(line, delimiter) for delimiter in DELIMITERS}
+        first = found.pop(self._delimiter)
+        ends = {delimiter: len(cell) for delimiter, cell in found.items() if cell is not None}
+        other = min(ends, key=ends.__getitem__, default=None)
+        return other if other is not None and (first is None or ends[other] < len(first)) else None
 
     def _cells(self, record: RawRecord) -> Sequence[Line]:
         return record.cells
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        csv.field_size_limit(MAX_CELL_LENGTH)
         is_utf8 = encoding == "utf-8"
         read: list[bytes] = []  # the lines of the record
 
@@ -147,21 +206,24 @@ class Csv(_Separated):
             read.append(line)
             return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
 
-        reader = csv.reader(map(decoded, lines), strict=True)
+        reader = csv.reader(map(decoded, lines), delimiter=self._delimiter, strict=True)
         while True:
             read.clear()
             number, problem = lines.number + 1, ""
             cells: Sequence[Line] = ()
             try:
-                row = next(reader)
+                limit = csv.field_size_limit(MAX_CELL_LENGTH)
+                try:
+                    row = next(reader)
+                finally:
+                    csv.field_size_limit(limit)
                 cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return
             except UnicodeError as error:
                 number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:
-                got = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
-                problem = f"expected a record of CSV, got {got}; correct it"
+                problem = f"not CSV ({_CSV_PROBLEMS.get(str(error).partition(' ')[0], str(error))})"
             if cells or problem:  # else an empty line
                 yield RawRecord(b"".join(read), cells, name, number, problem)
 
@@ -169,31 +231,75 @@ class Csv(_Separated):
         """Read the whole records of a block."""
         if self._layout is None:
             return None
-        found = csv_cells(block, self._layout.places(), self._layout.min_cells, self._layout.max_cells)
+        layout = self._layout
+        found = csv_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
         if found is None:
             return None
         cells, size = found
-        return self._layout.columns(size, cells)
+        return layout.columns(size, cells)
 
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
     """Return the layout that a header shows."""
     names = _names(cells)
     fields, identity = named_columns(names, options, header.error)
-    named = [(field, "--field") for field in fields]
-    for column, option in [*named, (options.id_field, "--id-field"), (options.source_field, "--source-field")]:
-        if column is not None and names.count(column) != 1:
-            raise header.error(f"expected one column {column!r}, got {listed(names)}; name the right one with {option}")
-    return _Layout(
-        tuple(names.index(field) for field in fields),
-        None if identity is None else names.index(identity),
-        None if options.source_field is None else names.index(options.source_field),
-        len(names),
-        len(names),
-        header.number,
-        cells,
-    )
+
+    def place(column: str, option: str) -> int:
+        found = place_of(names, column)
+        if found is None:
+            what = "several columns" if column in names else "no column"
+            raise header.error(f"{what} {column!r} among {listed(names)}; name the right one with {option}")
+        return found
+
+    texts = tuple(place(field, "--field") for field in fields)
+    id_place = None if identity is None else place(identity, "--id-field")
+    source = None if options.source_field is None else place(options.source_field, "--source-field")
+    return _Layout(texts, id_place, source, len(names), len(names), header.number, cells)
+
+
+def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Layout:
+    """Return the layout that a first record without a header shows; columns are named by their numbers."""
+    names = [str(number + 1) for number in range(count)]
+
+    def place(column: str, option: str) -> int:
+        found = place_of(names, column)
+        if found is None:
+            raise first.bad(f"{option} is {column}, and there are {counted(count, 'column')}")
+        return found
+
+    named_id = options.named_id()
+    identity = None if named_id is None else place(named_id, "--id-field")
+    fields = options.text_fields()
+    if fields is not None:
+        texts = tuple(place(field, "--field") for field in fields)
+    else:
+        others = [number for number in range(count) if number != identity]
+        if not others or (identity == 1 and len(others) > 1):
+            raise first.error(f"--id-field is {named_id}, and it is not known which column is the text; give --field")
+        texts = (others[0] if len(others) == 1 else 1,)
+    if options.id_field is None and count > 1 and 0 not in texts:
+        identity = 0
+    source = None if options.source_field is None else place(options.source_field, "--source-field")
+    places = [*texts, *(found for found in (identity, source) if found is not None)]
+    return _Layout(texts, identity, source, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 
 
 def _names(header: Sequence[Line]) -> list[str]:
     return [cell if isinstance(cell, str) else cell.decode("utf-8", "replace") for cell in header]
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    return any(cell.strip(' "').lower() in HEADER_NAMES for cell in cells)
+
+
+def _first_cell(line: str, delimiter: str) -> str | None:
+    """Return the first cell of a line of CSV, ``None`` if it is none or the only one."""
+    with suppress(csv.Error, StopIteration):
+        row = next(csv.reader([line], delimiter=delimiter, strict=True))
+        return row[0] if len(row) > 1 else None
+    return None
+
+
+def _typed(delimiter: str) -> str:
+    """Return a delimiter as it is typed in a shell."""
+    return "tab" if delimiter == "\t" else f"'{delimiter}'"

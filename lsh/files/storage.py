@@ -32,17 +32,24 @@ class Input:
         The file, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
+
+    Attributes
+    ----------
+    path, packed : str
+        As they are given.
+    name : str
+        The path, or ``"standard input"``.
     """
 
     def __init__(self, path: str, packed: str) -> None:
         self.name = "standard input" if path == STANDARD else path
-        self._path, self._packed = path, packed
+        self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
         if path == STANDARD:
             if sys.stdin is None:
-                raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
+                raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
             self._copy = _copied(sys.stdin.buffer)
         elif os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
@@ -56,10 +63,10 @@ class Input:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
-        with open(self._path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
+        with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
             file.seek(0)
             self._check_state(file)
-            yield compression.unpacked(file, self._packed) if self._packed else file
+            yield compression.unpacked(file, self.packed) if self.packed else file
 
     def _check_state(self, file: IO[bytes]) -> None:
         """Refuse a file that is not as it was when it was opened first."""
@@ -71,20 +78,19 @@ class Input:
     def check_unchanged(self) -> None:
         """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
         if self._copy is None:
-            with suppress(FileNotFoundError), open(self._path, "rb") as file:
+            with suppress(FileNotFoundError), open(self.path, "rb") as file:
                 self._check_state(file)
 
     def check_plain(self, start: bytes, format: str) -> None:
         """Refuse a file that is compressed without saying so, by its first bytes."""
-        found = None if self._packed else compression.recognised(start)
+        found = None if self.packed else compression.recognised(start)
         if found is not None:
             raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
-    def damaged(self, error: Exception, line: int = 0) -> InputError:
+    def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:
         """Return the error for a file whose compression is damaged after a line."""
-        after = f" after line {line}" if line else ""
-        kind = compression.NAMES[self._packed]
-        return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
+        after = f", line {line} is the last that can be read" if line else ""
+        return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
 def _copied(file: IO[bytes]) -> IO[bytes]:

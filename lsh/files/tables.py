@@ -17,7 +17,17 @@ from typing import IO, Any
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, listed, named_columns, utf8
+from lsh.files.records import (
+    Block,
+    InputError,
+    ReadCounts,
+    ReadOptions,
+    columns_note,
+    listed,
+    named_columns,
+    place_of,
+    utf8,
+)
 from lsh.files.storage import Input, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
@@ -126,12 +136,12 @@ class Tables:
         self._counts.start()
         first: Any = None
         num_before = 0  # documents of all files
-        source = self._options.source_field
         for file in self._inputs:
             name = os.fsencode(file.name)
             with self._opened(file, first) as table:
                 first = table.schema if first is None else first
-                texts, identity = self._columns(file.name, table.schema)
+                texts, identity, source = self._columns(file.name, table.schema)
+                self._counts.note(_note(table.schema, texts, identity))
                 row = 0
                 wanted = dict.fromkeys([*texts, identity, source])
                 for batch in table.rows([column for column in wanted if column is not None]):
@@ -174,21 +184,25 @@ class Tables:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the system, not of the file
             problem = str(error).partition("\n")[0]
-            raise InputError(file.name, f"damaged .{self._format} file ({problem}); create it anew") from error
+            raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
-    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None]:
-        """Return the columns of the text and of the id, after checking what they hold."""
-        texts, identity = named_columns(schema.names, self._options, partial(InputError, name))
+    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None, str | None]:
+        """Return the columns of the text, the id and the source, after checking what they hold."""
+        fields, named = named_columns(schema.names, self._options, partial(InputError, name))
+        texts = [_by_number(schema, field) for field in fields]
         for text in texts:
             kind = self._type(name, schema, text, "--field")
             if not _is_text(kind):
                 problem = f"column {text!r} must hold strings, got {kind}"
                 raise InputError(name, f"{problem}; name the text's column with --field")
-        for column, option in ((identity, "--id-field"), (self._options.source_field, "--source-field")):
+        identity = None if named is None else _by_number(schema, named)
+        source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
+        for column, option in ((identity, "--id-field"), (source, "--source-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             if kind is not None and not _is_identity(kind):
-                raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
-        return texts, identity
+                problem = f"column {column!r} must hold strings or numbers, got {kind}"
+                raise InputError(name, f"{problem}; name another column with {option}")
+        return texts, identity, source
 
     def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
         """Return the type of a column, by its name or by dots."""
@@ -200,8 +214,8 @@ class Tables:
             inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
-            problem = f"expected one column {column!r}, got {_listed(schema)}"
-            raise InputError(name, f"{problem}; name the right one with {option}")
+            what = "several columns" if column in schema.names else "no column"
+            raise InputError(name, f"{what} {column!r} among {_listed(schema)}; name the right one with {option}")
         return kind
 
     def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any]) -> Batch:
@@ -210,8 +224,7 @@ class Tables:
         if nulls and not self._options.allow_missing:
             place = min(nulls)
             text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
-            problem = f"column {text!r} must hold a text, got null; give --missing empty"
-            raise InputError(name, f"row {row + place + 1}: {problem}")
+            raise InputError(name, f"row {row + place + 1}: column {text!r} is null; use --missing empty")
         if len(columns) == 1:
             self._counts.missing += columns[0].null_count
             return as_batch(texts[0], columns[0], missing=True)
@@ -320,4 +333,20 @@ def _is_identity(kind: Any) -> bool:
 
 
 def _listed(schema: Any) -> str:
-    return listed(schema.names) or "no column at all"
+    return listed(schema.names) or "no columns at all"
+
+
+def _by_number(schema: Any, column: str) -> str:
+    """Return the name of a column that is named by its number, else what it is named."""
+    place = None if column in schema.names else place_of(schema.names, column)
+    return column if place is None else str(schema.names[place])
+
+
+def _note(schema: Any, texts: Sequence[str], identity: str | None) -> str:
+    """Return the note that says which columns hold the text and the id."""
+
+    def shown(name: str) -> str:
+        place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
+        return f"column {place}{listed([name])}"
+
+    return columns_note(list(map(shown, texts)), None if identity is None else shown(identity))

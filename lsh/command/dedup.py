@@ -118,7 +118,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument(
         "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
-    )
+    ).required = False  # as it may be the last name after --against
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", help="the file to write, or a new folder; - for standard output"
     )
@@ -126,7 +126,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
     parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
     parser.add_argument("--report", metavar="FILE", help="write here a page of HTML to look at")
-    parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
+    parser.add_argument(
+        "--source-field",
+        action=options.Once,
+        metavar="FIELD",
+        help="the column of sources, for --report (default: files)",
+    )
     parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
     parser.add_argument(
         "--dry-run", action="store_true", help="write no file but --report, only tell how many would be removed"
@@ -196,6 +201,12 @@ def _request(namespace: argparse.Namespace) -> Request:
             raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
+    if outputs.rejects is not None and namespace.on_bad_line != "skip":
+        raise ValueError("--rejects requires --on-bad-line skip")
+    if namespace.input is None:  # --against takes all names that follow it, and the last one of them is INPUT
+        if len(namespace.against or ()) < 2:
+            namespace.parser.error("INPUT is missing")
+        namespace.input = [namespace.against.pop()]
     request = Request(
         namespace.input,
         namespace.against or (),
@@ -239,8 +250,9 @@ def _deduplicate(request: Request) -> dict[str, Any]:
         others = replace(reading, source_field=None)
         references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
         with_report = outputs.report is not None
-        texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
-        against = TextStream(references, outputs.with_ids)
+        notes = None if request.running.quiet else ""
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes)
+        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ")
         result = _decide(request, texts, against)
         report = None
         if outputs.report is not None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from lsh import files
 from lsh._batch import Batch
 from lsh._texts import Pieces
+from lsh.command import console
 from lsh.command.options import Reading
 
 NO_TEXT = -1  # the size of a text that is missing
+MAX_SHOWN_ID = 40  # bytes of an id in a message
 
 
 def check_files(
@@ -35,12 +38,13 @@ def check_files(
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
-    from_folder = any(path != files.STANDARD and os.path.isdir(path) for name, path in read if name == "INPUT")
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        _check_target(name, path, new_folder=from_folder and name == "OUTPUT")
+            if source != files.STANDARD and os.path.isdir(source) and os.path.isfile(path) and _lies_in(path, source):
+                raise ValueError(f"{name} must not be a file of {other} ({source}), got {path}; write to another file")
+        _check_target(name, path, may_be_folder=name == "OUTPUT")
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
@@ -49,14 +53,17 @@ def check_files(
             raise ValueError(f"{name} must be a file, got the folder {path}")
 
 
-def _check_target(name: str, path: str, new_folder: bool) -> None:
-    if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
-        return  # an empty folder will do
-    if new_folder and os.path.lexists(path):
-        raise ValueError(f"{name} must be a new folder, as INPUT is one, got {path}, which is there; name another")
+def _lies_in(path: str, folder: str) -> bool:
+    inner, outer = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([inner, outer]) == outer
+
+
+def _check_target(name: str, path: str, may_be_folder: bool) -> None:
+    if path == files.STANDARD or (may_be_folder and os.path.isdir(path)):
+        return  # `files.target` knows what is read, and whether a folder can be written
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
-    if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):
+    if os.path.isdir(path) or (path.endswith(os.sep) and not may_be_folder):
         raise ValueError(f"{name} must be a file, got the folder {path}")
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path):
@@ -88,6 +95,23 @@ class Ids(Sequence[bytes]):
 
     def __len__(self) -> int:
         return len(self._ends) - 1
+
+    def first_repeated(self) -> tuple[int, int] | None:
+        """Return two positions of the first id that repeats, ``None`` if all ids differ.
+
+        Ids with equal hashes of 64 bits are compared. It takes some tens of bytes for each document meanwhile.
+        """
+        hashes = np.fromiter((hash(self[position]) for position in range(len(self))), np.int64, len(self))
+        if len(np.unique(hashes)) == len(hashes):
+            return None
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        equal = np.flatnonzero(hashes[1:] == hashes[:-1])
+        for place in equal[np.argsort(order[equal + 1])].tolist():
+            first, second = int(order[place]), int(order[place + 1])
+            if self[first] == self[second]:
+                return first, second
+        return None
 
     def __getitem__(self, position: Any) -> Any:
         if not 0 <= position < len(self):
@@ -134,6 +158,9 @@ class TextStream:
         The files, one after the other.
     with_ids, with_sizes, with_sources : bool
         Whether to note the ids, the size of each text, and where each is from.
+    notes : str, optional
+        Print what a person should know (the columns that are read, ids that repeat), after these words; nothing by
+        default.
 
     Attributes
     ----------
@@ -155,8 +182,10 @@ class TextStream:
         with_ids: bool = True,
         with_sizes: bool = False,
         with_sources: bool = False,
+        notes: str | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
+        self._notes, self._num_said = notes, [0] * len(documents)
         self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
         self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
@@ -173,9 +202,29 @@ class TextStream:
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
+            self._say_repeated()
 
     def _blocks(self) -> Iterator[files.Block]:
-        return chain.from_iterable(documents.blocks() for documents in self._documents)
+        for number, documents in enumerate(self._documents):
+            for block in documents.blocks():
+                self._say_notes(number, documents)
+                yield block
+
+    def _say_notes(self, number: int, documents: files.Documents) -> None:
+        """Print the notes on some documents that are new."""
+        new = documents.notes[self._num_said[number] :]
+        self._num_said[number] += len(new)
+        for note in new if self._notes is not None else ():
+            console.say(f"{self._notes}{note}")
+
+    def _say_repeated(self) -> None:
+        """Print that ids repeat, once."""
+        found = self.ids.first_repeated() if self._notes is not None else None
+        if found is not None:
+            first, second = (position + 1 for position in found)
+            identity = self.ids[found[0]][:MAX_SHOWN_ID].decode("utf-8", "replace")
+            remedy = "use --id-field none for record numbers as ids"
+            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {identity!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)

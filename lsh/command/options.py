@@ -43,13 +43,14 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not those of argparse: a preset refuses
 FORMATS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
   .jsonl    one JSON object per line; dots in --field lead into nested ones
-  .csv      a header, unless --no-header; records as RFC 4180 has them
+  .csv      a header, unless --no-header; records as in RFC 4180
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line
   .parquet  and .arrow, .feather: a row per document (extra io)
-  a folder  one document per file, its path within the folder is the id; hidden files are passed over and counted
-Named columns: the text is in the only one, or in text, content or body, unless --field names it; the id in id, unless
---id-field does. Without an id the running number is the id.
+A folder of data files is read as these files. In a folder of texts (.txt, .md, .html, ...), and with --format files,
+each file is a document, and its path within the folder is the id. Hidden files are not read, but counted.
+With a header, the text is the only column, or text, content or body, unless --field names it; the id is the column id,
+unless --id-field names it. Without an id the number of the record is the id.
 """
 
 
@@ -62,10 +63,11 @@ class Reading:
     id_field: str | None
     source_field: str | None
     header: bool | None
-    encoding: str
+    delimiter: str | None
+    encoding: str | None
     on_bad_line: Literal["error", "skip"]
     missing: Literal["error", "empty"]
-    pattern: str
+    pattern: str | None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,19 @@ class Running:
 # ---- adding options to a parser ----
 
 
+class Once(argparse.Action):
+    """Stores the value of an option that is given once: else the last value would win unnoticed."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store the value."""
+        if getattr(namespace, self.dest) is not None:
+            several = "; for several columns use commas: --field title,text" if option == "--field" else ""
+            raise argparse.ArgumentError(None, f"{option} is given twice{several}")
+        setattr(namespace, self.dest, values)
+
+
 def add(parser: argparse._ActionsContainer, *names: str) -> None:
     """Add options that several commands have, by their names."""
     for name in names:
@@ -107,16 +122,19 @@ def add(parser: argparse._ActionsContainer, *names: str) -> None:
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--field", help="the column that holds the text, or several with commas between")
-    group.add_argument("--id-field", metavar="FIELD", help="the column that holds the id")
+    group.add_argument("--field", action=Once, help="the text's column, by name or number; or several: title,text")
+    group.add_argument(
+        "--id-field", action=Once, metavar="FIELD", help="the id's column; none: the ids are record numbers"
+    )
     named = group.add_mutually_exclusive_group()
     named.add_argument("--header", action="store_true", default=None, help="the first record of a .tsv names columns")
     named.add_argument("--no-header", dest="header", action="store_false", help="the first line of a .csv is data")
-    group.add_argument("--format", help="such as jsonl, csv.zst or parquet; for - or another ending of INPUT")
-    group.add_argument("--encoding", default="utf-8", help="of text files (default utf-8)")
+    group.add_argument("--delimiter", help="between the columns of a .csv or .tsv, such as ';' or tab")
     group.add_argument(
-        "--pattern", default="*", help="which files of a folder are read, such as '*.txt'; hidden ones by '.*' only"
+        "--format", help="such as jsonl, csv.zst or parquet, whatever the file's name; files: each file is a document"
     )
+    group.add_argument("--encoding", help="of text files (default utf-8)")
+    group.add_argument("--pattern", help="which files of a folder are read, such as '*.txt'; hidden ones: '.*'")
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),
@@ -170,8 +188,17 @@ def reading(namespace: argparse.Namespace) -> Reading:
     if namespace.format is not None:
         values["format"] = files.Format.from_string(namespace.format)
         if values["format"] is None:
-            raise ValueError(f"--format must be one of {files.KNOWN}, got {namespace.format!r}")
+            known = f"{files.KNOWN}, or files (each file of a folder is a document)"
+            raise ValueError(f"--format must be one of {known}, got {namespace.format!r}")
     return Reading(**values)
+
+
+def reading_given(namespace: argparse.Namespace) -> list[str]:
+    """Return the options of `reading` that were given, or are not their defaults, as they are typed."""
+    names = [value.name for value in fields(Reading)]
+    given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
+    typed = {"header": "--header" if namespace.header else "--no-header"}
+    return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 
 
 def threshold(namespace: argparse.Namespace) -> float:

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -44,7 +45,10 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
-        "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
+        "--corpus",
+        metavar="FILE",
+        nargs="+",
+        help="files of documents, or folders: expect pairs as similar as random pairs of these documents",
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
@@ -61,15 +65,17 @@ def run(namespace: argparse.Namespace) -> None:
     for name in ("documents", "ngram", "unit"):
         if corpus is None and getattr(namespace, name) is not None:
             raise ValueError(f"--{name} requires --corpus")
+    for name in options.reading_given(namespace) if corpus is None else ():
+        raise ValueError(f"{name} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
-    inputs.check_files([] if corpus is None else [("--corpus", corpus)], [("--plot", namespace.plot)])
+    inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)])
     _check_plot(namespace.plot)
     planned = lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
     if corpus is not None:
         count, texts = _sample(corpus, reading)
         if not count:
-            raise ValueError(f"--corpus must have documents, {corpus} has none")
+            raise ValueError(f"--corpus must have documents, {' '.join(corpus)} has none")
         planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents or count)
     console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
     if namespace.plot is not None:
@@ -86,10 +92,10 @@ def _check_plot(path: str | None) -> None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
 
 
-def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
+def _sample(paths: Sequence[str], reading: Reading) -> tuple[int, list[bytes | None]]:
     """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
-    with inputs.open_documents(reading, path) as documents:
-        texts = inputs.TextStream([documents], with_ids=False)
+    with inputs.open_documents(reading, paths) as documents:
+        texts = inputs.TextStream([documents], with_ids=False, notes="")
         count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
         return count, [text for _, text in texts.at(wanted.tolist())]

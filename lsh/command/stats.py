@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,14 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "stats",
-        help="tell what kind of documents a file has",
-        description="Tell how long the documents of FILE are, how many shingles they have, and how many are exact "
+        help="tell what kind of documents files have",
+        description="Tell how long the documents of the files are, how many shingles they have, and how many are exact "
         "duplicates, empty or missing.",
         epilog=EPILOG,
     )
-    parser.add_argument("input", metavar="FILE", help="the file of documents; - for standard input")
+    parser.add_argument(
+        "input", metavar="FILE", nargs="+", help="files of documents of one format, or folders; - for standard input"
+    )
     options.add(parser, "--ngram", "--unit", "--json")
     options.add_reading(parser, missing="empty")
     options.add_running(parser, max_memory=False)
@@ -54,17 +57,18 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh stats``."""
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
-    inputs.check_files([("FILE", namespace.input)], [])
+    inputs.check_files([("FILE", path) for path in namespace.input], [])
     figures = _figures(namespace.input, shingles, reading, running)
     console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:
         console.say(", ".join(console.cost(time.perf_counter() - started, figures["bytes"])))
 
 
-def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
+def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
     """Return what is known of the documents: `lengths` are in bytes, `shingles` are those of `shingled` texts."""
-    with inputs.open_documents(reading, path) as documents:
-        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True)
+    with inputs.open_documents(reading, paths) as documents:
+        notes = None if running.quiet else ""
+        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
         copies = lsh.deduplicate(
             texts,
             1.0,

@@ -29,6 +29,7 @@ from lsh.files.records import (
     ReadCounts,
     ReadOptions,
     Record,
+    checked_delimiter,
     checked_encoding,
     is_number,
 )
@@ -124,15 +125,15 @@ class Documents:
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         self.path, self.format = first
         options = ReadOptions(
-            field,
-            id_field,
-            source_field,
-            header,
-            delimiter,
-            checked_encoding("utf-8" if encoding is None else encoding),
-            encoding is not None,
-            _checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
-            _checks.choice("missing", missing, ("error", "empty")) == "empty",
+            field=field,
+            id_field=id_field,
+            source_field=source_field,
+            header=header,
+            delimiter=None if delimiter is None else checked_delimiter(delimiter),
+            encoding=checked_encoding("utf-8" if encoding is None else encoding),
+            encoding_given=encoding is not None,
+            skip_bad=_checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
+            allow_missing=_checks.choice("missing", missing, ("error", "empty")) == "empty",
         )
         problem = _misused(self.format.name, options)
         if problem is not None:

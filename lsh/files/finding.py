@@ -21,11 +21,12 @@ from lsh.files.storage import STANDARD
 EVERY = "*"  # the pattern of a folder where none is given
 
 # Endings of the files of a folder that are documents, beside .txt and files without an ending.
-TEXT_ENDINGS = frozenset(
-    "text log md markdown mdx rst adoc org tex bib html htm xhtml xml sgm sgml svg rtf eml srt vtt po yaml yml toml "
-    "ini cfg conf css scss js mjs jsx ts tsx vue c h cc cpp cxx hpp cs java kt scala go rs rb php pl pm py pyi pyx ipynb "
-    "r jl lua sh bash zsh bat ps1 sql swift m mm f f90 hs ml clj el lisp ex exs erl dart zig v vhd asm s".split()
-)
+_ENDINGS = """
+text log md markdown rst adoc org tex bib html htm xhtml xml sgm sgml rtf eml srt vtt po yaml yml toml ini cfg conf css
+js jsx ts tsx c h cc cpp cxx hpp cs java kt scala go rs rb php pl pm py pyi pyx r jl lua sh bat ps1 sql swift m f90 hs
+ml clj el lisp ex erl dart zig v asm s
+"""
+TEXT_ENDINGS = frozenset(_ENDINGS.split())
 
 
 class Source(NamedTuple):
@@ -162,9 +163,7 @@ def _format_in_folder(name: str, given: Format | None) -> Format:
     found = Format.of_path(name)
     if found is not None and found.name != "txt":
         return found
-    stem, ending = os.path.splitext(os.path.basename(name).lower())
-    if ending[1:] in compression.ENDINGS:
-        ending = os.path.splitext(stem)[1]
+    ending, _ = _ending(name)
     is_text = ending[1:] in TEXT_ENDINGS
     if given is not None and (given.name == "txt" or not is_text):
         packed = given.compression or (compression.of_path(name) if given.name in FORMATS else "")
@@ -174,16 +173,23 @@ def _format_in_folder(name: str, given: Format | None) -> Format:
     return Format(ending, "")
 
 
+def _ending(name: str) -> tuple[str, str]:
+    """Return the ending of a file's name, with its dot, and that of its compression, empty where there is none."""
+    stem, ending = os.path.splitext(os.path.basename(name).lower())
+    if ending[1:] not in compression.ENDINGS:
+        return ending, ""
+    return os.path.splitext(stem)[1], ending
+
+
 def _check_kinds(folder: str, examples: dict[str, str]) -> None:
     """Refuse a folder of files of several kinds, or of an unknown one."""
     unknown = next((kind for kind in examples if kind.startswith(".")), None)
     files = "to read each file as one document use --format files"
     if len(examples) > 1:
         shown = ", ".join(f"{name!r} ({_described(kind)})" for kind, name in examples.items())
-        ending = next((kind for kind in examples if kind != FOLDER), "").lstrip(".")
-        raise InputError(
-            folder, f"it holds files of several kinds: {shown}; choose with --pattern '*.{ending}', {files}"
-        )
+        known = min(examples, key=lambda kind: (kind.startswith("."), kind == FOLDER))
+        remedy = f"choose with --pattern '*{''.join(_ending(examples[known]))}', {files}"
+        raise InputError(folder, f"it holds files of several kinds: {shown}; {remedy}")
     if unknown is not None:
         problem = f"the format of {examples[unknown]!r} cannot be told by its ending"
         raise InputError(folder, f"{problem}; name it with --format {', '.join(FORMATS)}, ...; {files}")

@@ -62,11 +62,10 @@ class JsonLines(Reader):
             identity += " or record number"
         return columns_note([f"field {field!r}" for field in self._fields], identity)
 
-    def check_start(self, first: RawRecord, line: str) -> None:
-        """Refuse a file that is one list."""
-        if line.lstrip().startswith("["):
-            problem = "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'"
-            raise first.error(problem)
+    def start_problem(self, line: str) -> str:
+        """Return what is wrong with a file that is one list."""
+        is_list = line.lstrip().startswith("[")
+        return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
 
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""

@@ -103,8 +103,9 @@ class Reader(ABC):
         """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
         return ""
 
-    def check_start(self, first: RawRecord, line: str) -> None:
-        """Refuse a file whose first line shows that it is to be read in another way."""
+    def start_problem(self, line: str) -> str:
+        """Return what is wrong where the first line shows that the file is to be read in another way."""
+        return ""
 
     def take_header(self, header: RawRecord) -> None:
         """Find the columns by the first record of a file, in formats that have a header."""
@@ -252,7 +253,9 @@ class _Pass:
         for record in line_records(start, file.name, self._encoding):
             if record.cells and not is_blank(record.cells[0]):
                 line = record.cells[0]
-                self._reader.check_start(record, line if isinstance(line, str) else line.decode("utf-8", "replace"))
+                problem = self._reader.start_problem(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+                if problem:
+                    raise record.error(problem)
                 break
         lines.give_back(block)
 

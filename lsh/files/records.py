@@ -292,3 +292,22 @@ def checked_encoding(encoding: str) -> str:
     except (LookupError, ValueError, TypeError):
         raise ValueError(f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}") from None
     return "utf-8" if name == "utf-8-sig" else name
+
+
+def checked_delimiter(delimiter: str) -> str:
+    r"""Return a delimiter; ``"tab"`` and ``"\t"`` stand for a tab.
+
+    Raises
+    ------
+    ValueError
+        If it is none that can be told from quotes and line ends.
+
+    Examples
+    --------
+    >>> checked_delimiter("tab"), checked_delimiter(";")
+    ('\t', ';')
+    """
+    found = "\t" if delimiter in ("tab", r"\t") else delimiter
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise ValueError(f"delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
+    return found

@@ -116,16 +116,16 @@ class _Separated(Reader):
         """Return which columns hold the text and the id."""
         return "" if self._layout is None else self._layout.note()
 
-    def check_start(self, first: RawRecord, line: str) -> None:
-        """Refuse a first line with another delimiter, and one that looks like a header where none is expected."""
-        if self.options.delimiter is None:
-            other = self._other_delimiter(line)
-            if other is not None:
-                remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if this is right"
-                raise first.error(f"the columns seem to be separated by {_typed(other)}; {remedy}")
-        if self.options.header is None and not self.has_header and _is_header(line.split(self._delimiter)):
-            cells = listed(line.split(self._delimiter))
-            raise first.error(f"the first line looks like a header: {cells}; use --header, or --no-header if it is not")
+    def start_problem(self, line: str) -> str:
+        """Return what is wrong with another delimiter, and with a header where none is expected."""
+        other = self._other_delimiter(line) if self.options.delimiter is None else None
+        if other is not None:
+            remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if that is wrong"
+            return f"the columns seem to be separated by {_typed(other)}; {remedy}"
+        cells = line.split(self._delimiter)
+        if self.options.header is None and not self.has_header and _is_header(cells):
+            return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
+        return ""
 
     @abstractmethod
     def _other_delimiter(self, line: str) -> str | None: ...

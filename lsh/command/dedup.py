@@ -184,6 +184,10 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _request(namespace: argparse.Namespace) -> Request:
     """Return what is asked for, checked."""
+    if namespace.input is None:  # --against takes all names that follow it, and the last one of them is INPUT
+        if len(namespace.against or ()) < 2:
+            namespace.parser.error("the following arguments are required: INPUT")
+        namespace.input = [namespace.against.pop()]
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
     outputs = Outputs(
@@ -203,10 +207,6 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError("--source-field requires --report")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
-    if namespace.input is None:  # --against takes all names that follow it, and the last one of them is INPUT
-        if len(namespace.against or ()) < 2:
-            namespace.parser.error("INPUT is missing")
-        namespace.input = [namespace.against.pop()]
     request = Request(
         namespace.input,
         namespace.against or (),

@@ -95,8 +95,8 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     first = found[0]
     for path, format in found:
         if format.name != first.format.name:
-            problem = f"expected {first.format.name}, as {first.path}, got {format.name}; read files of one format"
-            raise InputError(path, problem)
+            problem = f"it is {_described(format.name)}, and {first.path} is {_described(first.format.name)}"
+            raise InputError(path, f"{problem}; read files of one format")
     if first.format.name == FOLDER and len(found) > 1:
         raise InputError(found[1].path, "a folder of texts is read by itself; name one folder, or files")
     return Sources(found, hidden)
@@ -184,7 +184,7 @@ def _ending(name: str) -> tuple[str, str]:
 def _check_kinds(folder: str, examples: dict[str, str]) -> None:
     """Refuse a folder of files of several kinds, or of an unknown one."""
     unknown = next((kind for kind in examples if kind.startswith(".")), None)
-    files = "to read each file as one document use --format files"
+    files = "or use --format files to read each file as one document"
     if len(examples) > 1:
         shown = ", ".join(f"{name!r} ({_described(kind)})" for kind, name in examples.items())
         known = min(examples, key=lambda kind: (kind.startswith("."), kind == FOLDER))
@@ -192,11 +192,11 @@ def _check_kinds(folder: str, examples: dict[str, str]) -> None:
         raise InputError(folder, f"it holds files of several kinds: {shown}; {remedy}")
     if unknown is not None:
         problem = f"the format of {examples[unknown]!r} cannot be told by its ending"
-        raise InputError(folder, f"{problem}; name it with --format {', '.join(FORMATS)}, ...; {files}")
+        raise InputError(folder, f"{problem}; name it with --format, such as jsonl, {files}")
 
 
 def _described(kind: str) -> str:
-    return "text" if kind == FOLDER else f"unknown ending {kind}" if kind.startswith(".") else kind
+    return "a text" if kind == FOLDER else f"unknown ending {kind}" if kind.startswith(".") else kind
 
 
 def _format_of(path: str, given: Format | None) -> Format:

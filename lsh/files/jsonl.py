@@ -16,7 +16,8 @@ from lsh.files._fields import json_fields
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
 from lsh.files.records import ID_COLUMN, InputError, ReadOptions, columns_note, default_column, listed, utf8
 
-TEXT_REMEDY = "name another field with --field, or use --missing empty or --on-bad-line skip"  # if a record lacks it
+TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
+SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it
 
 # Objects and lists within each other. Where Python gives up depends on how deep its own calls are, and one reading of a
 # file must judge a line as another does.
@@ -95,9 +96,9 @@ class JsonLines(Reader):
                     self._absent = _absent(record, field, found, TEXT_REMEDY)
                 continue
             if not exists:
-                raise _absent(record, field, found, TEXT_REMEDY)
+                raise _absent(record, field, found, f"{TEXT_REMEDY}, or {SKIP_REMEDY}")
             if text is None:
-                raise record.error(f"field {field!r} is null; use --missing empty or --on-bad-line skip")
+                raise record.error(f"field {field!r} is null; {SKIP_REMEDY}")
             if not isinstance(text, str) or isinstance(text, _Number):
                 raise record.bad(f"field {field!r} must be a string, got {_type_name(text)}")
             texts.append(text)

@@ -231,7 +231,9 @@ def named_columns(
         place = None if identity is None else place_of(names, identity)
         default = default_column(names, identity if place is None else names[place])
         if default is None:
-            raise error(f"no text column found among {listed(names) or 'no columns at all'}; name it with --field")
+            others = listed([name for name in names if name != identity]) or "no columns at all"
+            beside = "" if identity is None else f" beside --id-field {identity}"
+            raise error(f"no text column found among {others}{beside}; name it with --field")
         fields = (default,)
     if options.default_id() in names and ID_COLUMN not in fields:
         identity = ID_COLUMN
@@ -290,7 +292,9 @@ def checked_encoding(encoding: str) -> str:
         name = codecs.lookup(encoding).name
         "".encode(name)  # some codecs are not of text
     except (LookupError, ValueError, TypeError):
-        raise ValueError(f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}") from None
+        raise ValueError(
+            f"--encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}"
+        ) from None
     return "utf-8" if name == "utf-8-sig" else name
 
 
@@ -309,5 +313,5 @@ def checked_delimiter(delimiter: str) -> str:
     """
     found = "\t" if delimiter in ("tab", r"\t") else delimiter
     if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
-        raise ValueError(f"delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
+        raise ValueError(f"--delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
     return found

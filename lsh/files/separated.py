@@ -264,7 +264,8 @@ def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Lay
     def place(column: str, option: str) -> int:
         found = place_of(names, column)
         if found is None:
-            raise first.bad(f"{option} is {column}, and there are {counted(count, 'column')}")
+            problem = f"{option} is {column}, and the line has {counted(count, 'column')}"
+            raise first.error(f"{problem}; name another column or use --on-bad-line skip")
         return found
 
     named_id = options.named_id()

@@ -92,7 +92,7 @@ def test_encodings(tmp_path, format, encoding):
 def test_text_that_is_not_of_the_encoding(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\ntwo \x81\nthree\n")
     message = refusal(path, encoding="cp1252")
-    assert "line 2: expected cp1252, got byte 0x81" in message
+    assert "line 2: not cp1252: byte 0x81; fix the line or use --on-bad-line skip" in message
     assert texts(path, encoding="cp1252", on_bad_line="skip") == [b"one", b"three"]
 
 
@@ -202,8 +202,10 @@ def test_files_that_do_not_go_together(tmp_path):
     message = refusal([table, other])
     assert "c.csv" in message
     assert "'body'" in message
-    assert "one folder" in refusal([str(tmp_path), str(tmp_path)])
-    assert "one format" in refusal([str(tmp_path), text])
+    (tmp_path / "texts").mkdir()
+    file_of(tmp_path / "texts", "a.md", b"one\n")
+    assert "one folder" in refusal([str(tmp_path / "texts"), str(tmp_path / "texts")])
+    assert "a.txt: it is txt, and" in refusal([str(tmp_path / "texts"), text])
     assert "no file matches" in refusal(str(tmp_path / "*.jsonl"))
     with pytest.raises(ValueError, match="none"):
         files.Documents([])
@@ -213,8 +215,8 @@ def test_files_that_do_not_go_together(tmp_path):
 
 def test_options_that_a_format_has_no_use_for(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\n")
-    assert "leave --field out" in refusal(path, field="text")
-    assert "header" in refusal(path, header=True)
+    assert "--field is for .jsonl, .csv, .tsv, .parquet and .arrow" in refusal(path, field="text")
+    assert "leave it out" in refusal(path, header=True)
     for options in [{"on_bad_line": "ignore"}, {"missing": "none"}]:
         with pytest.raises(ValueError, match="must be one of"):
             files.Documents(path, **options)

@@ -128,7 +128,9 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
     )
     named = group.add_mutually_exclusive_group()
     named.add_argument("--header", action="store_true", default=None, help="the first record of a .tsv names columns")
-    named.add_argument("--no-header", dest="header", action="store_false", help="the first line of a .csv is data")
+    named.add_argument(
+        "--no-header", dest="header", action="store_false", default=None, help="the first line of a .csv is data"
+    )
     group.add_argument("--delimiter", help="between the columns of a .csv or .tsv, such as ';' or tab")
     group.add_argument(
         "--format", help="such as jsonl, csv.zst or parquet, whatever the file's name; files: each file is a document"

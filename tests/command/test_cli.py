@@ -249,7 +249,10 @@ def test_against(tmp_path):
     (tmp_path / "old2.tsv").write_bytes(b"c\t" + STORY[:20] + b"\nd\t" + OTHER + b"\n")
     options = ["--against", "old1.tsv", "old2.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv"]
     result = lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options)
-    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
+    notes, last = result.stderr.split(b"\n")[:-2], result.stderr.split(b"\n")[-2]
+    note = b"text: column 2; id: column 1"
+    assert notes == [note, b"--against: " + note, b"--against: " + note]
+    assert last.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
@@ -653,7 +656,7 @@ def test_a_folder_is_refused_before_the_work(news):
     for name in ("in", "full"):
         (news / name).mkdir()
         (news / name / "a.txt").write_bytes(STORY)
-    assert "OUTPUT must be a new folder, as INPUT is one, got full" in refused(news, "dedup", "in", "-o", "full")
+    assert "OUTPUT must be a new folder, got full, which is there" in refused(news, "dedup", "in", "-o", "full")
     assert "OUTPUT must not lie in INPUT" in refused(news, "dedup", "in", "-o", "in/out")
     (news / "empty").mkdir()
     done(news, "dedup", "in", "-o", "empty")

@@ -134,7 +134,8 @@ def test_pairs_by_estimate(tmp_path, verify):
         (["absent.txt"], "absent.txt"),
         (["in.txt", "absent.txt"], "absent.txt"),
         (["in.txt", "-o", "in.txt"], "INPUT"),
-        (["in.txt", "other.txt", "-o", "other.txt"], "INPUT2"),
+        (["in.txt", "other.txt", "-o", "other.txt"], "OUTPUT must not be INPUT (other.txt)"),
+        (["in.txt", "other.txt", "in.txt"], "two INPUTs can be compared, got 3; use --within"),
         (["-", "-", "--format", "txt"], "standard input"),
         (["in.txt", "-o", "absent/out.tsv"], "OUTPUT"),
         (["in.txt", "--threshold", "0"], "--threshold"),
@@ -407,7 +408,8 @@ def test_stats_count_every_text_without_shingles(tmp_path):
 
 
 def test_stats_are_quiet(tmp_path):
-    assert lsh(tmp_path, "stats", SAMPLE).stderr == b""
+    assert lsh(tmp_path, "stats", SAMPLE).stderr == b"text: column 2; id: column 1\n"
+    assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
     assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
 
 

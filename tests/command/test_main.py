@@ -62,7 +62,10 @@ def test_no_command_is_the_help(news):
         (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
         (["dedup", "news.txt", "-o", "x", "-z"], "unrecognized option -z; see lsh dedup --help"),
         (["pairs", "news.txt", "--preset", "nemo"], "unrecognized option --preset; see lsh pairs --help"),
-        (["stats", "news.txt", "b.txt"], "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'"),
+        (
+            ["compare", "news.txt", "news.txt", "b.txt"],
+            "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'",
+        ),
         (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
         (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
     ],
@@ -219,8 +222,8 @@ def test_input_that_can_be_read_once(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["pairs", SAMPLE], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE], ["version"]),
-        *(["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json"]),
+        *(["pairs", SAMPLE, "-q"], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE, "-q"]),
+        *(["version"], ["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json", "-q"]),
     ],
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
@@ -233,7 +236,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path, arguments):
     assert result.stderr == b""
 
 
-@pytest.mark.parametrize("arguments", [["pairs", SAMPLE], ["--help"]], ids=["pairs", "help"])
+@pytest.mark.parametrize("arguments", [["pairs", SAMPLE, "-q"], ["--help"]], ids=["pairs", "help"])
 def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
     """Python itself writes nothing either when it ends."""
     reader, writer = os.pipe()

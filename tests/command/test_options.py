@@ -30,21 +30,22 @@ def test_defaults():
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
     assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
-    assert options.reading(namespace) == Reading(None, None, None, None, None, "utf-8", "error", "error", "*")
+    assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, "error", "error", None)
     assert options.running(namespace) == Running(None, None, False, False)
 
 
 def test_values_that_are_given():
     namespace = parsed(
         "--threshold 0.5 --ngram 3 --unit word --num-seeds 64 --bands 8x4 --verify none "
-        "--field a.b --id-field key --no-header --format csv.gz --encoding latin-1 --on-bad-line skip "
+        "--field a.b --id-field key --no-header --delimiter ; --format csv.gz --encoding latin-1 --on-bad-line skip "
         "--missing empty --pattern *.md --num-threads 3 --max-memory 2MB -v"
     )
     hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word"))
     bands = lsh.Bands(8, 4)
     assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
-    assert options.reading(namespace) == Reading(csv, "a.b", "key", None, False, "latin-1", "skip", "empty", "*.md")
+    expected = Reading(csv, "a.b", "key", None, False, ";", "latin-1", "skip", "empty", "*.md")
+    assert options.reading(namespace) == expected
     assert options.running(namespace) == Running(3, 2_000_000, False, True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from lsh.command.options import Reading
 
 NO_TEXT = -1  # the size of a text that is missing
 MAX_SHOWN_ID = 40  # bytes of an id in a message
+MAX_LISTED_IDS = 1 << 12  # ids that are objects at once where all are looked at
 
 
 def check_files(
@@ -42,8 +44,8 @@ def check_files(
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-            if source != files.STANDARD and os.path.isdir(source) and os.path.isfile(path) and _lies_in(path, source):
-                raise ValueError(f"{name} must not be a file of {other} ({source}), got {path}; write to another file")
+            if (name == "OUTPUT" or os.path.exists(path)) and _lies_in(path, source):
+                raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
         _check_target(name, path, may_be_folder=name == "OUTPUT")
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
@@ -54,6 +56,9 @@ def check_files(
 
 
 def _lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path leads into a folder that is read."""
+    if files.STANDARD in (path, folder) or not os.path.isdir(folder):
+        return False
     inner, outer = os.path.realpath(path), os.path.realpath(folder)
     return os.path.commonpath([inner, outer]) == outer
 
@@ -96,13 +101,20 @@ class Ids(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(0, len(self), MAX_LISTED_IDS):
+            ends = self._ends[start : start + MAX_LISTED_IDS + 1].tolist()
+            piece = bytes(self._bytes[ends[0] : ends[-1]])
+            yield from [piece[begin - ends[0] : end - ends[0]] for begin, end in pairwise(ends)]
+
     def first_repeated(self) -> tuple[int, int] | None:
         """Return two positions of the first id that repeats, ``None`` if all ids differ.
 
         Ids with equal hashes of 64 bits are compared. It takes some tens of bytes for each document meanwhile.
         """
-        hashes = np.fromiter((hash(self[position]) for position in range(len(self))), np.int64, len(self))
-        if len(np.unique(hashes)) == len(hashes):
+        hashes = np.fromiter(map(hash, self), np.int64, len(self))
+        ordered = np.sort(hashes)
+        if not (ordered[1:] == ordered[:-1]).any():
             return None
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]

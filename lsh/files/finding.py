@@ -82,10 +82,11 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     """
     found: list[Source] = []
     hidden = 0
-    folders = [path for path in expanded(paths) if path != STANDARD and os.path.isdir(path)]
+    every = expanded(paths)
+    folders = {path for path in every if path != STANDARD and os.path.isdir(path)}
     if pattern is not None and not folders:
         raise InputError(paths[0], "--pattern chooses files of a folder, and this is none; leave it out")
-    for path in expanded(paths):
+    for path in every:
         if path in folders:
             names, num_hidden = list_folder(path, pattern)
             found += _of_folder(path, names, given)

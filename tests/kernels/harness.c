@@ -818,7 +818,7 @@ static size_t put_records(uint8_t *out, int form, size_t records)
         }
         out += sprintf((char *)out, form == 0 ? "\" } " : form == 1 ? "" : "\"");
         if (r + 1 < records || below(2))
-            out += sprintf((char *)out, below(2) ? "\r\n" : "\n");
+            out += sprintf((char *)out, below(2) ? "\r\n" : form == 0 && !below(3) ? "\n \t\r\n" : "\n");
     }
     return (size_t)(out - start);
 }

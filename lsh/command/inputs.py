@@ -25,7 +25,10 @@ MAX_LISTED_IDS = 1 << 12  # ids that are objects at once where all are looked at
 
 
 def check_files(
-    read: Sequence[tuple[str, str]], written: Sequence[tuple[str, str | None]], folders: bool = True
+    read: Sequence[tuple[str, str]],
+    written: Sequence[tuple[str, str | None]],
+    reading: Reading | None = None,
+    folders: bool = True,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
@@ -33,10 +36,14 @@ def check_files(
     ----------
     read, written : sequence of tuple
         What the help calls a file, and its path; ``None`` for one that is not asked for.
+    reading : Reading, optional
+        How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
+    if reading is not None and reading.pattern is not None and not any(_is_folder(path) for _, path in read):
+        raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
@@ -51,13 +58,17 @@ def check_files(
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
     for name, path in () if folders else read:
-        if path != files.STANDARD and os.path.isdir(path):
+        if _is_folder(path):
             raise ValueError(f"{name} must be a file, got the folder {path}")
+
+
+def _is_folder(path: str) -> bool:
+    return path != files.STANDARD and os.path.isdir(path)
 
 
 def _lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder that is read."""
-    if files.STANDARD in (path, folder) or not os.path.isdir(folder):
+    if path == files.STANDARD or not _is_folder(folder):
         return False
     inner, outer = os.path.realpath(path), os.path.realpath(folder)
     return os.path.commonpath([inner, outer]) == outer
@@ -81,8 +92,11 @@ def _check_target(name: str, path: str, may_be_folder: bool) -> None:
 def open_documents(
     reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
 ) -> files.Documents:
-    """Return the documents of some files, to be closed by the caller."""
-    return files.Documents(paths, rejects=rejects, **vars(reading))
+    """Return the documents of some files, to be closed by the caller; a pattern is for the folders among all inputs."""
+    values = dict(vars(reading))
+    if not any(map(_is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
+        values["pattern"] = None
+    return files.Documents(paths, rejects=rejects, **values)
 
 
 class Ids(Sequence[bytes]):

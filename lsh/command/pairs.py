@@ -63,7 +63,7 @@ def run(namespace: argparse.Namespace) -> None:
     paths = namespace.input
     if len(paths) > 2 and not namespace.within:
         raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
-    inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)])
+    inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
     collections = [paths] if namespace.within else [[path] for path in paths]

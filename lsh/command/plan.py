@@ -69,7 +69,7 @@ def run(namespace: argparse.Namespace) -> None:
         raise ValueError(f"{name} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
-    inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)])
+    inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
     planned = lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
     if corpus is not None:

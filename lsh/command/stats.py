@@ -57,7 +57,7 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh stats``."""
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
-    inputs.check_files([("FILE", path) for path in namespace.input], [])
+    inputs.check_files([("FILE", path) for path in namespace.input], [], reading)
     figures = _figures(namespace.input, shingles, reading, running)
     console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:

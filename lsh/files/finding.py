@@ -96,8 +96,8 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     first = found[0]
     for path, format in found:
         if format.name != first.format.name:
-            problem = f"it is {_described(format.name)}, and {first.path} is {_described(first.format.name)}"
-            raise InputError(path, f"{problem}; read files of one format")
+            here, there = ("a folder of texts" if one == FOLDER else one for one in (format.name, first.format.name))
+            raise InputError(path, f"it is {here}, and {first.path} is {there}; read files of one format")
     if first.format.name == FOLDER and len(found) > 1:
         raise InputError(found[1].path, "a folder of texts is read by itself; name one folder, or files")
     return Sources(found, hidden)

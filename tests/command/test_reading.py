@@ -90,6 +90,12 @@ def test_references_alone(shards):
     assert "are required: INPUT" in refused(shards, "dedup", "--against", "old.tsv", "-o", "out.tsv")
 
 
+def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
+    arguments = ["dedup", "shards", "--pattern", "*.tsv", "--against", "old.tsv", "-o", "out.tsv"]
+    assert b"3 documents, against 1, 2 removed, 1 of them for an old one" in lsh(shards, *arguments).stderr
+    assert done(shards, "pairs", "new.tsv", "shards", "--pattern", "*.gz") == b"e\tc\t1.0\n"
+
+
 def test_which_column_is_the_text(tmp_path):
     """It is told once, before anything else, and not with -q."""
     (tmp_path / "in.csv").write_bytes(b"id,section,text\n1,news," + A + b"\n2,news," + B + b"\n")
@@ -115,7 +121,10 @@ def test_delimiters(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dedup", "in.txt", "-o", "o", "--pattern", "*"], "in.txt: --pattern chooses files of a folder"),
+        (
+            ["dedup", "in.txt", "-o", "o", "--pattern", "*"],
+            "--pattern chooses files of a folder, and no folder is read",
+        ),
         (["dedup", "in.txt", "-o", "o", "--rejects", "r"], "--rejects requires --on-bad-line skip"),
         (["dedup", "in.txt", "-o", "o", "--delimiter", ";"], "--delimiter is for .csv and .tsv, and this is .txt"),
         (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),

@@ -1,8 +1,8 @@
 """Compressed files: gzip, bzip2, xz and zstd, unpacked as they are read and packed as they are written.
 
-A file may hold several compressed streams, one after another. One that ends too early, or goes on with something else,
-is an error: a document that is lost in silence would pass for a duplicate. The same content gives the same packed
-bytes. Zstandard needs the package zstandard, of the extra ``io``. Nothing here knows a format.
+A file may hold several compressed streams, one after another. A file that ends too early, or has other data after a
+stream, is an error: a document that is not read would look like a removed one. The same content always gives the same
+compressed bytes. Zstandard needs the package zstandard, of the extra ``io``.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Any, NamedTuple, cast
 
-PACKED = 1 << 16  # bytes that are taken from a packed file at once
-PACKED_ZSTD = 1 << 13  # zstandard unpacks all that it is given, and four bytes may stand for 128 KB
-UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library takes a limit
-LONGEST_WINDOW = 1 << 31  # bytes that zstd may look back; what `zstd --long=31` writes
+PACKED = 1 << 16  # bytes that are read from a compressed file at once
+PACKED_ZSTD = 1 << 13  # fewer: zstandard has no limit of its output, and four bytes may stand for 128 KB
+UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library has such a limit
+LONGEST_WINDOW = 1 << 31  # bytes that zstd may refer back to; `zstd --long=31` writes such files
 
 NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
 ENDINGS = {**{name: name for name in NAMES}, "zstd": "zst"}  # of a file's name
-PADDED = ("gz", "xz")  # which may have zeros between and after the streams
-# the first bytes of a stream
+PADDED = ("gz", "xz")  # that may have zeros between and after the streams
+# The first bytes of a stream.
 MAGIC = re.compile(rb"(?P<gz>\x1f\x8b\x08)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zst>\x28\xb5\x2f\xfd)")
 
 
 class DamagedError(Exception):
-    """A file is not what its compression should look like.
+    """The data of a compressed file are corrupt.
 
     Attributes
     ----------
     at : int
-        Bytes of the compressed file that could be read.
+        How many bytes of the compressed file were read without an error.
     """
 
     def __init__(self, problem: str, at: int) -> None:
@@ -54,15 +54,15 @@ def corrupt(compression: str, error: DamagedError) -> str:
 class _Method(NamedTuple):
     """How files are compressed and unpacked."""
 
-    unpacker: Callable[[], Any]  # of one stream
-    error: type[Exception]  # that it raises
+    unpacker: Callable[[], Any]  # for one stream
+    error: type[Exception]  # that the unpacker raises
     packer: Callable[[IO[bytes]], Any]
-    packed: int = PACKED  # bytes that an unpacker is given at once
-    limit: tuple[int, ...] = ()  # of what it returns at once, where it takes one
+    packed: int = PACKED  # bytes that the unpacker is given at once
+    limit: tuple[int, ...] = ()  # on the bytes that it returns at once, where it has one
 
 
 def of_path(path: str) -> str:
-    """Return the compression that the end of a file's name stands for, ``""`` for none.
+    """Return the compression by the ending of a file's name, ``""`` for none.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def of_path(path: str) -> str:
 
 
 def recognised(start: bytes) -> str | None:
-    """Tell by its first bytes how a file is compressed; ``None`` where it does not look so.
+    """Return how a file is compressed, by its first bytes; ``None`` if it does not look compressed.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
 
 
 def packing(file: IO[bytes], compression: str) -> Any:
-    """Return a file that packs what is written to it into `file`, which stays open when it is closed."""
+    """Return a file that compresses what is written to it into `file`; closing it leaves `file` open."""
     return _method(compression).packer(file)
 
 

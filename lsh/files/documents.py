@@ -1,9 +1,8 @@
-"""Documents in files: records in, kept records out.
+"""Documents in files: reading them, and writing the kept ones.
 
-`Documents` are one or more files of one format, or a folder of text files. They are read as often as needed, once for
-ids and texts and once more for the records to keep, which are written as they were read; nothing is held meanwhile.
-The formats are in `jsonl`, `separated`, `tables` and `folder`, files themselves in `storage`. Nothing here hashes,
-groups or compares.
+`Documents` are files of one format, or a folder of texts. They are read as often as needed: once for ids and texts, and
+once more for the kept records, which are written as they were read. The formats are in `jsonl`, `separated`, `tables`
+and `folder`, files themselves in `storage`, and `finding` tells which files are read.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLin
 class Documents:
     """Files of documents that can be read more than once; standard input or a pipe is copied to a temporary file.
 
-    Use it as a context manager: at the end the copies are gone.
+    Use it as a context manager, which deletes the copies at the end.
 
     Parameters
     ----------
@@ -55,38 +54,47 @@ class Documents:
         The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
         ending of each path.
     field : str, optional
-        The column, or field of a JSON record, that holds the text; dots lead into nested ones, and several names with
-        commas between are joined by a space. A column has a number, too, from 1. Default: the only one but the id, or
-        ``text``, ``content``, ``body``.
+        The column, or field of a JSON record, that holds the text. Dots lead into nested fields; the texts of several
+        fields, with commas between their names, are joined by a space. A column may be given by its number, from 1.
+        Default: the only column beside the id, or ``text``, ``content``, ``body``.
     id_field : str, optional
-        The column that holds the id. Default ``id``, where there is one; without an id, and with ``"none"``, the number
+        The column that holds the id. Default: ``id``, if there is one. Without an id, and with ``"none"``, the number
         of the record is the id.
     source_field : str, optional
-        The column that says where a document is from. Default: its file is.
+        The column that holds the source of a document. Default: the file is the source.
     header : bool, optional
         Whether the first record names the columns. Default: in ``csv``, not in ``tsv``, where a first line that looks
-        like a header is an error. Without names a lone column is the text, else the first is the id and the second the
-        text.
+        like a header is an error. Without a header a single column is the text; of several columns the first is the
+        id and the second the text.
     delimiter : str, optional
         The character between the columns of ``csv`` and ``tsv``. Default: a comma, and a tab.
     encoding : str, optional
-        Of text files. Default: UTF-8, which is not checked where nothing has to understand it.
+        The encoding of text files. Default: UTF-8; bytes that are not UTF-8 are read as they are, except in JSON.
     on_bad_line : {"error", "skip"}, optional
-        What to do with a line that is not of the format, or a file of a folder that cannot be decoded: raise an error,
-        or skip it and count it in `skipped`.
+        What to do with a malformed line, or a file of a folder that cannot be decoded: raise an error, or skip it and
+        count it in `skipped`.
     missing : {"error", "empty"}, optional
-        What to do with a record without a text, or with null for one: raise an error, or let its text be ``None`` and
-        count it in `missing`.
+        What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
+        it in `missing`.
     pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read where it begins with a dot; else
+        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
         they are counted in `hidden`.
     rejects : Target, optional
-        Receives what is skipped: the lines, or the paths of files.
+        Receives the skipped lines, or the paths of skipped files.
+
+    Attributes
+    ----------
+    inputs : list of Input
+        The files in the order in which they are read; empty for a folder of texts.
+    format : Format
+        The format of all files, and the compression of the first.
+    name : str
+        The inputs in words, for messages.
 
     Raises
     ------
     InputError
-        If the format cannot be told, differs between files, or has no use for an option.
+        If the format is unknown, differs between files, or has no use for an option.
     ImportError
         If a package of the extra ``io`` is needed.
 
@@ -165,7 +173,7 @@ class Documents:
 
     @property
     def hidden(self) -> int:
-        """How many hidden files of a folder were passed over when it was read last."""
+        """How many hidden files of folders were not read."""
         return self._counts.hidden
 
     @property
@@ -175,16 +183,16 @@ class Documents:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of how the documents are read: which column is the text, and the like."""
+        """What the user should know about how the documents are read, such as which column is the text."""
         return self._counts.notes
 
     def records(self) -> Iterator[Record]:
-        """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
+        """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
 
         Raises
         ------
         InputError
-            If a line is not of the format; the message has its number.
+            If a line is malformed; the message has its number.
         """
         return chain.from_iterable(block.records() for block in self.blocks())
 
@@ -194,7 +202,7 @@ class Documents:
 
 
 def _misused(format: str, options: ReadOptions) -> str | None:
-    """Return what is wrong where the format has no use for an option, ``None`` where all have one."""
+    """Return the error message if the format has no use for an option, else ``None``."""
     described, has_cells = "a folder of texts" if format == FOLDER else f".{format}", format in ("csv", "tsv")
     has_header = format == "csv" if options.header is None else options.header
     fields = {"--field": options.field, "--id-field": options.named_id(), "--source-field": options.source_field}
@@ -217,14 +225,14 @@ def _misused(format: str, options: ReadOptions) -> str | None:
 
 
 def target(documents: Documents, path: str) -> Target | FolderTarget:
-    """Return what `write_kept` can write the kept ones of some documents to.
+    """Return the target for the kept documents, for `write_kept`.
 
     Parameters
     ----------
     documents : Documents
-        A folder goes into a new folder, anything else into a file.
+        The kept files of a folder of texts are copied to a new folder; records are written to a file.
     path : str
-        Where to; the ending of a file's name says how it is compressed.
+        The place; the ending of a file's name says how it is compressed.
 
     Raises
     ------
@@ -244,24 +252,24 @@ def target(documents: Documents, path: str) -> Target | FolderTarget:
 
 
 def write_kept(documents: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
-    """Write the documents that are kept as they came in.
+    """Write the kept documents as they were read.
 
-    Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
-    under their paths.
+    Lines are written byte for byte, records of CSV after their header, rows with every column, files of a folder under
+    their paths.
 
     Parameters
     ----------
     documents : Documents
         All documents.
     keep : iterable of bool
-        One for each of its records.
+        One for each record.
     target : Target or FolderTarget
-        What `target` returns for them.
+        The one that `target` returns for the documents.
 
     Raises
     ------
     InputError
-        If their number is not what it was when they were read first.
+        If there are more or fewer records than in `keep`.
     """
     flags, reader = iter(keep), documents._reader
 
@@ -288,7 +296,7 @@ def write_removed(
 ) -> None:
     """Write removed id, kept id and similarity, tab-separated, one removed document per line.
 
-    Where there are old documents, whose ids are `old`, a fourth cell says ``new`` or ``old`` of the kept one.
+    With reference documents, whose ids are `old`, a fourth cell is ``new`` or ``old``: where the kept one is.
     """
     for document, kept, similarity, _, *sides in removed.tolist():
         witness = old[kept] if sides == ["old"] else ids[kept]
@@ -301,7 +309,7 @@ def table_row(*cells: bytes) -> bytes:
 
 
 def _cell(identity: bytes) -> bytes:
-    """Return an id as one cell of a table: a tab or a line end in it is written as an escape."""
+    """Return an id as one cell of a table, with tabs and line ends as escapes."""
     for raw, escaped in ((b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r")):
         identity = identity.replace(raw, escaped)
     return identity

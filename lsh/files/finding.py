@@ -37,14 +37,14 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """What is read, of one format; and how many hidden files of folders are not."""
+    """The files to read, all of one format, and how many hidden files of folders are not read."""
 
     found: list[Source]
     hidden: int
 
 
 def expanded(paths: Sequence[str]) -> list[str]:
-    """Return the paths, with those that match a pattern in its place."""
+    """Return the paths, with each pattern replaced by the files that match it."""
     found: list[str] = []
     for path in paths:
         if not path:
@@ -78,7 +78,7 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     Raises
     ------
     InputError
-        If the format of a file cannot be told, formats differ, or there is no folder for the pattern.
+        If the format of a file is unknown, formats differ, or there is a pattern but no folder.
     """
     found: list[Source] = []
     hidden = 0
@@ -104,10 +104,10 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
 
 
 def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
-    """Return the files of a folder and the folders in it, and how many more are hidden.
+    """Return the files of a folder and of the folders in it, and how many more are hidden.
 
-    The files are named by their paths within the folder, with ``/``, in their order. A file is hidden where a dot
-    begins its name or that of a folder, unless the pattern begins with a dot, too.
+    The files are named by their paths within the folder, with ``/``, and sorted by them. A file is hidden if a dot
+    begins its name or the name of a folder, unless the pattern begins with a dot, too.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _fail(error: OSError) -> None:
 
 
 def _of_folder(folder: str, names: Sequence[str], given: Format | None) -> list[Source]:
-    """Return what a folder stands for: its data files, or itself where they are texts."""
+    """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
         return [Source(folder, given)]
     formats = [_format_in_folder(name, given) for name in names]

@@ -1,8 +1,7 @@
-"""A folder of text files: each file is a document, and its path within the folder is the id.
+"""A folder of texts: each file is a document, and its path within the folder is the id.
 
-Folders within are read, too; what is hidden, by a dot at the start of its name or of a folder's, is passed over, and
-counted, unless the pattern begins with a dot. A file that is compressed, by the ending of its name, is read unpacked.
-Kept files are copied as they are. What the texts are for is not known here.
+`finding` tells which files are read. A file whose name ends in .gz, .bz2, .xz or .zst is unpacked. Kept files are
+copied unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from lsh.files.marks import check_mark, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import FolderTarget
 
-State = tuple[int, int]  # bytes, nanoseconds of the last change
+State = tuple[int, int]  # size in bytes, time of the last change in nanoseconds
 
 
 class Folder:
@@ -30,9 +29,9 @@ class Folder:
     pattern : str, optional
         Which files are read: their names, or their paths within the folder, match it as in a shell.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted, and the paths of the files that are skipped.
+        Receives the counts and the paths of skipped files.
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
@@ -61,7 +60,7 @@ class Folder:
                 target.copy(os.path.join(self._path, relative), relative)
 
     def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
-        """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
+        """Yield each file with its text, or with the error of a file that is to be skipped."""
         for relative in listing:
             text: bytes | InputError
             try:
@@ -93,10 +92,10 @@ class Folder:
             raise InputError(path, f"{undecodable(encoding, error)}; {remedy}") from None
 
     def _listing(self) -> Iterator[str]:
-        """Return the paths within the folder; the files must be as they were when they were listed first."""
+        """Return the paths within the folder; the files must not have changed since they were listed first."""
         found = self._found()
         if self._files not in (None, found):
-            raise InputError(self._path, "it changed while it was read; run again when nothing writes to it")
+            raise InputError(self._path, "the folder changed while it was read; run again when nothing writes to it")
         self._files = found
         return iter(found)
 

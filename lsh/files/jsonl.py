@@ -1,8 +1,9 @@
-"""JSON lines: a JSON object (RFC 8259) a line, of which some fields are read.
+"""JSON lines: a JSON object (RFC 8259) a line, of which some fields are read. A blank line is no record.
 
-The compiled reader takes blocks in which every field that is named is where it is expected; Python's `json` judges
-every other line, so it decides what is accepted: NaN, Infinity and halves of surrogate pairs, too. A field is a key
-of the object or, by a name with dots, of objects within it; names with dots are read by Python alone.
+The compiled reader reads blocks in which every line is plain and has the fields. Python's `json` reads all other lines,
+and so decides what is accepted: NaN, Infinity and lone surrogates, too. A field is a key of the object or, with dots in
+its name, a key of an object within it; Python alone reads such names. Ids and sources that are numbers keep their
+digits as they are written.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from lsh.files.records import ID_COLUMN, InputError, ReadOptions, columns_note, 
 TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
 SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it
 
-# Objects and lists within each other. Where Python gives up depends on how deep its own calls are, and one reading of a
-# file must judge a line as another does.
+# Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
+# of a file accepts the same lines.
 MAX_DEPTH = 500
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
@@ -37,7 +38,7 @@ _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_consta
 
 
 class JsonLines(Reader):
-    """Reads JSON lines; the first record with a text shows which field holds it, where none is named."""
+    """Reads JSON lines; where no field is named, the first record with a text shows which field holds the text."""
 
     format = "jsonl"
     has_blanks = checks_utf8 = True
@@ -47,7 +48,7 @@ class JsonLines(Reader):
         self._fields = options.text_fields()
         self._id_name = ID_COLUMN if options.id_field is None else options.named_id()
         self._is_found = options.field is None  # whether any record has the field that is named
-        self._absent: InputError | None = None  # the error where none has
+        self._absent: InputError | None = None  # the error if none has
 
     @property
     def is_ready(self) -> bool:
@@ -125,7 +126,7 @@ class JsonLines(Reader):
         return FieldColumns(len(block), joined(columns), identities, sources)
 
     def problem_at_end(self) -> InputError | None:
-        """Return the error where no record has the field that is named: texts may be missing, but not all of them."""
+        """Return the error if no record has the field that is named: some texts may be missing, but not all."""
         return None if self._is_found else self._absent
 
 
@@ -171,7 +172,7 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
 
 
 def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line | None:
-    """Return an id or a source; a field that no option names may be missing."""
+    """Return an id or a source, a number as it is written; a field that no option names may be missing."""
     exists, value = _value(found, field)
     if not exists and option:
         raise _absent(record, field, found, f"name the right one with {option}")
@@ -186,6 +187,6 @@ def _absent(record: RawRecord, field: str, found: JsonObject, remedy: str) -> In
 
 
 def _type_name(value: object) -> str:
-    """Return what JSON calls a value of this type."""
+    """Return the type of a value in the words of JSON."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

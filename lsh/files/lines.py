@@ -1,12 +1,11 @@
 """What all formats of text share: opening files, marks, headers, blocks of lines, bad lines, numbers, kept records.
 
-A file is cut into records, which are lines or, in CSV, one line or more. A record keeps its bytes, so that it can be
-written as it was read. Lines end at a newline only. UTF-8 is checked only where a format requires it; other encodings
-are decoded.
+A file is cut into records: lines or, in CSV, one line or more. A record keeps its bytes, so that it can be written as
+it was read. Lines end at a newline only. UTF-8 is checked only if a format requires it; other encodings are decoded.
 
-What a record says is up to the `Reader` of the format, in `jsonl` and `separated`. It has two ways to read: `many` a
-block of whole lines at once, in C, and `one` a single record, in Python. `many` returns ``None`` for a block that is
-not plain; its records then go to `one`, which decides and names the line to correct. Both ways give the same documents.
+The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
+lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
+records, and names the line of an error. Both ways give the same documents.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import Input, Target
 
-MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than it
+MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
 BLANK = " \t\r"  # characters of a blank line
 
-Line = bytes | str  # of UTF-8, or decoded from another encoding
+Line = bytes | str  # bytes of UTF-8, or text that was decoded from another encoding
 
 
 class RawRecord(NamedTuple):
@@ -39,8 +38,8 @@ class RawRecord(NamedTuple):
     raw: bytes  # with its line end
     cells: Sequence[Line]  # without the line end; a line is one cell
     file: str
-    number: int  # of its first line
-    problem: str = ""  # why there are no cells
+    number: int  # the number of its first line
+    problem: str = ""  # why it has no cells
 
     def error(self, problem: str) -> InputError:
         """Return the error that names the file and the line."""
@@ -52,7 +51,7 @@ class RawRecord(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """What a record says; ``None`` for a field that it does not have."""
+    """The fields of a record; ``None`` for one that it does not have."""
 
     identity: Line | None
     text: Line | None
@@ -60,16 +59,19 @@ class Fields(NamedTuple):
 
 
 class FieldColumns(NamedTuple):
-    """What the records of a block say: each has a text; ``None`` for a field that none of them has."""
+    """The fields of the records of a block, as columns; ``None`` for a field that no record has.
 
-    size: int  # bytes of the block that are whole records
+    Each record has a text.
+    """
+
+    size: int  # how many bytes of the block are whole records
     texts: Batch
     identities: Batch | None = None
     sources: Batch | None = None
 
 
 class Reader(ABC):
-    """Reads the records of one format, once from the first file to the last; it keeps what the first record shows.
+    """Reads the records of one format, once from the first file to the last; it remembers the columns of the first one.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class Reader(ABC):
     spans_lines : bool
         Whether a record may have more than one line.
     has_blanks : bool
-        Whether a blank line is no record.
+        Whether there are blank lines, which are no records.
     checks_utf8 : bool
         Whether a line that is not UTF-8 is malformed.
     has_header : bool
@@ -97,14 +99,14 @@ class Reader(ABC):
     @property
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether `many` can be called: it is known where the texts and the ids are. `one` finds it out."""
+        """Whether `many` can be called: the columns of texts and ids are known. `one` finds them."""
 
     def note(self) -> str:
         """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
         return ""
 
     def start_problem(self, line: str) -> str:
-        """Return what is wrong where the first line shows that the file is to be read in another way."""
+        """Return the error message if the first line shows that other options are needed, else an empty string."""
         return ""
 
     def take_header(self, header: RawRecord) -> None:
@@ -119,14 +121,14 @@ class Reader(ABC):
 
     @abstractmethod
     def one(self, record: RawRecord) -> Fields:
-        """Read a record; raises InputError if it is not of the format."""
+        """Read a record; raise InputError if it is malformed."""
 
     @abstractmethod
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
 
     def problem_at_end(self) -> InputError | None:
-        """Return the error that only the end of the last file shows, if there is one."""
+        """Return the error that is known only at the end of the last file, if there is one."""
         return None
 
 
@@ -136,13 +138,13 @@ class Lines:
     Parameters
     ----------
     inputs : sequence of Input
-        The files; their header is the same.
+        The files; all have the same header.
     reader : type of Reader
-        Reads their format; each time the files are read has one of its own.
+        The reader of their format; there is a new one each time the files are read.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted, and the lines that are skipped.
+        Receives the counts, the notes and the skipped lines.
     """
 
     def __init__(self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts) -> None:
@@ -164,8 +166,8 @@ class _Pass:
     def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts) -> None:
         self._inputs, self._reader, self._counts = inputs, reader, counts
         self._options = reader.options
-        self._number = 0  # of the document that was read last
-        self._encoding = reader.options.encoding  # with the byte order, once a file is open
+        self._number = 0  # the number of the record that was read last
+        self._encoding = reader.options.encoding  # with its byte order once a file is open
 
     @property
     def newline(self) -> bytes:
@@ -185,7 +187,7 @@ class _Pass:
 
     def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
         """Write the mark of the first file, the first header and the records that are kept, as they were read."""
-        has_header, is_complete = False, True  # whether what was written last ends its line
+        has_header, is_complete = False, True  # whether the last line that was written has its end
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (mark, header, lines):
                 if number == 0:
@@ -212,7 +214,7 @@ class _Pass:
 
     @contextmanager
     def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
-        """Open a file; gives its byte order mark and its header, where it has them, and the lines after them."""
+        """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them."""
         try:
             with file.opened() as opened:
                 mark, lines = self._lines_of(file, opened, is_first)
@@ -283,11 +285,11 @@ class _Pass:
                 yield from self._one_by_one(file, lines.again(block))
 
     def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
-        """Read a block, to which the next lines are added where not even its first record is whole."""
+        """Read a block; add the next lines to it as long as its first record is not whole."""
         columns = self._reader.many(block)
         while columns is not None and not columns.size:
             parts, size = [block], 0
-            while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # as much again
+            while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # until it is twice as long
                 parts.append(more)
                 size += len(more)
             block = b"".join(parts)
@@ -295,7 +297,7 @@ class _Pass:
         return block, columns
 
     def _numbered(self, columns: FieldColumns, name: bytes) -> Block:
-        """Return the next documents; without ids their numbers are the ids, without sources the file is the source."""
+        """Return the next documents; without ids the numbers are the ids, without sources the file is the source."""
         count, first = len(columns.texts), self._number + 1
         self._number += count
 
@@ -362,7 +364,7 @@ def _whole(column: Batch) -> list[bytes]:
 
 
 def _complete_lines(file: Input) -> int:
-    """Return how many lines of a damaged file can be read."""
+    """Return how many lines of a corrupt file can be read."""
     count = 0
     with suppress(compression.DamagedError), file.opened() as opened:
         for _ in opened:

@@ -1,6 +1,6 @@
-"""The formats by name, what a document of any of them is, and which of its columns hold the text and the id.
+"""What all formats share: their names, documents, errors, options, counts, and the columns of the text and the id.
 
-Errors of input and the options of reading are here too, since every format shares them. Nothing here opens a file.
+This module opens no file.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from lsh.files import compression
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
 LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
 TABLES = {"parquet": "parquet", "pq": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; not compressed
-FOLDER = "files"  # a folder in which each file is a document
+FOLDER = "files"  # the format of a folder in which each file is a document
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
-NO_ID = "none"  # in place of the name of a column: the ids are the numbers of the records
-MAX_PLACE_DIGITS = 9  # of the number of a column
-BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
-MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
+NO_ID = "none"  # instead of a column: the numbers of the records are the ids
+MAX_PLACE_DIGITS = 9  # of a column's number
+BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
+MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
 
 
 class InputError(ValueError):
-    """Bad input; the message names the file, and the line where one is to blame."""
+    """Bad input; the message names the file, and the line if it is malformed."""
 
     def __init__(self, name: str, problem: str, line: int | None = None) -> None:
         where = f"{name}, line {line}" if line else name
@@ -63,15 +63,16 @@ class Format(NamedTuple):
 
     @classmethod
     def of_path(cls, path: str) -> Format | None:
-        """Tell the format by the ending of a file's name; ``None`` for another ending."""
+        """Return the format by the ending of a file's name; ``None`` for an unknown ending."""
         parts = os.path.basename(path).lower().split(".")[1:]
         return cls._of_ending(".".join(parts[-2:])) or cls._of_ending(".".join(parts[-1:]))
 
 
 class Record(NamedTuple):
-    """A document: its id, its text in UTF-8 or ``None`` for none, and where it is from.
+    """A document: its id, its text in UTF-8 or ``None`` for none, and its source.
 
-    That is what the column of the source says, or, where none is named, the file; of a folder, the folder within it.
+    The source is the value of the source's column or, if none is named, the file; in a folder of texts, the folder
+    within it.
     """
 
     id: bytes
@@ -80,7 +81,7 @@ class Record(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some documents, one after another, as columns: faster to hand over than one document at a time."""
+    """Documents that follow one another, as columns, which is faster than one document at a time."""
 
     texts: Batch
     ids: Callable[[], Sequence[bytes]]
@@ -92,7 +93,7 @@ class Block(NamedTuple):
 
 
 def gathered(records: Iterable[Record]) -> Iterator[Block]:
-    """Yield documents that are read one by one in blocks."""
+    """Gather documents that are read one by one into blocks."""
     held: list[Record] = []
     size = 0
     for record in records:
@@ -124,32 +125,32 @@ class ReadOptions(NamedTuple):
     allow_missing: bool = False
 
     def text_fields(self) -> tuple[str, ...] | None:
-        """Return the names of the fields that make the text; ``None`` where none is named."""
+        """Return the names of the fields of the text; ``None`` if none is named."""
         return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
 
     def named_id(self) -> str | None:
-        """Return the field of the id that was named; ``None`` where none was, or the ids are numbers."""
+        """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
         return None if self.id_field == NO_ID else self.id_field
 
     def default_id(self) -> str | None:
-        """Return the field of the id where there is one of that name; ``None`` where another was named."""
+        """Return the field of the id that need not exist; ``None`` if one is named, or record numbers are the ids."""
         return ID_COLUMN if self.id_field is None else None
 
 
 class ReadCounts:
-    """What was counted while the documents were read the last time: bad lines or files, missing texts, hidden files.
+    """Counts of the last reading: skipped lines or files, missing texts, hidden files; and notes on all readings.
 
     Parameters
     ----------
     write_reject : callable, optional
-        Receives what is skipped, once, however often the documents are read.
+        Receives each skipped line or file once, however often the documents are read.
 
     Attributes
     ----------
     notes : list of str
-        What a person should know of how the documents are read; each only once.
+        What the user should know about how the documents are read, each note once.
     looks_for_bytes : bool
-        Whether bytes that are not UTF-8 are still looked for: until the first one, when the documents are read first.
+        Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
@@ -160,13 +161,13 @@ class ReadCounts:
         self._is_read = False
 
     def start(self) -> None:
-        """Count from zero: the documents are read anew."""
+        """Begin a reading: count from zero."""
         self.skipped = self.missing = 0
         self.looks_for_bytes = self.looks_for_bytes and not self._is_read
         self._is_read = True
 
     def skip(self, rejected: bytes) -> None:
-        """Count what is skipped, and write it where that has not been done."""
+        """Count a skipped line or file, and write it if that has not been done."""
         self.skipped += 1
         if self._write_reject is not None and self.skipped > self._num_written:
             self._write_reject(rejected)
@@ -182,7 +183,7 @@ class ReadCounts:
 
 
 def place_of(names: Sequence[str], wanted: str) -> int | None:
-    """Return the place of a column by its name, or by its number from 1 where no column has that name.
+    """Return the place of a column by its name or, if no column has that name, by its number from 1.
 
     Examples
     --------
@@ -198,12 +199,12 @@ def place_of(names: Sequence[str], wanted: str) -> int | None:
 
 
 def is_number(wanted: str) -> bool:
-    """Tell whether a column is named by its number."""
+    """Tell whether a string can be the number of a column."""
     return wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_PLACE_DIGITS
 
 
 def default_column(names: Iterable[str], identity: str | None = None) -> str | None:
-    """Return the column that holds the text where none is named: the only one but the id, or one of the usual names.
+    """Return the column of the text if none is named: the only one beside the id, or ``text``, ``content``, ``body``.
 
     Examples
     --------
@@ -219,12 +220,12 @@ def default_column(names: Iterable[str], identity: str | None = None) -> str | N
 def named_columns(
     names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
 ) -> tuple[Sequence[str], str | None]:
-    """Return the columns of the text and of the id as they are named, or as they are where nothing is named.
+    """Return the columns of the text and of the id, as they are named in the options or by default.
 
     Raises
     ------
     InputError
-        What `error` makes of the problem, if no field is named and it cannot be told which column is the text.
+        Made by `error`, if no field is named and several columns may be the text.
     """
     fields, identity = options.text_fields(), options.named_id()
     if fields is None:
@@ -265,23 +266,23 @@ def listed(names: Sequence[str]) -> str:
 
 
 def utf8(text: str | bytes) -> bytes:
-    """Return a text, an id or the name of a source as bytes."""
+    """Return a text, an id or a source as bytes."""
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def undecodable(encoding: str, error: UnicodeError) -> str:
-    """Return what is wrong with a text that cannot be decoded."""
+    """Return the message about a text that cannot be decoded."""
     got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else str(error)
     return f"not {encoding}: {got}"
 
 
 def checked_encoding(encoding: str) -> str:
-    """Return the name that Python has for an encoding of text.
+    """Return Python's name of an encoding of text.
 
     Raises
     ------
     ValueError
-        If it has none.
+        If Python does not know it.
 
     Examples
     --------
@@ -304,7 +305,7 @@ def checked_delimiter(delimiter: str) -> str:
     Raises
     ------
     ValueError
-        If it is none that can be told from quotes and line ends.
+        If it is not one ASCII character, or a quote, a line end or NUL.
 
     Examples
     --------

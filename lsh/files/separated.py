@@ -1,9 +1,9 @@
 """CSV (RFC 4180), tab-separated lines and plain lines: records of cells.
 
-A header names the columns. Without one a lone column is the text; of two or more the first is the id and the second the
-text, and the first record shows how many there are. A first line that looks like a header where none is expected, or
-that has another delimiter, is an error. The compiled readers take blocks in which every record has the cells that are
-expected; Python's `csv` judges every other record of CSV. A quote has no meaning outside CSV.
+A header names the columns. Without a header a single column is the text; of several columns, as many as the first
+record has, the first is the id and the second the text. A first line that looks like an unexpected header, or has
+another delimiter, is an error. The compiled readers read blocks of plain records; Python's `csv` reads all other
+records of CSV. Quotes have no meaning outside CSV.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from lsh.files.records import (
     utf8,
 )
 
-MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
-MAX_CELLS = sys.maxsize  # of a record without a header
+MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a limit if a quote is never closed
+MAX_CELLS = sys.maxsize  # of a record without a header: any number
 DELIMITERS = (",", ";", "\t", "|")  # that are recognised
 HEADER_NAMES = {ID_COLUMN, *TEXT_COLUMNS, "title", "headline", "url"}  # by which a header is recognised
 
@@ -60,22 +60,22 @@ class PlainText(Reader):
 
 
 class _Layout(NamedTuple):
-    """Where the text, the id and the source are in a record, and how many cells it has."""
+    """The places of the text, the id and the source in a record, and how many cells a record has."""
 
     texts: tuple[int, ...]
     identity: int | None
     source: int | None
     min_cells: int
     max_cells: int
-    line: int  # of the record that shows it
+    line: int  # the line of the header, or of the first record
     header: Sequence[Line] = ()
 
     def places(self) -> tuple[int, ...]:
-        """Return the cells to read: those of the text, then those of the id and the source, where there are any."""
+        """Return the places of the cells to read: the text's, then the id's and the source's, if there are any."""
         return (*self.texts, *(place for place in (self.identity, self.source) if place is not None))
 
     def columns(self, size: int, cells: Sequence[Batch]) -> FieldColumns:
-        """Return what the cells at `places` say."""
+        """Return the fields, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
         return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
@@ -90,7 +90,7 @@ class _Layout(NamedTuple):
         return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
 
     def mismatch(self, count: int) -> str:
-        """Return what is wrong with a record of another number of cells."""
+        """Return the error message for a record of another number of cells."""
         if self.header:
             return f"expected {counted(self.min_cells, 'column')}, as in the header, got {count}"
         more = " or more" if self.max_cells > self.min_cells else ""
@@ -98,9 +98,9 @@ class _Layout(NamedTuple):
 
 
 class _Separated(Reader):
-    """Reads records of cells; the header, or else the first record, shows the layout of all."""
+    """Reads records of cells; the header or, without one, the first record shows the layout of all."""
 
-    DELIMITER: ClassVar[str]  # where none is given
+    DELIMITER: ClassVar[str]  # if none is given
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -117,7 +117,7 @@ class _Separated(Reader):
         return "" if self._layout is None else self._layout.note()
 
     def start_problem(self, line: str) -> str:
-        """Return what is wrong with another delimiter, and with a header where none is expected."""
+        """Return the error message if the first line has another delimiter, or looks like an unexpected header."""
         other = self._other_delimiter(line) if self.options.delimiter is None else None
         if other is not None:
             remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if that is wrong"
@@ -187,7 +187,7 @@ class Csv(_Separated):
     DELIMITER = ","
 
     def _other_delimiter(self, line: str) -> str | None:
-        """Return the delimiter before which the first cell ends, where it is another one."""
+        """Return the delimiter by which the first cell ends first, ``None`` if it is the expected one."""
         found = {delimiter: _first_cell(line, delimiter) for delimiter in DELIMITERS}
         first = found.pop(self._delimiter)
         ends = {delimiter: len(cell) for delimiter, cell in found.items() if cell is not None}
@@ -200,7 +200,7 @@ class Csv(_Separated):
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
         is_utf8 = encoding == "utf-8"
-        read: list[bytes] = []  # the lines of the record
+        read: list[bytes] = []  # the lines of the current record
 
         def decoded(line: bytes) -> str:
             read.append(line)
@@ -258,7 +258,7 @@ def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions
 
 
 def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Layout:
-    """Return the layout that a first record without a header shows; columns are named by their numbers."""
+    """Return the layout by the first record, without a header; columns are named by their numbers."""
     names = [str(number + 1) for number in range(count)]
 
     def place(column: str, option: str) -> int:
@@ -294,7 +294,7 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _first_cell(line: str, delimiter: str) -> str | None:
-    """Return the first cell of a line of CSV, ``None`` if it is none or the only one."""
+    """Return the first of several cells of a line of CSV, ``None`` if there is one only or the line is malformed."""
     with suppress(csv.Error, StopIteration):
         row = next(csv.reader([line], delimiter=delimiter, strict=True))
         return row[0] if len(row) > 1 else None

@@ -1,8 +1,7 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input is the same bytes each time it is opened, or an error; standard input and pipes are copied to a temporary file.
-A target is written beside its place and then renamed, so that an interrupted run leaves what was there. Formats are
-not known here.
+An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file. A
+target is written beside its place and then renamed, so an interrupted run leaves the old file.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import IO, Any
 from lsh.files import compression
 from lsh.files.records import InputError
 
-BUFFER = 1 << 20  # bytes that are read at once: each time the lock is let go, and may be waited for
+BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
 STANDARD = "-"  # the name of standard input and output
 
 
@@ -56,45 +55,45 @@ class Input:
                 self._copy = _copied(pipe)
 
     def close(self) -> None:
-        """Drop the copy of a pipe."""
+        """Close the copy of a pipe."""
         if self._copy is not None:
             self._copy.close()
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
+        """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
         with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
             file.seek(0)
             self._check_state(file)
             yield compression.unpacked(file, self.packed) if self.packed else file
 
     def _check_state(self, file: IO[bytes]) -> None:
-        """Refuse a file that is not as it was when it was opened first."""
+        """Refuse a file that changed since it was opened first."""
         state = os.fstat(file.fileno())
         if self._state not in (None, (state.st_size, state.st_mtime_ns)):
             raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
         self._state = (state.st_size, state.st_mtime_ns)
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
+        """Refuse a file that changed since it was opened, before an error about one of its lines."""
         if self._copy is None:
             with suppress(FileNotFoundError), open(self.path, "rb") as file:
                 self._check_state(file)
 
     def check_plain(self, start: bytes, format: str) -> None:
-        """Refuse a file that is compressed without saying so, by its first bytes."""
+        """Refuse a file whose first bytes show that it is compressed, where none is expected."""
         found = None if self.packed else compression.recognised(start)
         if found is not None:
             raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
     def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:
-        """Return the error for a file whose compression is damaged after a line."""
+        """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
 def _copied(file: IO[bytes]) -> IO[bytes]:
-    """Return a temporary file with the rest of `file`."""
+    """Copy the rest of `file` to a temporary file."""
     copy = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
     shutil.copyfileobj(file, copy)
     return copy

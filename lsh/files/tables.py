@@ -1,8 +1,7 @@
 """Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
 
-Rows that are kept go out with every column, the schema, its metadata and, in Parquet, the compression of each column,
-in row groups as they came. No more than a row group, or `MAX_GATHERED`, is held. It needs pyarrow, of the extra
-``io``. What the texts are for is not known here.
+Kept rows are written with every column, the schema, its metadata, the row groups and, in Parquet, the compression of
+each column. No more than a row group, or `MAX_GATHERED` bytes, is in memory. It needs pyarrow, of the extra ``io``.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from lsh.files.records import (
 )
 from lsh.files.storage import Input, Target
 
-MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
+MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
 BUFFER = 1 << 20  # bytes of a column that are read at once
-ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
-ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
+ARROW_FILE = b"ARROW1"  # the first bytes of a file, but not of a stream
+ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of a stream
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null")
 
 
@@ -81,7 +80,7 @@ class _Arrow:
         if not self._is_file:
             file.seek(-min(len(ARROW_END), file.seek(0, 2)), 2)
             if file.read() != ARROW_END:
-                raise EOFError("the mark at its end is not there")
+                raise EOFError("the end-of-stream marker is missing")
         file.seek(0)
         self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
         self.schema = self._reader.schema
@@ -110,13 +109,13 @@ class Tables:
     Parameters
     ----------
     inputs : sequence of Input
-        The files; their columns are the same.
+        The files; all have the same columns.
     format : str
         ``"parquet"`` or ``"arrow"``.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted.
+        Receives the counts and notes.
 
     Raises
     ------
@@ -169,7 +168,7 @@ class Tables:
 
     @contextmanager
     def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:
-        """Open a file with the schema of the first one; what pyarrow cannot make out is an error of the input."""
+        """Open a file with the schema of the first one; what pyarrow cannot read is an error of the input."""
         import pyarrow
 
         try:
@@ -182,12 +181,12 @@ class Tables:
                 yield table
         except (pyarrow.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the system, not of the file
+                raise  # an error of the system, not of the data
             problem = str(error).partition("\n")[0]
             raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
     def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None, str | None]:
-        """Return the columns of the text, the id and the source, after checking what they hold."""
+        """Return the columns of the text, the id and the source, after a check of their types."""
         fields, named = named_columns(schema.names, self._options, partial(InputError, name))
         texts = [_by_number(schema, field) for field in fields]
         for text in texts:
@@ -253,7 +252,7 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, is_kept: Callable
 
 @contextmanager
 def _writing(name: str) -> Iterator[None]:
-    """Tell what pyarrow cannot write from what it cannot read."""
+    """Turn what pyarrow cannot write into an error of its own: it is no corrupt input."""
     import pyarrow
 
     try:

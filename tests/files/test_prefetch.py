@@ -100,3 +100,23 @@ def test_what_fails_to_close_is_an_error_and_no_endless_wait():
 
     with pytest.raises(ValueError, match="it does not close"):
         list(prefetched(Items()))
+
+
+def test_items_are_read_where_no_thread_can_be_started(monkeypatch):
+    closed = []
+
+    def items():
+        try:
+            yield from range(5)
+        finally:
+            closed.append(True)
+
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert list(prefetched(items())) == list(range(5))
+    begun = prefetched(items())
+    assert next(begun) == 0
+    begun.close()
+    assert closed == [True, True]

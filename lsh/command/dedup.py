@@ -218,7 +218,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         _given(namespace),
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named(), request.reading)
+    inputs.check_files(read, outputs.named(), request.reading, to_folder=True)
     return request
 
 

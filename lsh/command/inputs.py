@@ -1,7 +1,4 @@
-"""The files that a command reads: checking them against those it writes, opening them, and their texts as a stream.
-
-What a command does with its documents is not known here.
-"""
+"""The files that a command reads: checking them against those it writes, opening them, and streaming their texts."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from lsh._texts import Pieces
 from lsh.command import console
 from lsh.command.options import Reading
 
-NO_TEXT = -1  # the size of a text that is missing
+NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
-MAX_LISTED_IDS = 1 << 12  # ids that are objects at once where all are looked at
+MAX_LISTED_IDS = 1 << 12  # ids that are Python objects at the same time when all are read
 
 
 def check_files(
@@ -29,23 +26,26 @@ def check_files(
     written: Sequence[tuple[str, str | None]],
     reading: Reading | None = None,
     folders: bool = True,
+    to_folder: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
     Parameters
     ----------
     read, written : sequence of tuple
-        What the help calls a file, and its path; ``None`` for one that is not asked for.
+        The name of a file in the help, and its path; ``None`` for a file that is not written.
     reading : Reading, optional
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
+    to_folder : bool, optional
+        Whether OUTPUT may be a folder, which `lsh.files.target` checks.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
     if reading is not None and reading.pattern is not None and not any(_is_folder(path) for _, path in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(path == files.STANDARD for _, path in read) > 1:
-        raise ValueError("standard input can be read once; give - for one of the files only")
+        raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
     for number, (name, path) in enumerate(targets):
         for other, source in read:
@@ -53,7 +53,7 @@ def check_files(
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
             if (name == "OUTPUT" or os.path.exists(path)) and _lies_in(path, source):
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
-        _check_target(name, path, may_be_folder=name == "OUTPUT")
+        _check_target(name, path, may_be_folder=to_folder and name == "OUTPUT")
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
@@ -76,7 +76,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 def _check_target(name: str, path: str, may_be_folder: bool) -> None:
     if path == files.STANDARD or (may_be_folder and os.path.isdir(path)):
-        return  # `files.target` knows what is read, and whether a folder can be written
+        return
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
     if os.path.isdir(path) or (path.endswith(os.sep) and not may_be_folder):
@@ -92,7 +92,7 @@ def _check_target(name: str, path: str, may_be_folder: bool) -> None:
 def open_documents(
     reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
 ) -> files.Documents:
-    """Return the documents of some files, to be closed by the caller; a pattern is for the folders among all inputs."""
+    """Open documents, which the caller closes; a pattern counts for the folders among all inputs of a command."""
     values = dict(vars(reading))
     if not any(map(_is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
         values["pattern"] = None
@@ -100,7 +100,7 @@ def open_documents(
 
 
 class Ids(Sequence[bytes]):
-    """The ids of many documents, in little more memory than their bytes."""
+    """The ids of many documents; each needs its bytes and eight more."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -124,7 +124,8 @@ class Ids(Sequence[bytes]):
     def first_repeated(self) -> tuple[int, int] | None:
         """Return two positions of the first id that repeats, ``None`` if all ids differ.
 
-        Ids with equal hashes of 64 bits are compared. It takes some tens of bytes for each document meanwhile.
+        Ids with equal 64-bit hashes are compared. While it runs it needs 16 bytes for each document, and about 40 if
+        ids repeat.
         """
         hashes = np.fromiter(map(hash, self), np.int64, len(self))
         ordered = np.sort(hashes)
@@ -146,7 +147,7 @@ class Ids(Sequence[bytes]):
 
 
 class Names(Sequence[bytes]):
-    """A name for each of many documents, of which many have the same one, such as that of their source.
+    """A name for each of many documents, such as the source; many documents have the same one.
 
     Attributes
     ----------
@@ -176,17 +177,17 @@ class Names(Sequence[bytes]):
 
 
 class TextStream:
-    """The texts of some files, read anew at each call; their ids, sizes and counts are noted at the first one.
+    """The texts of some files, read again at each call; ids, sizes, sources and counts are noted at the first call.
 
     Parameters
     ----------
     documents : sequence of Documents
-        The files, one after the other.
+        The files, in order.
     with_ids, with_sizes, with_sources : bool
-        Whether to note the ids, the size of each text, and where each is from.
+        Whether to note the id, the size and the source of each text.
     notes : str, optional
-        Print what a person should know (the columns that are read, ids that repeat), after these words; nothing by
-        default.
+        Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
+        prefix. Default: print none.
 
     Attributes
     ----------
@@ -195,11 +196,11 @@ class TextStream:
     sizes : array of int
         The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
     sources : Names
-        Where each text is from; empty without `with_sources`.
+        The source of each text; empty without `with_sources`.
     count, num_bytes : int
-        How many texts there are, and their bytes together.
+        How many texts there are, and the sum of their sizes.
     skipped, hidden : int
-        How many lines or files were skipped, and hidden files passed over.
+        How many malformed lines or files were skipped, and how many hidden files were not read.
     """
 
     def __init__(
@@ -237,19 +238,21 @@ class TextStream:
                 yield block
 
     def _say_notes(self, number: int, documents: files.Documents) -> None:
-        """Print the notes on some documents that are new."""
+        """Print the notes that have not been printed."""
         new = documents.notes[self._num_said[number] :]
         self._num_said[number] += len(new)
         for note in new if self._notes is not None else ():
             console.say(f"{self._notes}{note}")
 
     def _say_repeated(self) -> None:
-        """Print that ids repeat, once."""
+        """Print a note if ids repeat."""
         found = self.ids.first_repeated() if self._notes is not None else None
         if found is not None:
             first, second = (position + 1 for position in found)
             identity = self.ids[found[0]][:MAX_SHOWN_ID].decode("utf-8", "replace")
             remedy = "use --id-field none for record numbers as ids"
+            if len(self._documents) > 1:  # each has record numbers of its own
+                remedy = "name the files by one pattern or folder, and use record numbers as ids"
             console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {identity!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:

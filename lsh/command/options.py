@@ -1,7 +1,7 @@
-"""The options that several commands share: adding them to a parser, and turning what was given into typed values.
+"""The options that several commands share: adding them to a parser, and turning the arguments into typed values.
 
-A command calls `reading`, `matching` or `running` once and works with what they return; nothing else sees the
-`argparse.Namespace`. The library checks what values mean; here they get the names that a person typed.
+A command calls `reading`, `matching` or `running` once and works with the values that they return. The library checks
+the values; the checks here name the options.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ unless --id-field names it. Without an id the number of the record is the id.
 
 @dataclass(frozen=True)
 class Reading:
-    """How documents are read; `lsh.files.Documents` says what each value means."""
+    """How documents are read; see `lsh.files.Documents` for the values."""
 
     format: files.Format | None
     field: str | None
@@ -101,7 +101,7 @@ class Running:
 
 
 class Once(argparse.Action):
-    """Stores the value of an option that is given once: else the last value would win unnoticed."""
+    """Stores the value of an option that may be given once only."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
@@ -122,21 +122,22 @@ def add(parser: argparse._ActionsContainer, *names: str) -> None:
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--field", action=Once, help="the text's column, by name or number; or several: title,text")
+    group.add_argument("--field", action=Once, help="column of the text, by name or number; several as title,text")
     group.add_argument(
-        "--id-field", action=Once, metavar="FIELD", help="the id's column; none: the ids are record numbers"
+        "--id-field", action=Once, metavar="FIELD", help="column of the id, or none for record numbers as ids"
     )
     named = group.add_mutually_exclusive_group()
-    named.add_argument("--header", action="store_true", default=None, help="the first record of a .tsv names columns")
+    named.add_argument("--header", action="store_true", default=None, help="the first line of a .tsv names columns")
     named.add_argument(
         "--no-header", dest="header", action="store_false", default=None, help="the first line of a .csv is data"
     )
-    group.add_argument("--delimiter", help="between the columns of a .csv or .tsv, such as ';' or tab")
+    group.add_argument("--delimiter", help="character between the columns of a .csv or .tsv, such as ';' or tab")
     group.add_argument(
-        "--format", help="such as jsonl, csv.zst or parquet, whatever the file's name; files: each file is a document"
+        "--format",
+        help="such as jsonl, csv.zst or parquet (default: by the file's name), or files for a folder of texts",
     )
-    group.add_argument("--encoding", help="of text files (default utf-8)")
-    group.add_argument("--pattern", help="which files of a folder are read, such as '*.txt'; hidden ones: '.*'")
+    group.add_argument("--encoding", help="encoding of text files (default utf-8)")
+    group.add_argument("--pattern", help="files of a folder to read, such as '*.txt'; '.*' for hidden files")
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),
@@ -185,7 +186,7 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
 
 
 def reading(namespace: argparse.Namespace) -> Reading:
-    """Return how documents are to be read."""
+    """Return how documents are read."""
     values = {value.name: getattr(namespace, value.name) for value in fields(Reading)}
     if namespace.format is not None:
         values["format"] = files.Format.from_string(namespace.format)
@@ -196,7 +197,7 @@ def reading(namespace: argparse.Namespace) -> Reading:
 
 
 def reading_given(namespace: argparse.Namespace) -> list[str]:
-    """Return the options of `reading` that were given, or are not their defaults, as they are typed."""
+    """Return the names of the options of `reading` that differ from their defaults."""
     names = [value.name for value in fields(Reading)]
     given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
     typed = {"header": "--header" if namespace.header else "--no-header"}

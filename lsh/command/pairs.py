@@ -20,8 +20,8 @@ examples:
   lsh pairs train.jsonl test.jsonl -o shared.tsv
   lsh pairs --within train.jsonl test.jsonl -o all.tsv
 
-A line is: id, id, similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines come in the
-order of the documents.
+Each line has two ids and the similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines are
+in the order of the documents.
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -114,7 +114,7 @@ def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
 
 
 def _decoded(identity: bytes) -> str:
-    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
+    """Decode an id: lone surrogates as in JSON, else bytes that are not UTF-8 by ``surrogateescape``."""
     try:
         return identity.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""``lsh plan``: the cheapest bands for a threshold and a recall, what they find and what that costs."""
+"""``lsh plan``: the cheapest bands for a threshold and a recall, with their recall and cost."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "plan",
-        help="choose bands, and tell what they find",
-        description="Print the cheapest bands that find a pair at the threshold with the recall, what they find at "
-        "other similarities, and what that costs.",
+        help="choose bands, and print their recall and cost",
+        description="Print the cheapest bands that find a pair at the threshold with the recall, their recall at other "
+        "similarities, and their cost.",
         epilog=EPILOG,
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--corpus",
         metavar="FILE",
         nargs="+",
-        help="files of documents, or folders: expect pairs as similar as random pairs of these documents",
+        help="files of documents, or folders: the cost is that of random pairs of these documents",
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
@@ -71,7 +71,7 @@ def run(namespace: argparse.Namespace) -> None:
     shingles, reading = options.shingles(namespace), options.reading(namespace)
     inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
-    planned = lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
+    planned = lsh.plan(*goal)  # an error if no bands have the recall, before the corpus is read
     if corpus is not None:
         count, texts = _sample(corpus, reading)
         if not count:
@@ -93,7 +93,7 @@ def _check_plot(path: str | None) -> None:
 
 
 def _sample(paths: Sequence[str], reading: Reading) -> tuple[int, list[bytes | None]]:
-    """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
+    """Return the number of texts of a corpus, and the texts or, of many, the same sample each time."""
     with inputs.open_documents(reading, paths) as documents:
         texts = inputs.TextStream([documents], with_ids=False, notes="")
         count = sum(map(len, texts().pieces))
@@ -109,7 +109,7 @@ def _table(planned: lsh.Plan) -> str:
 
 
 def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
-    """Return what the table says, for machines."""
+    """Return the figures of the table, for ``--json``."""
     similarities = [s / 10 for s in range(3, 11)]
     return {
         "threshold": planned.threshold,
@@ -130,14 +130,14 @@ def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
 
 
 def _draw(planned: lsh.Plan, path: str) -> None:
-    """Draw the curve of the bands to a file; the same one gives the same bytes."""
+    """Draw the curve of the bands to a file; equal plans give equal bytes."""
     import matplotlib
     from matplotlib.figure import Figure
 
     from lsh import plot
 
     with matplotlib.rc_context(), files.Target(path, "") as target:
-        matplotlib.rcdefaults()  # whatever a file of settings says
+        matplotlib.rcdefaults()  # without the user's matplotlibrc
         matplotlib.rcParams["svg.hashsalt"] = "lsh"
         figure = Figure()
         plot.s_curve(planned, threshold=planned.threshold, ax=figure.subplots())

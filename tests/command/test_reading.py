@@ -57,6 +57,11 @@ def test_nothing_is_written_into_a_folder_that_is_read(shards):
     assert "OUTPUT must not lie in --against (shards)" in message
 
 
+def test_pairs_go_to_a_file(shards):
+    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "pairs", "new.tsv", "-o", "shards")
+    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "dedup", "new.tsv", "-o", "shards")
+
+
 def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern."""
     everything = ["new.tsv", "shards", "old*.tsv"]
@@ -166,6 +171,16 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
     numbered = lsh(tmp_path, *arguments, "--id-field", "none")
     assert numbered.stderr.startswith(b"text: column 2; id: record number\n6 documents")
     assert (tmp_path / "removed.tsv").read_bytes() == b"4\t1\t1.0\n5\t2\t1.0\n6\t2\t1.0\n"
+
+
+def test_ids_that_repeat_in_references(shards):
+    """Each file after --against has record numbers of its own, those of one pattern run on."""
+    for name in ("a.txt", "b.txt"):
+        (shards / name).write_bytes(name.encode() + b" has a text\n")
+    arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
+    message = b"--against: ids repeat: records 1 and 2 have the id '1'; name the files by one pattern or folder"
+    assert message in lsh(shards, *arguments, "a.txt", "b.txt").stderr
+    assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
 
 
 def test_the_first_repeated_id(monkeypatch):

@@ -153,7 +153,7 @@ cdef extern from "kernels/kernels.h" nogil:
         pass
 
     size_t lsh_link_slots(size_t entered)
-    void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+    bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                         lsh_link_record *records, uint32_t *table, int32_t *links)
 
     enum:

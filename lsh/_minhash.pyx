@@ -44,6 +44,10 @@ LEVELS = ("avx512", "avx2", "neon", "baseline")
 LEVEL_VARIABLE = "LSH_SIMD"
 
 
+cdef bint _is_unit(int unit) noexcept:
+    return unit in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD)
+
+
 # ---- the level ----
 
 def simd_levels():
@@ -121,7 +125,7 @@ cdef int need_word_table() except -1:
     with _making:
         if _word_table != NULL:
             return 0
-        table = <uint8_t *> resize(NULL, WORD_TABLE_SIZE)
+        table = <uint8_t *> resize(NULL, WORD_TABLE_SIZE, 1)
         memset(table, 0, WORD_TABLE_SIZE)
         for code_point in range(0x110000):
             if code_point == 95 or Py_UNICODE_ISALNUM(<Py_UCS4> code_point):
@@ -132,7 +136,7 @@ cdef int need_word_table() except -1:
 
 cdef int reserve_words(Words *words, size_t size) except -1 nogil:
     if size > words.capacity:
-        words.bytes = <uint8_t *> resize(words.bytes, size)
+        words.bytes = <uint8_t *> resize(words.bytes, size, 1)
         words.capacity = size
     return 0
 
@@ -174,7 +178,7 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     cdef c.lsh_document document
     cdef Words words = Words(NULL, 0)
     cdef Py_ssize_t i
-    if n < 1 or unit not in UNIT_CODES.values():
+    if n < 1 or not _is_unit(unit):
         raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
     result = []
     need_word_table()
@@ -205,7 +209,7 @@ cdef class _Scratch:
     cdef Words words
 
     def __cinit__(self):
-        self.memory = resize(NULL, sizeof(c.lsh_scratch) + ALIGNMENT)
+        self.memory = resize(NULL, sizeof(c.lsh_scratch) + ALIGNMENT, 1)
         self.kernel = <c.lsh_scratch *> ((<size_t> self.memory + ALIGNMENT) // ALIGNMENT * ALIGNMENT)
         self.kernel.state = NULL
         self.kernel.word_hashes[0] = self.kernel.word_hashes[1] = NULL
@@ -222,12 +226,12 @@ cdef class _Scratch:
     cdef int reserve(self, size_t seeds, size_t words) except -1:
         """Make room for `seeds` components and `words` hashes of words."""
         if 2 * seeds > self.state_size:
-            self.kernel.state = <uint64_t *> resize(self.kernel.state, 2 * seeds * sizeof(uint64_t))
-            self.row = <uint64_t *> resize(self.row, seeds * sizeof(uint64_t))
+            self.kernel.state = <uint64_t *> resize(self.kernel.state, seeds, 2 * sizeof(uint64_t))
+            self.row = <uint64_t *> resize(self.row, seeds, sizeof(uint64_t))
             self.state_size = 2 * seeds
         if words > self.word_size:
             for i in range(2):
-                self.kernel.word_hashes[i] = <uint32_t *> resize(self.kernel.word_hashes[i], words * sizeof(uint32_t))
+                self.kernel.word_hashes[i] = <uint32_t *> resize(self.kernel.word_hashes[i], words, sizeof(uint32_t))
             self.word_size = words
         self.kernel.word_table = _word_table
         return 0
@@ -289,7 +293,7 @@ cdef class Fingerprinter:
                   int flags=0):
         cdef size_t i
         cdef uint32_t *permutation
-        if n < 1 or k < 1 or unit not in UNIT_CODES.values() or scheme not in SCHEME_CODES.values():
+        if n < 1 or k < 1 or not _is_unit(unit) or scheme not in (MURMUR3_32, MURMUR3_64, FSS):
             raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
         if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > c.LSH_MAX_FSS):
             raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
@@ -300,9 +304,9 @@ cdef class Fingerprinter:
         self.dtype = np.dtype(np.uint64 if scheme == MURMUR3_64 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self.padded = (k + c.LSH_LANES - 1) // c.LSH_LANES * c.LSH_LANES
-        self.words = <uint32_t *> resize(NULL, self.padded * sizeof(uint32_t))
+        self.words = <uint32_t *> resize(NULL, self.padded, sizeof(uint32_t))
         if scheme == FSS:
-            permutation = <uint32_t *> resize(NULL, c.LSH_MAX_FSS * sizeof(uint32_t))
+            permutation = <uint32_t *> resize(NULL, c.LSH_MAX_FSS, sizeof(uint32_t))
             c.lsh_fss_ranks(k, permutation, self.words)
             free(permutation)
         else:
@@ -361,7 +365,7 @@ cdef class Fingerprinter:
         cdef _Scratch scratch = _take_scratch()
         cdef size_t words = 0
         if self.scheme == FSS and self.unit == c.LSH_WORD and longest:
-            words = min(self.n, longest // 2 + 2) + c.LSH_TILE + c.LSH_LANES
+            words = min(self.n, longest) + c.LSH_TILE + c.LSH_LANES  # even if each character became a word meanwhile
         scratch.reserve(self.padded, words)
         return scratch
 

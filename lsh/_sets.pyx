@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._memory cimport resize
+from lsh._memory cimport acquire, resize
 from lsh._minhash cimport (
     begin_shingles,
     chosen_kernels,
@@ -21,6 +21,7 @@ from lsh._minhash cimport (
 )
 
 import os
+import threading
 
 import numpy as np
 
@@ -67,12 +68,12 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
         free(work.memory)
         work.memory = NULL
         work.buckets = 0
-        work.memory = resize(NULL, buckets * (BUCKET + 1) + BUCKET)
-        work.set.tokens = <uint64_t *> resize(work.set.tokens, buckets * MAX_IN_BUCKET * sizeof(uint64_t))
+        work.memory = resize(NULL, buckets * (BUCKET + 1) + BUCKET, 1)
+        work.set.tokens = <uint64_t *> resize(work.set.tokens, buckets * MAX_IN_BUCKET, sizeof(uint64_t))
         work.buckets = buckets
     if spans and buckets > work.span_buckets:
-        work.spans = <c.lsh_span *> resize(work.spans, buckets * MAX_IN_BUCKET * sizeof(c.lsh_span))
-        work.entries = <uint32_t *> resize(work.entries, buckets * c.LSH_SET_LANES * sizeof(uint32_t))
+        work.spans = <c.lsh_span *> resize(work.spans, buckets * MAX_IN_BUCKET, sizeof(c.lsh_span))
+        work.entries = <uint32_t *> resize(work.entries, buckets * c.LSH_SET_LANES, sizeof(uint32_t))
         work.span_buckets = buckets
     work.set.spans = work.spans if spans else NULL
     work.set.capacity = buckets * MAX_IN_BUCKET
@@ -238,7 +239,7 @@ cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     if size > sets.ring_size or sets.texts[i].cached != NULL:
         return 0
     if sets.ring == NULL:
-        sets.ring = <uint8_t *> resize(NULL, sets.ring_size)
+        sets.ring = <uint8_t *> resize(NULL, sets.ring_size, 1)
     cached = <CachedSet *> (sets.ring + _make_room(sets, size))
     cached.size, cached.text, cached.set = size, i, shingles[0]
     at = <uint8_t *> cached + sizeof(CachedSet)
@@ -399,11 +400,12 @@ cdef class ShingleSets:
             raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")
         if unit == c.LSH_WORD:
             need_word_table()
+        self.lock = threading.Lock()
         self.batch, self.unit, self.n, self.flags, self.max_shingles = batch, <c.lsh_unit> unit, n, flags, max_shingles
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
-        self.texts = <Text *> resize(NULL, batch.count * sizeof(Text))
+        self.texts = <Text *> resize(NULL, batch.count, sizeof(Text))
         for i in range(batch.count):
             self.texts[i] = Text(-1, NULL, 0)
             if needed < max_cached:  # the most that the text can take there
@@ -459,10 +461,14 @@ cdef class ShingleSets:
             raise ValueError("rows and first_column must lie within the batch")
         out = np.empty((rows, columns))
         cdef double[:, ::1] view = out
-        for i in range(rows):
-            with nogil:
-                self.choose(i)
-                for j in range(columns):
-                    view[i, j] = self.similarity(first_column + j, 0.0)
-            PyErr_CheckSignals()
+        acquire(self.lock)
+        try:
+            for i in range(rows):
+                with nogil:
+                    self.choose(i)
+                    for j in range(columns):
+                        view[i, j] = self.similarity(first_column + j, 0.0)
+                PyErr_CheckSignals()
+        finally:
+            self.lock.release()
         return out

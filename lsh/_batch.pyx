@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh._columns cimport MISSING, NO_FAULT, Column, Fault
-from lsh._memory cimport resize
+from lsh._memory cimport check_aligned, resize
 
 import numpy as np
 
@@ -181,6 +181,7 @@ cdef class Batch:
         cdef Batch batch = Batch(())
         if offsets.shape[0] == 0:
             raise ValueError("offsets must have one element more than there are texts, got none")
+        check_aligned(&offsets[0], sizeof(long long))
         end = offsets[0]  # each is read once: its owner may change it
         batch._reserve(data, offsets.shape[0] - 1)
         for i in range(batch.count):

@@ -236,7 +236,8 @@ cdef class Column:
         if layout.table:
             _check(texts.length >= 0 and texts.offset >= 0 and texts.length <= _MAX_SIZE - texts.offset
                    and texts.n_buffers == 1 and texts.n_children == 1 and texts.children != NULL
-                   and texts.children[0] != NULL and texts.children[0].length >= texts.offset + texts.length, name, "a column shorter than its table")
+                   and texts.children[0] != NULL
+                   and texts.children[0].length >= texts.offset + texts.length, name, "a column shorter than its table")
             if texts.null_count != 0 and texts.buffers != NULL:
                 self.rows = <const uint8_t *> texts.buffers[0]
             self.first_row, self.count = texts.offset, texts.length

@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._components cimport find, flatten, unite
-from lsh._memory cimport acquire
+from lsh._memory cimport acquire, check_aligned
 from lsh._minhash cimport chosen_kernels
 from lsh._sets cimport ShingleSets
 
@@ -194,6 +194,8 @@ cdef class Walk:
         cdef Py_ssize_t count = links.shape[1], band, i
         if similarity.count != count or not 0 <= settled <= count or cap < 0:
             raise ValueError("similarity, links and settled must be of the same documents")
+        check_aligned(&links[0, 0], sizeof(int32_t))
+        check_aligned(&depth[0, 0], sizeof(int32_t))
         for band in range(links.shape[0]):
             for i in range(count):
                 if not -1 <= links[band, i] < i:
@@ -370,6 +372,7 @@ cdef class Pairs:
     def __cinit__(self, Similarity similarity not None, const int32_t[:, ::1] links not None, firsts not None,
                   double threshold):
         cdef Py_ssize_t count = links.shape[1]
+        check_aligned(&links[0, 0], sizeof(int32_t))
         if count and not (-1 <= np.min(links) and np.max(links) < count):
             raise ValueError("links must lead to documents")
         self.similarity, self.links, self.threshold = similarity, links, threshold
@@ -461,6 +464,7 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
     cdef uint64_t key[2]
     if out.shape[0] != batch.count or len(secret) != sizeof(key):
         raise ValueError("out must hold a number a text, and secret 16 bytes")
+    check_aligned(&out[0], sizeof(uint64_t))
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
         for i in range(batch.count):
@@ -486,6 +490,7 @@ def first_copies(const int32_t[::1] links not None, order not None):
     cdef int32_t document, other
     cdef const int32_t[::1] taking_part = _checked_places("order", order, len(order), count)
     cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
+    check_aligned(&links[0], sizeof(int32_t))
     if count and not (-1 <= np.min(links) and np.max(links) < count):
         raise ValueError("links must lead to documents")
     for i in range(taking_part.shape[0]):

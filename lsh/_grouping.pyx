@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from lsh cimport _kernels as c
-from lsh._memory cimport acquire, resize
+from lsh._memory cimport acquire, check_aligned, resize
 from lsh._minhash cimport chosen_kernels
 
 import threading
@@ -58,6 +58,8 @@ cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64
     for i in range(bounds.shape[0]):
         if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+    check_aligned(&rows[0, 0], sizeof(component))
+    check_aligned(&out[0, 0], sizeof(uint64_t))
     if count > 1:  # the distance of a single row is that of nothing
         step = <size_t> rows.strides[0] // sizeof(component)
         if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(component):
@@ -141,6 +143,8 @@ cdef class Linker:
             raise ValueError(
                 f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
             )
+        check_aligned(&keys[0], sizeof(uint64_t))
+        check_aligned(&links[0], sizeof(int32_t))
         if taking_part == 0:
             links[:] = -1
             return
@@ -265,6 +269,8 @@ cdef class BinTables:
         cdef Py_ssize_t i
         if keys.shape[0] != self.num_bands or keys.shape[1] != documents.shape[0]:
             raise ValueError("keys must have shape (bands, documents)")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        check_aligned(&documents[0], sizeof(uint32_t))
         for i in range(documents.shape[0]):
             if documents[i] >= self.capacity:
                 raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")

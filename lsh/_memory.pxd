@@ -23,3 +23,10 @@ cdef inline int acquire(lock) except -1:
     if not lock.acquire(False):
         raise RuntimeError("this object is in use, by another thread or below this call; give each thread its own")
     return 0
+
+
+cdef inline int check_aligned(const void *first, size_t size) except -1:
+    """Check that the elements of an array, of `size` bytes each, lie at multiples of their size, as C expects."""
+    if <size_t> first % size:
+        raise ValueError("arrays must be aligned; numpy.require(array, requirements='A') gives an aligned copy")
+    return 0

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._memory cimport resize
+from lsh._memory cimport check_aligned, resize
 
 import os
 import threading
@@ -46,6 +46,11 @@ LEVEL_VARIABLE = "LSH_SIMD"
 
 cdef bint _is_unit(int unit) noexcept:
     return unit in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD)
+
+
+cdef bint _is_size(size_t n) noexcept:
+    """Tell whether a shingle may have n units: to that something can be added without overflow."""
+    return 1 <= n <= <size_t> -1 // 2
 
 
 # ---- the level ----
@@ -178,7 +183,7 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     cdef c.lsh_document document
     cdef Words words = Words(NULL, 0)
     cdef Py_ssize_t i
-    if n < 1 or not _is_unit(unit):
+    if not _is_size(n) or not _is_unit(unit):
         raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
     result = []
     need_word_table()
@@ -293,10 +298,11 @@ cdef class Fingerprinter:
                   int flags=0):
         cdef size_t i
         cdef uint32_t *permutation
-        if n < 1 or k < 1 or not _is_unit(unit) or scheme not in (MURMUR3_32, MURMUR3_64, FSS):
+        if not _is_size(n) or k < 1 or not _is_unit(unit) or scheme not in (MURMUR3_32, MURMUR3_64, FSS):
             raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
         if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > c.LSH_MAX_FSS):
             raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
+        check_aligned(&seeds[0], sizeof(uint32_t))
         if unit == c.LSH_WORD:
             need_word_table()
         self.scheme, self.unit, self.n, self.k, self.seed = scheme, <c.lsh_unit> unit, n, k, seeds[0]
@@ -375,6 +381,7 @@ cdef class Fingerprinter:
         cdef size_t longest = 0
         if out.shape[0] != batch.count or <size_t> out.shape[1] != self.k:
             raise ValueError(f"out must have shape ({batch.count}, {self.k}), got ({out.shape[0]}, {out.shape[1]})")
+        check_aligned(&out[0, 0], sizeof(component))
         for i in range(batch.count):
             longest = max(longest, <size_t> batch.lengths[i])
         scratch = self._scratch(longest)
@@ -429,6 +436,8 @@ cdef int _count_equal(const component[:, ::1] a, const component[:, ::1] b, int6
     cdef Py_ssize_t i, j, k = a.shape[1]
     if k != b.shape[1] or k == 0 or a.shape[0] != out.shape[0] or b.shape[0] != out.shape[1]:
         raise ValueError(f"rows must have the same number of components, 1 or more, got {k} and {b.shape[1]}")
+    check_aligned(&a[0, 0], sizeof(component))
+    check_aligned(&b[0, 0], sizeof(component))
     with nogil:
         for i in range(a.shape[0]):
             for j in range(b.shape[0]):

@@ -394,7 +394,7 @@ cdef class ShingleSets:
                   size_t max_shingles=MAX_SHINGLES, bytes secret=None):
         cdef Py_ssize_t i
         cdef size_t needed = 0
-        if n < 1 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
+        if not 1 <= n <= <size_t> -1 // 2 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
         if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
             raise ValueError(f"max_shingles must be {4 * TILE} to {MAX_SHINGLES}, got {max_shingles}")

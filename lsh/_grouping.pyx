@@ -7,7 +7,7 @@ hash table a band. This floor answers for memory and leaves meaning to `lsh.dedu
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lsh cimport _kernels as c
@@ -193,9 +193,8 @@ cdef class BinTables:
         self.lock = threading.Lock()
         if num_bands < 1:
             raise ValueError("num_bands must be 1 or more")
-        self.bands = <Band *> calloc(num_bands, sizeof(Band))
-        if self.bands == NULL:
-            raise MemoryError()
+        self.bands = <Band *> resize(NULL, num_bands, sizeof(Band))
+        memset(self.bands, 0, num_bands * sizeof(Band))
         self.num_bands = num_bands
         for i in range(num_bands):
             _resize_band(&self.bands[i], SMALLEST_TABLE)

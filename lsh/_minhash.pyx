@@ -8,11 +8,12 @@ others reach them through its .pxd.
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.unicode cimport Py_UNICODE_ISALNUM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memchr, memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -30,6 +31,9 @@ cdef enum:
     ALIGNMENT = 64
     SHORT = 256  # bytes of a text for which the GIL is not released: to release it costs as much as the work
     MAX_KEPT = 4194304  # bytes of a text, or of its words' hashes, that scratch holds on to
+    PIECE = 8388608  # bytes of a text that are hashed between two checks for signals
+    PIECE_WORK = 134217728  # the same for murmur3, times the components
+    SMALLEST_PIECE = 4096
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
 
 ctypedef fused component:
@@ -86,6 +90,33 @@ cdef const c.lsh_kernels *_kernels = _choose_kernels()
 
 cdef const c.lsh_kernels *chosen_kernels() noexcept nogil:
     return _kernels
+
+
+# ---- signals ----
+
+cdef object _stops = threading.local()
+
+
+class Stopped(BaseException):
+    """The work of this thread is not wanted any more."""
+
+
+def stop_when(ask):
+    """Have the compiled work of this thread end with `Stopped` when ``ask()`` is true.
+
+    Only the main thread handles signals. A thread that helps it is told here how to find out that it has to end.
+    """
+    _stops.ask = ask
+
+
+cdef int check_signals() except -1 nogil:
+    """Handle pending signals; to be called several times a second while the GIL is released."""
+    with gil:
+        PyErr_CheckSignals()
+        ask = getattr(_stops, "ask", None)
+        if ask is not None and ask():
+            raise Stopped()
+    return 0
 
 
 # ---- the hashes themselves ----
@@ -199,6 +230,78 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     finally:
         free(words.bytes)
     return result
+
+
+# ---- pieces of a long text, between which signals are handled ----
+
+cdef size_t _char_from(const c.lsh_document *document, size_t at) noexcept nogil:
+    """The first place from `at` on where a character begins: a character has at most three continuation bytes."""
+    cdef size_t run = 0
+    while at < document.length and (document.text[at] & 0xC0) == 0x80:
+        run = 0
+        while run < 3 and run < at and (document.text[at - 1 - run] & 0xC0) == 0x80:
+            run += 1
+        if run == 3:
+            break
+        at += 1
+    return at
+
+
+cdef size_t _space_from(const c.lsh_document *document, size_t at) noexcept nogil:
+    """The place of the first space from `at` on; the length of the text if there is none."""
+    cdef const void *found = NULL
+    if at < document.length:
+        found = memchr(document.text + at, 32, document.length - at)
+    return document.length if found == NULL else <const uint8_t *> found - document.text
+
+
+cdef size_t _words_end(const c.lsh_document *document, size_t at, size_t words, const uint8_t *table) noexcept nogil:
+    """Where the first `words` words from `at` on end; the length of the text if no other word follows."""
+    cdef c.lsh_span spans[64]
+    cdef size_t wanted, end
+    while words:
+        wanted = min(words, <size_t> 64)
+        if c.lsh_next_words(document.text, document.length, table, &at, spans, wanted) < wanted:
+            return document.length
+        words -= wanted
+    end = at
+    return end if c.lsh_next_words(document.text, document.length, table, &at, spans, 1) else document.length
+
+
+cdef bint _has_word(const c.lsh_document *document, size_t at, size_t stop, const uint8_t *table) noexcept nogil:
+    """Tell whether a word begins from `at` on and before `stop`."""
+    cdef c.lsh_span span
+    return c.lsh_next_words(document.text, document.length, table, &at, &span, 1) and span.start < stop
+
+
+cdef size_t _piece_end(const c.lsh_document *document, bint joined, size_t start, size_t size, const uint8_t *table,
+                       size_t *following) noexcept nogil:
+    """Where a piece of about `size` bytes from `start` on ends, so that its shingles are those that begin in it.
+
+    The next piece begins at `following`, which is before that end. With the length of the text the piece is the last.
+    """
+    cdef uint32_t ignored
+    cdef size_t at = start + size, units = document.n - 1, i = 0
+    if document.length - start <= size or units >= document.length:
+        return document.length
+    if document.unit == c.LSH_BYTE:
+        following[0] = at
+        return min(at + units, document.length)
+    if document.unit == c.LSH_CHAR:
+        at = following[0] = _char_from(document, at)
+        while i < units and at < document.length:
+            at += c.decode_utf8(document.text + at, document.length - at, &ignored)
+            i += 1
+        return at
+    at = _space_from(document, at)
+    if not joined:
+        following[0] = at
+        return _words_end(document, at, units, table)
+    following[0] = at + 1
+    while i < units and at < document.length:
+        at = _space_from(document, at + 1)
+        i += 1
+    return at
 
 
 # ---- fingerprints ----
@@ -396,18 +499,47 @@ cdef class Fingerprinter:
         cdef int32_t *narrow = <int32_t *> scratch.row
         cdef size_t s
         prepare_document(&document, self.flags, self.scheme != FSS, &scratch.words)
-        if self.scheme == FSS:
+        if self.scheme == FSS and document.length <= PIECE:
             _kernels.fss(&document, self.seed, self.words, self.k, scratch.kernel, <uint32_t *> out)
             return 0
         if self.scheme == MURMUR3_32:
             for s in range(self.padded):
                 narrow[s] = 0x7FFFFFFF
-            _kernels.min_murmur3_32(&document, self.words, self.padded, scratch.kernel, narrow)
         else:
             memset(scratch.row, 0xFF, self.padded * sizeof(uint64_t))
-            _kernels.min_murmur3_64(&document, self.words, self.padded, scratch.kernel, scratch.row)
-        memcpy(out, scratch.row, self.k * self.itemsize)
+        self._add_pieces(&document, scratch, <uint32_t *> out)
+        if self.scheme != FSS:
+            memcpy(out, scratch.row, self.k * self.itemsize)
         return 0
+
+    cdef int _add_pieces(self, c.lsh_document *document, _Scratch scratch, uint32_t *out) except -1 nogil:
+        """Take the minima over the shingles of a text piece by piece: those of fss into `out`, others into the row."""
+        cdef c.lsh_document piece = document[0]
+        cdef size_t start = 0, following = 0, end = 0, s, size = PIECE
+        cdef uint32_t *minima = <uint32_t *> scratch.row
+        cdef bint first = True, skipped
+        if self.scheme != FSS:
+            size = max(<size_t> SMALLEST_PIECE, PIECE_WORK // self.k // (1 + min(self.n, document.length) // 16))
+        while True:
+            end = _piece_end(document, self.scheme != FSS, start, size, _word_table, &following)
+            piece.text, piece.length = document.text + start, end - start
+            if self.scheme == MURMUR3_32:
+                _kernels.min_murmur3_32(&piece, self.words, self.padded, scratch.kernel, <int32_t *> minima)
+            elif self.scheme == MURMUR3_64:
+                _kernels.min_murmur3_64(&piece, self.words, self.padded, scratch.kernel, scratch.row)
+            else:
+                skipped = (piece.unit == c.LSH_WORD and end < document.length
+                           and not _has_word(document, start, following, _word_table))
+                if not skipped:
+                    _kernels.fss(&piece, self.seed, self.words, self.k, scratch.kernel, out if first else minima)
+                if not (first or skipped):
+                    for s in range(self.k):
+                        out[s] = min(out[s], minima[s])
+                first = first and skipped
+            if end == document.length:
+                return 0
+            start = following
+            check_signals()
 
 
 def count_equal(a not None, b not None):

@@ -13,6 +13,7 @@ from lsh._batch cimport Batch
 from lsh._memory cimport acquire, resize
 from lsh._minhash cimport (
     begin_shingles,
+    check_signals,
     chosen_kernels,
     need_word_table,
     next_shingles,
@@ -29,7 +30,10 @@ cdef enum:
     TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
     BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
     MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
+    SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
     SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
+    PIECE = 4194304  # bytes of a text that are read at once
+    CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     MAX_CACHED = 33554432  # bytes of the cache of sets
 
@@ -158,12 +162,15 @@ cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t 
 
 
 cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
-    cdef size_t at = 0, shingles = work.document.length - work.set.width + 1
+    cdef size_t at = 0, end, read, shingles = work.document.length - work.set.width + 1
     while True:
-        at = _kernels.set_add_keys(&work.set, &work.table, &sets.secret, part, work.document.length, at)
+        end = min(shingles, at + PIECE)
+        read = _kernels.set_add_keys(&work.set, &work.table, &sets.secret, part, end + work.set.width - 1, at)
+        _worked(sets, read - at)
+        at = read
         if at == shingles:
             return True
-        if not _enlarge(sets, work):
+        if at < end and not _enlarge(sets, work):
             return False
 
 
@@ -180,6 +187,16 @@ cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -
             if not _enlarge(sets, work):
                 return False
         _kernels.set_add_spans(&work.set, &work.table, &sets.secret, part, spans, count)
+        _worked(sets, count * (spans[0].length + SPAN_WORK))
+
+
+cdef inline int _worked(ShingleSets sets, size_t read) except -1 nogil:
+    """Count the bytes of texts that were read, and handle signals now and then."""
+    sets.unchecked += read
+    if sets.unchecked > CHECKED:
+        sets.unchecked = 0
+        check_signals()
+    return 0
 
 
 cdef size_t _most(ShingleSets sets, bint spans) noexcept nogil:
@@ -323,14 +340,22 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
     """
     cdef Workspace *work = &sets.other_work
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
+    cdef size_t at = 0, count, places, others, shared = 0
     if (needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j
             or chosen.spans != NULL):
         return needed
     _open(sets, work, j)
     if min(work.document.n, work.document.length) != chosen.width:
         return needed
-    return _kernels.set_most_shared(chosen, &sets.chosen_work.table, &sets.secret, work.document.text,
-                                    work.document.length, needed)
+    places = work.document.length - chosen.width + 1
+    while at < places and shared + (places - at) >= needed:
+        count = min(places - at, <size_t> PIECE)
+        others = shared + (places - at - count)  # at most, besides those of this piece
+        shared += _kernels.set_most_shared(chosen, &sets.chosen_work.table, &sets.secret, work.document.text + at,
+                                           count + chosen.width - 1, needed - min(needed, others))
+        at += count
+        _worked(sets, count)
+    return shared
 
 
 cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from lsh import _threads
+
 WAITING = 4  # items, such as blocks of documents, that wait at most; at least 2: one item and the end
 
 Item = TypeVar("Item")
@@ -28,12 +30,10 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     [0, 1, 2]
     """
     waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
-    stopped, iterator = threading.Event(), iter(items)
-    thread = threading.Thread(target=_fill, args=(waiting, iterator, stopped), daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # the limit on threads or processes is reached
-        yield from iterator
+    stopped = threading.Event()
+    thread = _threads.started(_fill, waiting, iter(items), stopped, daemon=True)
+    if thread is None:
+        yield from items
         return
     try:
         while (one := waiting.get()) is not None:

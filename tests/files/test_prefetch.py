@@ -102,21 +102,25 @@ def test_what_fails_to_close_is_an_error_and_no_endless_wait():
         list(prefetched(Items()))
 
 
-def test_items_are_read_where_no_thread_can_be_started(monkeypatch):
+def test_items_come_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
     closed = []
 
-    def items():
+    def items() -> Iterator[int]:
         try:
-            yield from range(5)
+            yield from range(3)
+            raise ValueError("no more")
         finally:
             closed.append(True)
 
-    def refuse(self):
-        raise RuntimeError("can't start new thread")
-
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert list(prefetched(items())) == list(range(5))
-    begun = prefetched(items())
-    assert next(begun) == 0
-    begun.close()
-    assert closed == [True, True]
+    taken = prefetched(items())
+    assert [next(taken) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="no more"):
+        next(taken)
+    taken = prefetched(items())
+    assert next(taken) == 0
+    taken.close()
+    assert len(closed) == 2

@@ -11,11 +11,13 @@ import mmap
 import os
 import re
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsh import _checks
+from lsh._words import size
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -30,7 +32,7 @@ _UNITS |= {unit + end: 1024**power for power, unit in enumerate("KMGT", 1) for e
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
-def memory_size(name: str, value: object) -> int | None:
+def memory_size(name: str, value: object, least: int = 1) -> int | None:
     """Return a number of bytes: a whole number, or text such as ``"2GB"`` or ``"500 MiB"``; ``None`` stays."""
     if value is None:
         return None
@@ -38,8 +40,33 @@ def memory_size(name: str, value: object) -> int | None:
         match = _SIZE.fullmatch(value)
         if match is None or match[2].upper() not in _UNITS:
             raise ValueError(f"{name} must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
-        return _checks.whole_number(name, int(float(match[1]) * _UNITS[match[2].upper()]), 1)
-    return _checks.whole_number(name, value, 1)
+        number = int(float(match[1]) * _UNITS[match[2].upper()])
+        if number < least:
+            bound = "1 byte" if least == 1 else size(least)
+            raise ValueError(f"{name} must be {bound} or more, got {value!r}; give a size such as '500MB' or '2GB'")
+        return number
+    return _checks.whole_number(name, value, least)
+
+
+@contextlib.contextmanager
+def temporary_errors(purpose: str, num_bytes: int | None = None) -> Iterator[None]:
+    """Let an error of temporary files name their folder, what they are for, and what moves them.
+
+    Parameters
+    ----------
+    purpose : str
+        What needs the files.
+    num_bytes : int, optional
+        Of the files, where it is known.
+    """
+    try:
+        yield
+    except OSError as error:
+        import tempfile
+
+        needed = "temporary files" if num_bytes is None else f"{num_bytes:,} bytes of temporary files"
+        problem = f"{purpose} needs {needed}: {error.strerror}; set TMPDIR to another folder"
+        raise OSError(error.errno, problem, tempfile.tempdir) from error
 
 
 class Spill:
@@ -107,19 +134,12 @@ class Spill:
         """Return a temporary file of `size` bytes, mapped."""
         import tempfile  # with what it imports a tenth of the time that `import lsh` would take
 
-        folder = tempfile.gettempdir()
-        try:
-            with tempfile.TemporaryFile(prefix="lsh-") as file:
-                if hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(file.fileno(), 0, size)
-                else:
-                    file.truncate(size)
-                return mmap.mmap(file.fileno(), size)
-        except OSError as error:
-            message = (
-                f"max_memory needs {size:,} bytes of temporary files: {error.strerror}; set TMPDIR to another folder"
-            )
-            raise OSError(error.errno, message, folder) from error
+        with temporary_errors("max_memory", size), tempfile.TemporaryFile(prefix="lsh-") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+            return mmap.mmap(file.fileno(), size)
 
     def expect_leaps(self) -> None:
         """Prepare what lies in files for being read here and there: a page at a time, not its neighbours with it."""

@@ -42,6 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh compare``."""
+    console.check_standard_output()
     hasher = options.hasher(namespace)
     confidence = _checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
     if namespace.texts:

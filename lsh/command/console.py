@@ -6,43 +6,72 @@ Messages go to standard error, data to standard output. Nothing here knows a com
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 import textwrap
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lsh import files
+from lsh import _start, files
 from lsh._words import size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE, EXIT_TERMINATED = 0, 2, 130, 141, 143
+EXIT_OK, EXIT_BAD, EXIT_PIPE = 0, 2, 141  # 128 and its number after a signal
 EXITS = """\
-exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 broken pipe;
-143 terminated
+exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
+141 broken pipe; 143 terminated
 """
+WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
+# What a person types for the parameters of the library: for those that are spelt as no other word is, and for those
+# that are words of English, too, which are named as the subject of a message or with a value.
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
+OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field")}
+WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
+WORDS_TOO += ["confidence", "pattern", "field", "format"]
+SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for name in WORDS_TOO}}
+_NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
+_SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
+_WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
 HELP_WIDTH = 100  # of a description
 
 
-class TerminatedError(KeyboardInterrupt):
-    """SIGTERM came; whatever cleans up after Ctrl-C does so now."""
+class EndedError(KeyboardInterrupt):
+    """A signal asked the process to end; what cleans up after Ctrl-C does so after others, too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+        self.word = WORDS[number]
 
 
-def end_on_signals() -> None:
-    """Let SIGTERM do what Ctrl-C does, and each of them once: no half of a file is to be left."""
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise `EndedError` at the first signal that asks the process to end; the second ends it at once.
+
+    Signals that are ignored, or handled by a program that calls `main`, are left alone. At the end the handlers are
+    what they were.
+    """
+    previous: dict[int, Any] = {}
 
     def end(number: int, frame: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT):  # a second signal must not disturb the cleaning up
-            signal.signal(each, signal.SIG_IGN)
-        raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
+        for each in previous:
+            signal.signal(each, signal.SIG_DFL)
+        raise EndedError(number)
 
-    defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    defaults = (signal.SIG_DFL, signal.default_int_handler, _start.interrupted)
     with suppress(ValueError):  # in another thread than the main one
-        for number, default in defaults.items():
-            if signal.getsignal(number) == default:
-                signal.signal(number, end)
+        for number in WORDS:
+            if signal.getsignal(number) in defaults:
+                previous[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,6 +91,12 @@ class Parser(argparse.ArgumentParser):
             write_data(self.format_help())
         else:
             super().print_help(file)
+
+
+def check_standard_output() -> None:
+    """Check that standard output is open, before any work is done for it."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed; redirect it to a file")
 
 
 def write_data(text: str) -> None:
@@ -89,9 +124,18 @@ def fail(error: BaseException | str, code: int) -> int:
 
 
 def _message(error: BaseException | str) -> str:
+    """Return what an error says, with options in place of the parameters of the library; names of files stay."""
+    if isinstance(error, files.InputError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+        return (f"{error.filename}: " if error.filename else "") + _with_options(error.strerror)
+    return _with_options(str(error))
+
+
+def _with_options(message: str) -> str:
+    options = OPTIONS | SUBJECTS
+    message = _WITH_VALUES.sub(lambda match: f"{options[match[1]]} ", message)
+    return _NAMES.sub(lambda match: options[match[1]], _SUBJECTS.sub(lambda match: options[match[1]], message))
 
 
 # ---- progress ----

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
 from lsh.planning import checked_bands
 
+HTML = (".html", ".htm")
 OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a default
     "output",
     "removed",
@@ -193,7 +195,9 @@ def _request(namespace: argparse.Namespace) -> Request:
     for name, path in outputs.named():
         written = name == "--report" or not outputs.dry_run
         if outputs.json and written and path == files.STANDARD:
-            raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
+            raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
+        if outputs.json or (written and path == files.STANDARD):
+            console.check_standard_output()
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
     request = Request(
@@ -208,7 +212,15 @@ def _request(namespace: argparse.Namespace) -> Request:
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
     inputs.check_files(read, outputs.named())
+    _check_report(outputs.report)
     return request
+
+
+def _check_report(path: str | None) -> None:
+    """Check that the name of the report says HTML, or has no ending."""
+    ending = os.path.splitext(path or "")[1].lower()
+    if ending and ending not in HTML and path is not None and not files.is_stream(path):
+        raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
 
 
 def _given(namespace: argparse.Namespace) -> dict[str, str]:

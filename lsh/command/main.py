@@ -1,14 +1,15 @@
 """The command line: ``lsh COMMAND``. The parser of all commands, and how the process ends.
 
 Each command is a module that adds its parser and runs. Data goes to files or standard output, messages to standard
-error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 130 interrupted; 141
-broken pipe; 143 terminated.
+error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 129 hangup; 130
+interrupted; 141 broken pipe; 143 terminated.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ import lsh
 from lsh.command import compare, console, dedup, pairs, plan, stats, version
 
 COMMANDS = (dedup, pairs, compare, plan, stats, version)
+
+MIN_LIKENESS = 0.75  # of an unknown option and one that is suggested, as `difflib` has it
 
 EPILOG = f"""\
 example:
@@ -29,14 +32,14 @@ example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        console.end_on_signals()
-        return _run(arguments)
+        with console.ended_by_signals():
+            return _run(arguments)
     except BrokenPipeError:
         return console.EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
-    except console.TerminatedError:
-        return console.fail("terminated", console.EXIT_TERMINATED)
-    except KeyboardInterrupt:
-        return console.fail("interrupted", console.EXIT_INTERRUPTED)
+    except console.EndedError as ended:
+        return console.fail(ended.word, ended.code)
+    except KeyboardInterrupt:  # of a program that calls this function
+        return console.fail("interrupted", 128 + signal.SIGINT)
     except MemoryError:
         return console.fail("there is not enough memory; see --max-memory", console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
@@ -64,7 +67,7 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
         return f"unexpected argument {argument!r}; quote patterns such as 'shards/*.tsv'"
     name = argument.partition("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]
-    similar = difflib.get_close_matches(name, known, 1) if name.startswith("--") else []
+    similar = difflib.get_close_matches(name, known, 1, MIN_LIKENESS) if name.startswith("--") else []
     return f"unrecognized option {name}; " + (f"did you mean {similar[0]}?" if similar else f"see {parser.prog} --help")
 
 

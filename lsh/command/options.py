@@ -7,6 +7,7 @@ A command calls `reading`, `matching` or `running` once and works with what they
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -18,12 +19,26 @@ from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import UNITS
 
+MIN_MEMORY = 100_000  # bytes of --max-memory; less is a size whose unit was forgotten
 MISSING = ("error", "empty")
+
+
+def whole(text: str) -> int:
+    """Return a whole number as a person writes it: ``1000000``, ``1_000_000`` or ``1e6``."""
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+    raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+
+
 SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
     "--threshold": {"type": float, "help": "least similarity of near duplicates (default 0.8)"},
-    "--ngram": {"type": int, "help": "units per shingle (default 8)"},
+    "--ngram": {"type": whole, "help": "units per shingle (default 8)"},
     "--unit": {"choices": UNITS, "help": "what is shingled (default char)"},
-    "--num-seeds": {"type": int, "help": f"components per fingerprint (default {DEFAULT_SEEDS})"},
+    "--num-seeds": {"type": whole, "help": f"components per fingerprint (default {DEFAULT_SEEDS})"},
     "--recall": {
         "type": float,
         "help": f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
@@ -149,7 +164,7 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
 def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
-    group.add_argument("--num-threads", type=int, metavar="N", help="threads (default: every core)")
+    group.add_argument("--num-threads", type=whole, metavar="N", help="threads (default: every core)")
     if max_memory:
         group.add_argument(
             "--max-memory", metavar="SIZE", help="memory, such as 2GB; what does not fit goes to temporary files"
@@ -238,7 +253,7 @@ def running(namespace: argparse.Namespace) -> Running:
     num_threads = namespace.num_threads
     if num_threads is not None:
         num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
-    max_memory = memory_size("--max-memory", namespace.max_memory)
+    max_memory = memory_size("--max-memory", namespace.max_memory, MIN_MEMORY)
     return Running(num_threads, max_memory, namespace.quiet, namespace.verbose)
 
 

@@ -53,6 +53,8 @@ def run(namespace: argparse.Namespace) -> None:
     matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
     paths = [namespace.input] + ([namespace.other] if namespace.other is not None else [])
     inputs.check_files(list(zip(("INPUT", "INPUT2"), paths)), [("OUTPUT", namespace.output)])
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
     number, sides = _write_pairs(paths, namespace.output, namespace.json, matching, reading, running)

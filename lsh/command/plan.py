@@ -41,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
     parser.add_argument(
-        "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
+        "--documents", type=options.whole, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
         "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
@@ -55,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
+    console.check_standard_output()
     documents, corpus = namespace.documents, namespace.corpus
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)

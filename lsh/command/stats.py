@@ -52,6 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh stats``."""
+    console.check_standard_output()
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
     inputs.check_files([("FILE", namespace.input)], [])

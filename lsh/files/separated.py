@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
@@ -21,6 +22,28 @@ from lsh.files.records import ReadOptions, listed, named_columns, undecodable, u
 
 MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
 MAX_CELLS = sys.maxsize  # of a record without a header
+
+
+class _CellLimit:
+    """Raises the limit of `csv`, which the whole process shares, while a record is read, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._before = csv.field_size_limit(MAX_CELL_LENGTH)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                csv.field_size_limit(self._before)
+
+
+_cell_limit = _CellLimit()
 
 
 class PlainText(Reader):
@@ -139,7 +162,6 @@ class Csv(_Separated):
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        csv.field_size_limit(MAX_CELL_LENGTH)
         is_utf8 = encoding == "utf-8"
         read: list[bytes] = []  # the lines of the record
 
@@ -153,7 +175,8 @@ class Csv(_Separated):
             number, problem = lines.number + 1, ""
             cells: Sequence[Line] = ()
             try:
-                row = next(reader)
+                with _cell_limit:
+                    row = next(reader)
                 cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return

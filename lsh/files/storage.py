@@ -7,20 +7,24 @@ not known here.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from lsh._spill import temporary_errors
 from lsh.files import compression
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once: each time the lock is let go, and may be waited for
 STANDARD = "-"  # the name of standard input and output
+FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
 
 class Input:
@@ -43,10 +47,10 @@ class Input:
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
-            self._copy = _copied(sys.stdin.buffer)
+            self._copy = _copied(sys.stdin.buffer, self.name)
         elif os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
-                self._copy = _copied(pipe)
+                self._copy = _copied(pipe, self.name)
 
     def close(self) -> None:
         """Drop the copy of a pipe."""
@@ -87,18 +91,41 @@ class Input:
         return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
 
 
-def _copied(file: IO[bytes]) -> IO[bytes]:
+def _copied(file: IO[bytes], name: str) -> IO[bytes]:
     """Return a temporary file with the rest of `file`."""
-    copy = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
-    shutil.copyfileobj(file, copy)
+    with temporary_errors(f"a copy of {name}"):
+        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    while chunk := file.read(BUFFER):
+        with temporary_errors(f"a copy of {name}"):
+            copy.write(chunk)
+    with temporary_errors(f"a copy of {name}"):
+        copy.flush()
     return copy
+
+
+class _Packed:
+    """The file that a compressor writes to, until it is abandoned: then the rest is discarded.
+
+    A compressor that failed, even one whose construction did, writes again when it is finalized.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file: IO[bytes] | None = file
+
+    def write(self, data: bytes) -> int:
+        return len(data) if self.file is None else self.file.write(data)
+
+    def flush(self) -> None:
+        if self.file is not None:
+            self.file.flush()
 
 
 class Target:
     """A file that appears only when it is complete: written beside its place, then renamed.
 
     Use it as a context manager and call `commit` at the end; without that nothing is left. What is no regular file
-    (standard output, a pipe, a device) is written to directly.
+    (standard output, a pipe, a device) is written to directly. While it is written, only its owner can read it; in its
+    place it has the permissions of the file that it replaces, else the usual ones.
 
     Parameters
     ----------
@@ -107,10 +134,12 @@ class Target:
     packed : str, optional
         How to compress what is written: a key of `compression.NAMES`, ``""`` for not at all. Default: by the ending of
         the path. The same content gives the same bytes.
+    name : str, optional
+        The file in messages. Default: `path`.
     """
 
-    def __init__(self, path: str, packed: str | None = None) -> None:
-        self._name = "standard output" if path == STANDARD else path
+    def __init__(self, path: str, packed: str | None = None, name: str | None = None) -> None:
+        self._name = "standard output" if path == STANDARD else name or path
         self._place: str | None = None
         if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
             self._place = path if is_stream(path) else os.path.realpath(path)
@@ -118,6 +147,7 @@ class Target:
         compression.check_available(self._packed)
         self._beside: str | None = None
         self._file: Any = None
+        self._sink: _Packed | None = None
         self._writer: Any = None
 
     def __enter__(self) -> Target:
@@ -131,17 +161,20 @@ class Target:
     def _open(self) -> None:
         if self._place is None:
             if sys.stdout is None:
-                raise OSError("standard output is closed; give it a place")
+                raise OSError("standard output is closed; redirect it to a file")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
             self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
         else:
             self._beside = _beside(self._place)
-            self._file = open(self._beside, "xb")  # noqa: SIM115 - as long as the target
+            self._file = open(self._beside, "xb", opener=_private)  # noqa: SIM115 - as long as the target
         self._writer = self._file
         if self._packed:
+            self._sink = _Packed(self._file)
             with self._named_errors():
-                self._writer = compression.packing(self._file, self._packed)  # which may begin to write
+                self._writer = compression.packing(
+                    cast(IO[bytes], self._sink), self._packed
+                )  # which may begin to write
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
@@ -156,24 +189,28 @@ class Target:
             self._file.flush()
             if self._beside is None or self._place is None:
                 return
+            os.fchmod(self._file.fileno(), _mode(self._place, 0o666))
             os.fsync(self._file.fileno())
             self._file.close()
-            if os.path.exists(self._place):
-                shutil.copymode(self._place, self._beside)
             os.replace(self._beside, self._place)
             self._beside = None
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Let an error of the system, such as a full disk, name the file."""
+        """Let an error of the system name the file, and the folder where that is full."""
         try:
             yield
         except OSError as error:
             if error.filename is None:
                 error.filename = self._name
+                if self._place is not None and error.errno in FULL:
+                    folder = os.path.dirname(os.path.realpath(self._name))
+                    error.strerror = f"{error.strerror} in the folder {folder}; free space or write to another folder"
             raise
 
     def __exit__(self, *error: object) -> None:
+        if self._sink is not None:
+            self._sink.file = None
         for opened in (self._writer, self._file):
             with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
                 if opened is not None:
@@ -203,7 +240,7 @@ class FolderTarget:
     def __enter__(self) -> FolderTarget:
         try:
             self._beside = _beside(self._place)
-            os.mkdir(self._beside)
+            os.mkdir(self._beside, 0o700)
         except BaseException:  # an interrupt, too
             self.__exit__()
             raise
@@ -217,6 +254,7 @@ class FolderTarget:
 
     def commit(self) -> None:
         """Put the folder in its place."""
+        os.chmod(str(self._beside), _mode(self._place, 0o777))
         if os.path.isdir(self._place):
             os.rmdir(self._place)
         os.rename(str(self._beside), self._place)
@@ -230,6 +268,20 @@ class FolderTarget:
 def _beside(place: str) -> str:
     """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read; an `opener` of `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def _mode(place: str, default: int) -> int:
+    """Return the permissions of what is there, else the default ones under the umask."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(os.stat(place).st_mode)
+    umask = os.umask(0o077)  # what another thread creates at this moment is private
+    os.umask(umask)
+    return default & ~umask
 
 
 def is_stream(path: str) -> bool:

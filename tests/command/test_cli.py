@@ -429,6 +429,8 @@ def test_error_on_stdin_leaves_stdout_empty(tmp_path):
         ("--clusters-mode", "all"),
         ("--missing", "skip"),
         ("--max-memory", "0"),
+        ("--max-memory", "2"),
+        ("--max-memory", "0.1"),
         ("--max-memory", "2 elephants"),
         ("--num-threads", "0"),
         ("--num-threads", "5000"),
@@ -450,6 +452,44 @@ def test_bad_options(news, option, value):
     last = message.splitlines()[-1]
     assert re.match(r"lsh( dedup)?: error: ", last), message
     assert option.rpartition("-")[2] in last, message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["--recall", "1"], "--recall must be more than 0 and less than 1, got 1.0"),
+        (["--ngram", "0"], "--ngram must be 1 or more, got 0"),
+        (["--num-seeds", "9999"], "--num-seeds must be at most 4096, got 9999"),
+        (["--bands", "x"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got 'x'"),
+        (["--bands", "20x7"], "--bands take 140 components, a fingerprint has 128; "),
+        (["--encoding", "nope"], "--encoding must be one that Python knows, such as utf-8 or cp1252, got 'nope'"),
+        (["--num-threads", "0"], "--num-threads must be 1 or more, got 0"),
+        (["--max-memory", "2"], "--max-memory must be 100 KB or more, got '2'; give a size such as '500MB' or '2GB'"),
+        (["--num-seeds", "2"], "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of 0.99; "),
+        (["--ngram", "1e-2"], "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
+    ],
+)
+def test_an_error_names_the_option(news, options, message):
+    """Where the library names a parameter."""
+    assert refused(news, "dedup", "news.txt", "-o", "out.txt", *options).startswith(f"lsh: error: {message}")
+
+
+@pytest.mark.parametrize("path", ["n must be.txt", "max_memory.txt", "threshold=0.5.txt", "recall must be/num_seeds"])
+def test_the_name_of_a_file_stays_as_it_is(news, path):
+    assert path in refused(news, "dedup", path, "-o", "out.txt", "--format", "txt")
+
+
+def test_whole_numbers_as_people_write_them(news):
+    for number in ("1e1", "10", "10.0", "1_0"):
+        done(news, "dedup", "news.txt", "-o", f"{number}.txt", "--ngram", number, "--threshold", "0.7", "-q")
+        assert (news / f"{number}.txt").read_bytes() == (news / "1e1.txt").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.json", "report.html.gz", "report.PNG"])
+def test_a_report_is_html(news, name):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--report", name)
+    assert message == f"lsh: error: --report is a page of HTML; its name must end in .html, got {name}"
 
 
 @pytest.mark.parametrize(
@@ -475,7 +515,7 @@ def test_recall_or_bands_but_not_both(news):
 
 def test_a_recall_that_is_not_to_be_had(news):
     message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--threshold", "0.02")
-    assert "possible: num_seeds=239 or more, or threshold=0.038 or more" in message
+    assert "possible: --num-seeds 239 or more, or --threshold 0.038 or more" in message
 
 
 def test_bands_may_leave_seeds_unused(news):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 
 import lsh
 from lsh import _checks, files
@@ -32,7 +31,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("a", metavar="A", help="a file, or - for standard input")
     parser.add_argument("b", metavar="B", help="another one")
     parser.add_argument("--texts", action="store_true", help="A and B are the texts themselves")
-    options.add(parser, "--ngram", "--unit", "--num-seeds")
+    options.add_shingles(parser)
+    options.add(parser, "--num-seeds")
     parser.add_argument(
         "--confidence", type=float, default=0.95, help="probability of the interval of the estimate (default 0.95)"
     )
@@ -70,12 +70,7 @@ def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_j
 
 
 def _content(path: str) -> bytes:
-    """Return the bytes of a file or of standard input."""
-    if path != files.STANDARD:
-        if not os.path.lexists(path):
-            raise ValueError(f"{path}: no such file; to compare the words themselves give --texts")
-        with open(path, "rb") as file:
-            return file.read()
-    if sys.stdin is None:
-        raise OSError("standard input is closed; name a file as A and B")
-    return sys.stdin.buffer.read()
+    """Return the bytes of a file, unpacked, or of standard input."""
+    if path != files.STANDARD and not os.path.lexists(path):
+        raise ValueError(f"{path}: no such file; to compare the words themselves give --texts")
+    return files.content(path)

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import lsh
 from lsh import _checks, _threads, files, presets
+from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size
 from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
-from lsh.shingling import UNITS
+from lsh.shingling import NORMAL_FORMS, UNITS
 
 MIN_MEMORY = 100_000  # bytes of --max-memory; less is a size whose unit was forgotten
 MISSING = ("error", "empty")
@@ -38,6 +39,14 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
     "--threshold": {"type": float, "help": "least similarity of near duplicates (default 0.8)"},
     "--ngram": {"type": whole, "help": "units per shingle (default 8)"},
     "--unit": {"choices": UNITS, "help": "what is shingled (default char)"},
+    "--normalize": {"choices": NORMAL_FORMS, "help": "Unicode normal form, applied first"},
+    "--lowercase": {"action": "store_true", "default": None, "help": "ignore case"},
+    "--strip-punctuation": {"action": "store_true", "default": None, "help": "ignore punctuation"},
+    "--collapse-whitespace": {
+        "action": "store_true",
+        "default": None,
+        "help": "treat each run of white space as one space",
+    },
     "--num-seeds": {"type": whole, "help": f"components per fingerprint (default {DEFAULT_SEEDS})"},
     "--recall": {
         "type": float,
@@ -50,10 +59,17 @@ MATCHING_DEFAULTS: dict[str, Any] = {  # not those of argparse: a preset refuses
     "recall": DEFAULT_RECALL,
     "ngram": 8,
     "unit": "char",
+    "normalize": None,
+    "lowercase": False,
+    "strip_punctuation": False,
+    "collapse_whitespace": False,
     "num_seeds": DEFAULT_SEEDS,
     "verify": "exact",
     "clusters_mode": "representative",
 }
+
+# Those of `shingles`, and the parameters of `lsh.Shingles` that they give.
+SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATIONS, "normalize")}}
 
 FORMATS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
@@ -119,6 +135,11 @@ def add(parser: argparse._ActionsContainer, *names: str) -> None:
         parser.add_argument(name, **SHARED_OPTIONS[name])
 
 
+def add_shingles(parser: argparse._ActionsContainer) -> None:
+    """Add the options of `shingles`."""
+    add(parser, "--ngram", "--unit", "--normalize", "--lowercase", "--strip-punctuation", "--collapse-whitespace")
+
+
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")
@@ -150,7 +171,7 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
 def add_matching(parser: argparse.ArgumentParser) -> None:
     """Add the options of `matching`, but for those of `lsh dedup` alone: ``--preset`` and ``--clusters-mode``."""
     group = parser.add_argument_group("near duplicates")
-    add(group, "--threshold", "--ngram", "--unit", "--num-seeds", "--recall")
+    add(group, "--threshold", "--num-seeds", "--recall")
     group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
     group.add_argument(
         "--verify",
@@ -158,6 +179,7 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
         help="what makes a candidate a near duplicate: its exact similarity, the estimate, or a shared band alone "
         "(default exact)",
     )
+    add_shingles(parser.add_argument_group("shingles"))
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
@@ -206,8 +228,8 @@ def num_seeds(namespace: argparse.Namespace) -> int:
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
     """Return how texts are cut into shingles."""
-    n = _checks.whole_number("--ngram", _given_or_default(namespace, "ngram"), 1)
-    return lsh.Shingles(n, _given_or_default(namespace, "unit"))
+    values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
+    return lsh.Shingles(**values)
 
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:

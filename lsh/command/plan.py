@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
-    options.add(parser.add_argument_group("shingles of --corpus"), "--ngram", "--unit")
+    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -59,9 +59,9 @@ def run(namespace: argparse.Namespace) -> None:
     documents, corpus = namespace.documents, namespace.corpus
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
-    for name in ("documents", "ngram", "unit"):
+    for name in ("documents", *options.SHINGLE_OPTIONS):
         if corpus is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name} requires --corpus")
+            raise ValueError(f"--{name.replace('_', '-')} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
     inputs.check_files([] if corpus is None else [("--corpus", corpus)], [("--plot", namespace.plot)])

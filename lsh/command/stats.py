@@ -44,7 +44,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     parser.add_argument("input", metavar="FILE", help="the file of documents; - for standard input")
-    options.add(parser, "--ngram", "--unit", "--json")
+    options.add_shingles(parser)
+    options.add(parser, "--json")
     options.add_reading(parser, missing="empty")
     options.add_running(parser, max_memory=False)
     parser.set_defaults(run=run)

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
@@ -89,6 +89,26 @@ class Input:
         after = f" after line {line}" if line else ""
         kind = compression.NAMES[self._packed]
         return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
+
+
+def content(path: str) -> bytes:
+    """Return the bytes of a file, unpacked by the ending of its name, or of standard input.
+
+    Raises
+    ------
+    InputError
+        If its compression is corrupt, or its name does not say that it is compressed.
+    """
+    file = Input(path, compression.of_path(path))
+    with closing(file), file.opened() as opened:
+        try:
+            data = opened.read()
+        except compression.DamagedError as error:
+            raise file.damaged(error) from error
+    packed = compression.recognised(data) if compression.of_path(path) == "" else None
+    if packed is not None:
+        raise InputError(file.name, f"it is compressed by {compression.NAMES[packed]}; unpack it or name it *.{packed}")
+    return data
 
 
 def _copied(file: IO[bytes], name: str) -> IO[bytes]:

@@ -6,6 +6,7 @@ returns, that function. What all commands share is in test_main.py.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import re
@@ -194,6 +195,23 @@ def test_compare_texts(tmp_path):
     )
 
 
+def test_compare_unpacks(tmp_path):
+    """Files are unpacked as other commands unpack them, by the ending of the name; a damaged one is named."""
+    (tmp_path / "a.txt").write_bytes(A)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR))
+    (tmp_path / "b.BZ2").write_bytes(bz2.compress(NEAR))
+    (tmp_path / "b.txt").write_bytes(NEAR)
+    expected = done(tmp_path, "compare", "a.txt", "b.txt", "--json")
+    for name in ("b.txt.gz", "b.BZ2"):
+        assert done(tmp_path, "compare", "a.txt", name, "--json") == expected
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR)[:-3])
+    assert "b.txt.gz: " in refused(tmp_path, "compare", "a.txt", "b.txt.gz")
+    (tmp_path / "b.txt").write_bytes(gzip.compress(NEAR))
+    assert "b.txt: it is compressed by gzip; unpack it or name it *.gz" in refused(
+        tmp_path, "compare", "a.txt", "b.txt"
+    )
+
+
 @pytest.mark.parametrize("texts", [["", ""], ["", "a text"]])
 def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
     found = json.loads(done(tmp_path, "compare", "--texts", *texts, "--json"))
@@ -215,6 +233,37 @@ def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
 def test_bad_comparisons(tmp_path, arguments, word):
     (tmp_path / "a").write_bytes(A)
     assert word in refused(tmp_path, "compare", *arguments)
+
+
+def normalised(folder: Path) -> None:
+    """Two files of a document each, which are the same but for case, white space, punctuation and normal form."""
+    (folder / "a.txt").write_text("The  caf\u00e9, at Last\n", "utf-8")
+    (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
+)
+def test_normalisations(tmp_path, dropped):
+    """With all four the texts are the same, and without any of them they are not; so for every command."""
+    normalised(tmp_path)
+    (tmp_path / "in.txt").write_bytes((tmp_path / "a.txt").read_bytes() + (tmp_path / "b.txt").read_bytes())
+    given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
+    given = [option for option in given if dropped is None or not option.startswith(dropped)]
+    same = dropped is None
+    exact = json.loads(done(tmp_path, "compare", "a.txt", "b.txt", "--ngram", 3, *given, "--json"))["exact"]
+    assert (exact == 1.0) == same
+    assert bool(done(tmp_path, "pairs", "in.txt", "--threshold", 1, "--ngram", 3, *given)) == same
+    counts = json.loads(done(tmp_path, "dedup", "in.txt", "--dry-run", "--json", "--threshold", 1, *given))
+    assert counts["removed"] == int(same)
+    keywords = {option[2:].partition("=")[0].replace("-", "_"): True for option in given}
+    keywords |= {"normalize": "NFC"} if "normalize" in keywords else {}
+    shingles = package.Shingles(3, **keywords)
+    texts = (tmp_path / "in.txt").read_bytes().splitlines()
+    stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
+    assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
+    planned = package.plan(shingles=shingles, background=texts, documents=2)
+    assert done(tmp_path, "plan", "--corpus", "in.txt", "--ngram", 3, *given).decode().startswith(f"{planned}\n\n")
 
 
 # plan.
@@ -302,6 +351,8 @@ def test_plan_for_a_large_corpus(tmp_path):
         (["--documents", "1000000"], "--documents requires --corpus"),
         (["--ngram", "5"], "--ngram requires --corpus"),
         (["--unit", "word"], "--unit requires --corpus"),
+        (["--lowercase"], "--lowercase requires --corpus"),
+        (["--normalize", "NFC"], "--normalize requires --corpus"),
         (["--corpus", "one.txt", "--ngram", "0"], "--ngram must be 1 or more"),
         (["--corpus", "absent.txt"], "absent.txt"),
         (["--corpus", "one.txt"], "two or more texts"),

@@ -46,6 +46,7 @@ EPILOG = f"""\
 examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
   lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
+  lsh dedup 'part-*.jsonl.gz' -o unique/
 
 {options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
 
@@ -122,7 +123,10 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", help="the file to write, or a new folder; - for standard output"
+        "-o",
+        "--output",
+        metavar="OUTPUT",
+        help="the file to write; a folder, which ends in a slash, for a file for each of INPUT; - for standard output",
     )
     parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
     parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
@@ -211,7 +215,7 @@ def _request(namespace: argparse.Namespace) -> Request:
         _given(namespace),
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named())
+    inputs.check_files(read, outputs.named(), into_folder=True)
     _check_report(outputs.report)
     return request
 

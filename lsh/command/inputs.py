@@ -20,7 +20,10 @@ NO_TEXT = -1  # the size of a text that is missing
 
 
 def check_files(
-    read: Sequence[tuple[str, str]], written: Sequence[tuple[str, str | None]], folders: bool = True
+    read: Sequence[tuple[str, str]],
+    written: Sequence[tuple[str, str | None]],
+    folders: bool = True,
+    into_folder: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
@@ -30,6 +33,8 @@ def check_files(
         What the help calls a file, and its path; ``None`` for one that is not asked for.
     folders : bool, optional
         Whether a folder can be read.
+    into_folder : bool, optional
+        Whether OUTPUT can be a folder, with a file for each file that is read.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
     if sum(path == files.STANDARD for _, path in read) > 1:
@@ -40,7 +45,8 @@ def check_files(
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        _check_target(name, path, new_folder=from_folder and name == "OUTPUT")
+        new_folder = name == "OUTPUT" and (from_folder or (into_folder and files.is_folder(path)))
+        _check_target(name, path, new_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
@@ -53,7 +59,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
         return  # an empty folder will do
     if new_folder and os.path.lexists(path):
-        raise ValueError(f"{name} must be a new folder, as INPUT is one, got {path}, which is there; name another")
+        raise ValueError(f"{name} must be a new or an empty folder, got {path}; name another")
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
     if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):

@@ -35,7 +35,7 @@ from lsh.files.records import (
     checked_encoding,
 )
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, Target
+from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder
 from lsh.files.tables import Tables
 
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
@@ -241,29 +241,30 @@ def _format_of(path: str, given: Format | None) -> Format:
     return found
 
 
-def target(documents: Documents, path: str) -> Target | FolderTarget:
+def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarget:
     """Return what `write_kept` can write the kept ones of some documents to.
 
     Parameters
     ----------
     documents : Documents
-        A folder goes into a new folder, anything else into a file.
+        Their files go into one file or, each by itself, into a new folder; a folder of texts into a new folder.
     path : str
-        Where to; the ending of a file's name says how it is compressed.
+        Where to: a new or an empty folder, if it ends in a slash or is a folder. The ending of the name of one file
+        says how it is compressed; files in a folder are compressed as their inputs are.
 
     Raises
     ------
     ValueError
-        If the folder is there already, or would lie within the folder of the documents.
+        If the folder has files, or would lie within the folder of the documents.
     """
-    if documents.format.name != FOLDER:
-        return Target(path, "" if documents.format.name in TABLES.values() else None)
-    if path == STANDARD:
+    if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
+    if documents.format.name != FOLDER and not is_folder(path):
+        return Target(path, "" if documents.format.name in TABLES.values() else None)
     inner, outer = os.path.realpath(path), os.path.realpath(documents.path)
-    if os.path.commonpath([inner, outer]) == outer:
+    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
         raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
-    return FolderTarget(path)
+    return FolderTarget(path) if documents.format.name == FOLDER else ShardTarget(path, documents._inputs)
 
 
 def write_kept(documents: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
@@ -298,10 +299,10 @@ def write_kept(documents: Documents, keep: Iterable[bool], target: Target | Fold
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
         reader.write_kept(is_kept, target)
-    elif isinstance(target, FolderTarget):
-        raise TypeError("records go to a Target, got FolderTarget")
-    else:
+    elif isinstance(target, (Target, ShardTarget)):
         reader.write_kept(is_kept, target)
+    else:
+        raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
     if next(flags, None) is not None:
         raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
 

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import IO, Any, cast
 
@@ -36,11 +36,18 @@ class Input:
         The file, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
+
+    Attributes
+    ----------
+    path, packed : str
+        As they are given.
+    name : str
+        The path, or ``"standard input"``.
     """
 
     def __init__(self, path: str, packed: str) -> None:
         self.name = "standard input" if path == STANDARD else path
-        self._path, self._packed = path, packed
+        self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
@@ -60,10 +67,10 @@ class Input:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
-        with open(self._path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
+        with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
             file.seek(0)
             self._check_state(file)
-            yield compression.unpacked(file, self._packed) if self._packed else file
+            yield compression.unpacked(file, self.packed) if self.packed else file
 
     def _check_state(self, file: IO[bytes]) -> None:
         """Refuse a file that is not as it was when it was opened first."""
@@ -75,19 +82,19 @@ class Input:
     def check_unchanged(self) -> None:
         """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
         if self._copy is None:
-            with suppress(FileNotFoundError), open(self._path, "rb") as file:
+            with suppress(FileNotFoundError), open(self.path, "rb") as file:
                 self._check_state(file)
 
     def check_plain(self, start: bytes, format: str) -> None:
         """Refuse a file that is compressed without saying so, by its first bytes."""
-        found = None if self._packed else compression.recognised(start)
+        found = None if self.packed else compression.recognised(start)
         if found is not None:
             raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
     def damaged(self, error: Exception, line: int = 0) -> InputError:
         """Return the error for a file whose compression is damaged after a line."""
         after = f" after line {line}" if line else ""
-        kind = compression.NAMES[self._packed]
+        kind = compression.NAMES[self.packed]
         return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
 
 
@@ -196,6 +203,11 @@ class Target:
                     cast(IO[bytes], self._sink), self._packed
                 )  # which may begin to write
 
+    @contextmanager
+    def part(self, number: int) -> Iterator[Target]:
+        """Open what the kept records of an input are written to: this file for all of them."""
+        yield self
+
     def write(self, data: bytes) -> None:
         """Write bytes."""
         with self._named_errors():
@@ -254,7 +266,7 @@ class FolderTarget:
     def __init__(self, path: str) -> None:
         self._place = os.path.realpath(path)
         if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
-            raise ValueError(f"OUTPUT must be a new folder, got {path}, which is there; remove it or name another")
+            raise ValueError(f"OUTPUT must be a new or an empty folder, got {path}; remove it or name another")
         self._beside: str | None = None
 
     def __enter__(self) -> FolderTarget:
@@ -285,6 +297,59 @@ class FolderTarget:
             shutil.rmtree(self._beside, ignore_errors=True)
 
 
+class ShardTarget(FolderTarget):
+    """A new folder with a file for each input, under the name and with the compression of the input.
+
+    Parameters
+    ----------
+    path : str
+        The folder. It must not exist, or be empty.
+    inputs : sequence of Input
+        The files.
+
+    Raises
+    ------
+    ValueError
+        If an input has no name, or two of them are the same file.
+    """
+
+    def __init__(self, path: str, inputs: Sequence[Input]) -> None:
+        super().__init__(path)
+        self._path, self._inputs = path, inputs
+        self._names = _distinct_names([file.path for file in inputs])
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[Target]:
+        """Open the file of an input; it is complete when it is closed without an error."""
+        name = self._names[number]
+        place = os.path.join(str(self._beside), name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with Target(place, self._inputs[number].packed, os.path.join(self._path, name)) as target:
+            yield target
+            target.commit()
+
+
+def _distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files, or where some are the same the paths from the folder that all lie in.
+
+    Examples
+    --------
+    >>> _distinct_names(["a/1.txt", "b/2.txt"]), _distinct_names(["all/a/1.txt", "all/b/1.txt"])
+    (['1.txt', '2.txt'], ['a/1.txt', 'b/1.txt'])
+    """
+    if STANDARD in paths:
+        raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
+    names = [os.path.basename(path) for path in paths]
+    if len(set(names)) < len(names):
+        places = [os.path.abspath(path) for path in paths]
+        common = os.path.commonpath([os.path.dirname(place) for place in places])
+        names = [os.path.relpath(place, common) for place in places]
+    for path, name in zip(paths, names):
+        if names.count(name) > 1:
+            raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {path} twice")
+    return names
+
+
 def _beside(place: str) -> str:
     """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
@@ -307,6 +372,11 @@ def _mode(place: str, default: int) -> int:
 def is_stream(path: str) -> bool:
     """Tell whether a path stands for an open stream of this process, which nothing can be put in place of."""
     return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is that of a folder: one that exists, or a name that ends in a slash."""
+    return path.endswith(os.sep) or (path != STANDARD and os.path.isdir(path))
 
 
 def same_file(a: str, b: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import chain
 from typing import IO, Any
@@ -18,7 +18,7 @@ from typing import IO, Any
 from lsh._batch import Batch
 from lsh._texts import as_batch
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, listed, named_columns, utf8
-from lsh.files.storage import Input, Target
+from lsh.files.storage import Input, ShardTarget, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
@@ -142,20 +142,19 @@ class Tables:
                     )
                     row, num_before = row + len(batch), num_before + len(batch)
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the rows that are kept; `is_kept` is called once for each document."""
         first: Any = None
         writer: Any = None
-        try:
-            for file in self._inputs:
-                with self._opened(file, first) as table:
-                    if writer is None:
-                        first, writer = table.schema, table.writer(_Sink(target))
+        with ExitStack() as whole:
+            for number, file in enumerate(self._inputs):
+                with self._opened(file, first) as table, target.part(number) as part, ExitStack() as shard:
+                    first = table.schema if first is None else first
+                    if writer is None or part is not target:
+                        opened = whole if part is target else shard
+                        writer = opened.enter_context(closing(table.writer(_Sink(part))))
                     for group in table.groups():
                         _write_group(file.name, group, first, is_kept, writer)
-        finally:
-            if writer is not None:
-                writer.close()
 
     @contextmanager
     def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:

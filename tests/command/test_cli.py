@@ -683,17 +683,22 @@ def test_what_a_pattern_names_is_not_written_to(news, command, arguments):
     assert "must not be" in refused(news, command, *arguments)
 
 
-@pytest.mark.parametrize("place", ["", "folder/", "none/x.txt"])
-def test_names_that_are_no_file(news, place):
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [("dedup", ""), ("dedup", "none/x.txt"), ("dedup", "none/x/"), ("pairs", "folder/"), ("pairs", "folder")],
+)
+def test_names_that_are_no_file(news, command, place):
     (news / "folder").mkdir()
-    assert "OUTPUT must" in refused(news, "dedup", "news.txt", "-o", place)
+    assert "OUTPUT must" in refused(news, command, "news.txt", "-o", place)
 
 
 def test_a_folder_is_refused_before_the_work(news):
     for name in ("in", "full"):
         (news / name).mkdir()
         (news / name / "a.txt").write_bytes(STORY)
-    assert "OUTPUT must be a new folder, as INPUT is one, got full" in refused(news, "dedup", "in", "-o", "full")
+    assert "OUTPUT must be a new or an empty folder, got full; name another" in refused(
+        news, "dedup", "in", "-o", "full"
+    )
     assert "OUTPUT must not lie in INPUT" in refused(news, "dedup", "in", "-o", "in/out")
     (news / "empty").mkdir()
     done(news, "dedup", "in", "-o", "empty")

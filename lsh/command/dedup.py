@@ -308,13 +308,13 @@ def _report(request: Request, result: lsh.Deduplication, texts: TextStream, agai
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     return report.html(
         result,
-        texts=dict(texts.at(choice.positions)).__getitem__,
+        texts=dict(texts.at(choice.positions)),
         choice=choice,
         parameters=request.given,
         ids=texts.ids,
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(choice.against_positions)).__getitem__,
+        against=dict(against.at(choice.against_positions)),
         against_ids=against.ids,
     )
 

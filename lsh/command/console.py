@@ -106,6 +106,14 @@ def write_data(text: str) -> None:
         target.commit()
 
 
+def decoded(identity: bytes) -> str:
+    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
+    try:
+        return identity.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return identity.decode("utf-8", "surrogateescape")
+
+
 def say(line: str) -> None:
     """Write a message to standard error, over the progress line where there is one."""
     with suppress(OSError):  # a message that cannot be written is no reason to fail

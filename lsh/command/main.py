@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 
 import lsh
-from lsh.command import compare, console, dedup, pairs, plan, stats, version
+from lsh.command import compare, console, dedup, pairs, plan, show, stats, version
 
-COMMANDS = (dedup, pairs, compare, plan, stats, version)
+COMMANDS = (dedup, pairs, show, compare, plan, stats, version)
 
 MIN_LIKENESS = 0.75  # of an unknown option and one that is suggested, as `difflib` has it
 

@@ -92,16 +92,8 @@ def _write_pairs(
 
 def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
     if as_json:
-        return json.dumps({"a": _decoded(a), "b": _decoded(b), "similarity": similarity}).encode() + b"\n"
+        return json.dumps({"a": console.decoded(a), "b": console.decoded(b), "similarity": similarity}).encode() + b"\n"
     return files.table_row(a, b, repr(similarity).encode())
-
-
-def _decoded(identity: bytes) -> str:
-    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
-    try:
-        return identity.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return identity.decode("utf-8", "surrogateescape")
 
 
 def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:

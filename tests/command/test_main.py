@@ -26,7 +26,7 @@ from running import TIMEOUT, contents, done, environment, lsh, process, refused
 import lsh as package
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-COMMANDS = ["dedup", "pairs", "compare", "plan", "stats", "version"]
+COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
 
 STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"

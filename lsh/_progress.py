@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsh._words import counted, duration
+from lsh._words import counted, duration, size
 
 REDRAW = 0.1  # seconds between two states of the line
+UNITS = {"grouping": "band"}  # of stages that do not count documents
+BYTE = "byte"
 
 Progress = Callable[[str, int, "int | None"], object]
 
@@ -22,11 +24,7 @@ def checked_progress(progress: object) -> Progress:
     if progress is None or progress is False:
         return lambda stage, done, total: None
     if progress is True:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return Line()
-        return Bars(tqdm)
+        return drawing()
     if not callable(progress):
         raise TypeError(
             f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
@@ -34,8 +32,13 @@ def checked_progress(progress: object) -> Progress:
     return progress
 
 
-def _unit(stage: str) -> str:
-    return "band" if stage == "grouping" else "document"
+def drawing() -> Drawing:
+    """Return what draws progress: bars where tqdm is installed, else a line."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return Line()
+    return Bars(tqdm)
 
 
 class Drawing:
@@ -43,17 +46,17 @@ class Drawing:
 
     _given_up = False
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
+    def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
         """Draw the state."""
         if self._given_up:
             return
         try:
-            self._draw(stage, done, total)
+            self._draw(stage, done, total, unit or UNITS.get(stage, "document"))
         except Exception:  # whatever a stream raises that is closed, full, or of another class
             self._given_up = True
             self._give_up()
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         raise NotImplementedError
 
     def _give_up(self) -> None:
@@ -68,12 +71,13 @@ class Bars(Drawing):
         self._stage = ""
         self._bar: Any = None
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         if stage != self._stage or done < self._bar.n:  # another collection may begin the same stage again
             if self._bar is not None:
                 self._bar.close()
             self._stage = stage
-            self._bar = self._tqdm(desc=stage, total=total, unit=f" {_unit(stage)}s", unit_scale=True)
+            shown = "B" if unit == BYTE else f" {unit}s"
+            self._bar = self._tqdm(desc=stage, total=total, unit=shown, unit_scale=True)
         self._bar.update(done - self._bar.n)
         if done == total:
             self._bar.close()
@@ -87,16 +91,16 @@ class Line(Drawing):
     """A line on standard error that says how far the work is."""
 
     def __init__(self) -> None:
-        self._stage = ""
+        self._stage = self._unit = ""
         self._started = self._drawn = 0.0
         self._done, self._is_open = 0, False
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         """Draw the state, if the last one has stood for a while; end the line with its stage."""
         now = time.perf_counter()
         if stage != self._stage or done < self._done:
             self._end(now)
-            self._stage, self._started = stage, now
+            self._stage, self._unit, self._started = stage, unit, now
         self._done, self._is_open = done, True
         if done == total:
             self._end(now)
@@ -115,14 +119,18 @@ class Line(Drawing):
             print(f"\r\x1b[K{text}" if _is_terminal() else text, end=end, file=sys.stderr, flush=True)
 
     def _text(self, total: int | None, now: float) -> str:
-        unit = _unit(self._stage)
-        done = counted(self._done, unit) if total is None else f"{self._done:,} of {counted(total, unit)}"
+        if self._unit == BYTE:
+            done = size(self._done) if total is None else f"{size(self._done)} of {size(total)}"
+        else:
+            done = counted(self._done, self._unit)
+            done = done if total is None else f"{self._done:,} of {counted(total, self._unit)}"
         text = f"{self._stage}: {done}"
         if not self._done or now == self._started:
             return text
         rate = self._done / (now - self._started)
         left = "" if total is None else f", {duration((total - self._done) / rate)} left"
-        return f"{text}, {rate:,.0f} a second{left}"
+        speed = size(round(rate)) if self._unit == BYTE else f"{rate:,.0f}"
+        return f"{text}, {speed} a second{left}"
 
 
 def _is_terminal() -> bool:

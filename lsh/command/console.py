@@ -10,11 +10,12 @@ import re
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import _start, files
+from lsh._progress import Drawing, drawing
 from lsh._words import size
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for nam
 _NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
 _SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
 _WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
+READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
 HELP_WIDTH = 100  # of a description
 
 
@@ -149,8 +151,55 @@ def _with_options(message: str) -> str:
 # ---- progress ----
 
 
-def progress(quiet: bool, output: str | None) -> bool:
-    """Tell whether progress is shown: on a terminal, nowhere else.
+class Stream(Protocol):
+    """What `Meter` asks of the files that are read; `lsh.command.inputs.TextStream` has it."""
+
+    num_passes: int
+    position: int
+
+    @property
+    def size(self) -> int: ...
+
+
+class Meter:
+    """Shows the progress of a run; by the bytes of its files, packed where they are, where files are read.
+
+    Parameters
+    ----------
+    draw : callable or None
+        Draws a stage, what is done, the total and the unit; ``None`` where nothing is shown.
+    streams : sequence of Stream
+        What is read, one after another.
+    """
+
+    def __init__(self, draw: Drawing | None, streams: Sequence[Stream] = ()) -> None:
+        self._draw, self._streams = draw, streams
+        self._state = ("", -1)
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show what `lsh.deduplicate` reports."""
+        if stage in READ_STAGES:
+            self.reading(stage)
+        elif self._draw is not None:
+            self._draw(stage, done, total)
+
+    def reading(self, stage: str) -> None:
+        """Show how much of all files has been read in the pass over them that began last."""
+        if self._draw is not None:
+            latest = max(stream.num_passes for stream in self._streams)
+            position = sum(stream.position for stream in self._streams if stream.num_passes == latest)
+            self.bytes(stage, position, sum(stream.size for stream in self._streams))
+
+    def bytes(self, stage: str, done: int, total: int) -> None:
+        """Show how many bytes are done; what goes back, or is shown already, is passed over."""
+        before, most = self._state
+        if self._draw is not None and (stage != before or most < done <= total):
+            self._state = stage, done
+            self._draw(stage, done, total, "byte")
+
+
+def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = ()) -> Meter:
+    """Return what shows progress: on a terminal, nowhere else.
 
     Parameters
     ----------
@@ -158,10 +207,12 @@ def progress(quiet: bool, output: str | None) -> bool:
         Show nothing.
     output : str or None
         Where the data goes: a terminal that shows data shows no progress.
+    streams : sequence of Stream
+        What is read.
     """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        return False
-    return not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    is_shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    is_shown &= not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    return Meter(drawing() if is_shown else None, streams)
 
 
 # ---- what a run cost ----

@@ -174,12 +174,13 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
-    started = time.perf_counter()
+    watch = _Stopwatch()
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
-    counts = _deduplicate(request)
-    counts["seconds"]["total"] = time.perf_counter() - started
+    counts = _deduplicate(request, watch)
+    watch.stage("writing")  # and closing
+    counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
     _print_counts(request, counts)
 
 
@@ -240,7 +241,23 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
 # ---- the work ----
 
 
-def _deduplicate(request: Request) -> dict[str, Any]:
+class _Stopwatch:
+    """The seconds of each stage of a run, one after another without a gap."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    def stage(self, name: str, parts: dict[str, float] | None = None) -> None:
+        """End a stage, of which parts are known already."""
+        now = time.perf_counter()
+        parts = parts or {}
+        self.seconds |= parts
+        self.seconds[name] = self.seconds.get(name, 0.0) + max(now - self._started - sum(parts.values()), 0.0)
+        self._started = now
+
+
+def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
     reading, outputs = request.reading, request.outputs
     with ExitStack() as opened:
@@ -257,15 +274,21 @@ def _deduplicate(request: Request) -> dict[str, Any]:
         with_report = outputs.report is not None
         texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
         against = TextStream(references, outputs.with_ids)
-        result = _decide(request, texts, against)
+        shown_output = files.STANDARD if outputs.json else outputs.documents
+        meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
+        watch.stage("preparing")
+        result = _decide(request, texts, against, meter)
+        watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
             report = opened.enter_context(files.Target(outputs.report))
-            report.write(_report(request, result, texts, against).encode())
+            report.write(_report(request, result, texts, against, meter).encode())
+            watch.stage("report")
         if target is not None:
-            _write(outputs, documents, result, texts.ids, against.ids, target)
+            _write(outputs, documents, result, texts.ids, against.ids, target, meter)
         for complete in filter(None, (rejects, report)):
             complete.commit()
+        watch.stage("writing")
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
@@ -281,7 +304,7 @@ def _check_format(documents: files.Documents, output: str | None) -> None:
         )
 
 
-def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
+def _decide(request: Request, texts: TextStream, against: TextStream, meter: console.Meter) -> lsh.Deduplication:
     matching, running = request.matching, request.running
     return lsh.deduplicate(
         texts,
@@ -295,26 +318,32 @@ def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Ded
         missing=request.reading.missing,
         max_memory=running.max_memory,
         num_threads=running.num_threads,
-        progress=console.progress(running.quiet, files.STANDARD if request.outputs.json else request.outputs.documents),
+        progress=meter,
     )
 
 
-def _report(request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream) -> str:
+def _report(
+    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream, meter: console.Meter
+) -> str:
     """Return the page of the run; of the texts those that it shows are read once more."""
     from lsh import report
 
     sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
     choice = report.choose(result, sizes=sizes)
+
+    def show() -> None:
+        meter.reading("report")
+
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     return report.html(
         result,
-        texts=dict(texts.at(choice.positions)),
+        texts=dict(texts.at(choice.positions, show)),
         choice=choice,
         parameters=request.given,
         ids=texts.ids,
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(choice.against_positions)),
+        against=dict(against.at(choice.against_positions, show)),
         against_ids=against.ids,
     )
 
@@ -326,11 +355,16 @@ def _write(
     ids: inputs.Ids,
     reference_ids: inputs.Ids,
     target: files.Target | files.FolderTarget,
+    meter: console.Meter,
 ) -> None:
     """Write the kept documents and the tables, and put them in their places when all are complete."""
     with ExitStack() as opened:
         opened.enter_context(target)
-        files.write_kept(documents, result.keep.tolist(), target)
+        size = documents.size
+        files.write_kept(
+            documents, result.keep.tolist(), target, lambda position: meter.bytes("writing", position, size)
+        )
+        meter.bytes("writing", size, size)
         tables = []
         if outputs.removed is not None:
             tables.append(opened.enter_context(files.Target(outputs.removed)))

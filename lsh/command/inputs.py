@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lsh import files
@@ -151,6 +150,8 @@ class TextStream:
         Where each text is from; empty without `with_sources`.
     count, num_bytes : int
         How many texts there are, and their bytes together.
+    num_passes, position : int
+        How often the files were opened, and how many of their bytes, packed where they are, were read since then.
     skipped, hidden : int
         How many lines or files were skipped, and hidden files passed over.
     """
@@ -166,22 +167,41 @@ class TextStream:
         self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
         self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
+        self.num_passes = self.position = 0
+        self._size: int | None = None
 
     def __call__(self) -> Pieces:
         first_time, self._is_noted = not self._is_noted, True
+        self._begin()
         return Pieces(files.prefetched(self._batches(first_time)))
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files, packed where they are."""
+        if self._size is None:
+            self._size = sum(documents.size for documents in self._documents)
+        return self._size
+
+    def _begin(self) -> None:
+        self.num_passes, self.position = self.num_passes + 1, 0
 
     def _batches(self, first_time: bool) -> Iterator[Batch]:
         for block in self._blocks():
             if first_time:
                 self._note(block)
             yield block.texts
+        self.position = self.size
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
 
     def _blocks(self) -> Iterator[files.Block]:
-        return chain.from_iterable(documents.blocks() for documents in self._documents)
+        before = 0
+        for documents in self._documents:
+            for block in documents.blocks():
+                self.position = before + documents.position
+                yield block
+            before += documents.size
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)
@@ -193,10 +213,14 @@ class TextStream:
         if self._with_sources:
             self.sources.extend(block.sources())
 
-    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
-        """Yield some positions and the texts there, in ascending order."""
+    def at(
+        self, positions: Iterable[int], report: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """Yield some positions and the texts there, in ascending order; `report` is called between blocks."""
         wanted, first = sorted(set(positions), reverse=True), 0
+        self._begin()
         for block in self._blocks() if wanted else ():
+            report()
             stop = first + len(block.texts)
             while wanted and wanted[-1] < stop:
                 position = wanted.pop()

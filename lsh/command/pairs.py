@@ -78,7 +78,7 @@ def _write_pairs(
             missing=reading.missing,
             max_memory=running.max_memory,
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output),
+            progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
         first, second = sides[0].ids, sides[-1].ids

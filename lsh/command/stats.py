@@ -67,6 +67,7 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
     """Return what is known of the documents: `lengths` are in bytes, `shingles` are those of `shingled` texts."""
     with inputs.open_documents(reading, path) as documents:
         texts = inputs.TextStream([documents], with_ids=False, with_sizes=True)
+        meter = console.progress(running.quiet, files.STANDARD, [texts])
         copies = lsh.deduplicate(
             texts,
             1.0,
@@ -74,10 +75,10 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
             num_seeds=1,
             missing="empty",
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, files.STANDARD),
+            progress=meter,
         ).summary()["removed"]
         sizes = np.frombuffer(texts.sizes, np.int64)
-        counts = _shingle_counts(texts, shingles, sizes)
+        counts = _shingle_counts(texts, shingles, sizes, meter)
         empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
         without = empty
         if shingles.depends_on_unicode:  # by word, for instance, other texts than the empty ones may have none
@@ -97,12 +98,13 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
     }
 
 
-def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers) -> Numbers:
+def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers, meter: console.Meter) -> Numbers:
     """Return how many distinct shingles texts have: all texts but huge ones, or some of many at even distances."""
     positions = np.flatnonzero((sizes >= 0) & (sizes <= MAX_SHINGLED_BYTES))
     if len(positions) > MAX_SHINGLED_TEXTS:
         positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
-    return np.array([len(shingles.of(text or b"")) for _, text in texts.at(positions.tolist())], np.int64)
+    found = texts.at(positions.tolist(), lambda: meter.reading("shingles"))
+    return np.array([len(shingles.of(text or b"")) for _, text in found], np.int64)
 
 
 def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder
 from lsh.files.tables import Tables
 
+REPORT_EACH = 256  # records between two reports of the position while they are written
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -131,6 +132,7 @@ class Documents:
         self._check_use(options, header is not None)
         self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._inputs: list[Input] = []
+        self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
         if name == FOLDER:
             self._reader = Folder(paths[0], pattern, options, self._counts)
@@ -181,6 +183,24 @@ class Documents:
     def missing(self) -> int:
         """How many documents had no text when they were read last."""
         return self._counts.missing
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files, packed where they are."""
+        return self._reader.size if isinstance(self._reader, Folder) else sum(file.size for file in self._inputs)
+
+    @property
+    def position(self) -> int:
+        """How many of these bytes have been read; of use between two blocks, to the thread that reads."""
+        if isinstance(self._reader, Folder):
+            return self._reader.position
+        for first, before in (self._place, (0, 0)):  # most often the file that was open the last time, or the next one
+            for number, file in enumerate(self._inputs[first:], first):
+                if (position := file.position) is not None:
+                    self._place = number, before
+                    return before + position
+                before += file.size
+        return 0
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads them anew, and those of a pipe must be read one call after another.
@@ -267,7 +287,12 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     return FolderTarget(path) if documents.format.name == FOLDER else ShardTarget(path, documents._inputs)
 
 
-def write_kept(documents: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
+def write_kept(
+    documents: Documents,
+    keep: Iterable[bool],
+    target: Target | FolderTarget,
+    report: Callable[[int], object] = lambda position: None,
+) -> None:
     """Write the documents that are kept as they came in.
 
     Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
@@ -281,15 +306,19 @@ def write_kept(documents: Documents, keep: Iterable[bool], target: Target | Fold
         One for each of its records.
     target : Target or FolderTarget
         What `target` returns for them.
+    report : callable, optional
+        Called now and then with the position in the documents.
 
     Raises
     ------
     InputError
         If their number is not what it was when they were read first.
     """
-    flags, reader = iter(keep), documents._reader
+    flags, reader, number = iter(keep), documents._reader, count()
 
     def is_kept() -> bool:
+        if not next(number) % REPORT_EACH:
+            report(documents.position)
         flag = next(flags, None)
         if flag is None:
             raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")

@@ -51,6 +51,8 @@ class Input:
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
+        self._file: IO[bytes] | None = None  # while it is read
+        self.share_read: float | None = None  # for a format that is not read from the start to the end
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
@@ -70,7 +72,25 @@ class Input:
         with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
             file.seek(0)
             self._check_state(file)
-            yield compression.unpacked(file, self.packed) if self.packed else file
+            self._file, self.share_read = file, None
+            try:
+                yield compression.unpacked(file, self.packed) if self.packed else file
+            finally:
+                self._file = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file, packed where it is."""
+        if self._state is not None:
+            return self._state[0]
+        return os.stat(self.path).st_size if self._copy is None else os.fstat(self._copy.fileno()).st_size
+
+    @property
+    def position(self) -> int | None:
+        """How many bytes of the file have been read, ``None`` while it is not open; for the thread that reads."""
+        if self._file is None:
+            return None
+        return self._file.tell() if self.share_read is None else int(self.size * self.share_read)
 
     def _check_state(self, file: IO[bytes]) -> None:
         """Refuse a file that is not as it was when it was opened first."""

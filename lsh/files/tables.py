@@ -37,6 +37,10 @@ class _Parquet:
         self._file = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)  # else the whole file piles up
         self.schema = self._file.schema_arrow
 
+    def share(self, row: int) -> float | None:
+        """Return which share of the file its first rows are, as columns are not read from the start to the end."""
+        return row / max(int(self._file.metadata.num_rows), 1)
+
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of some columns; a name with dots is one column of a nested one."""
         metadata = self._file.metadata
@@ -75,6 +79,9 @@ class _Arrow:
         file.seek(0)
         self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
         self.schema = self._reader.schema
+
+    def share(self, row: int) -> None:
+        """Return ``None``: the position in the file says how much of it is read."""
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
@@ -141,6 +148,7 @@ class Tables:
                         partial(_sources, batch, source, name),
                     )
                     row, num_before = row + len(batch), num_before + len(batch)
+                    file.share_read = table.share(row)
 
     def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the rows that are kept; `is_kept` is called once for each document."""

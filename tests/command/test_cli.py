@@ -322,7 +322,7 @@ def test_quiet_and_verbose(news):
     said = lsh(news, "dedup", "news.txt", "-o", "out.txt", "-v").stderr.decode()
     assert said.startswith("MinHasher(128, random_state=0, scheme='fss', shingles=Shingles(8, unit='char'))\n")
     assert str(package.plan()) in said
-    assert re.search(r"^seconds: fingerprints \d", said, re.MULTILINE)
+    assert re.search(r"^seconds: preparing \d.*, fingerprints \d.*, total \d", said, re.MULTILINE)
     assert said.splitlines()[-1].startswith("5 documents, 2 removed, ")
     assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
 
@@ -337,11 +337,24 @@ def test_counts_for_machines(news):
     assert found["bytes"] == len(DOCUMENTS) - 5
     assert found["threshold"] == 0.7
     assert package.Bands.from_string(found["bands"]) == package.plan(0.7).bands
-    assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
-    stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
-    assert 0 < stages <= found["seconds"]["total"]
+    assert list(found["seconds"]) == ["preparing", "fingerprints", "grouping", "comparing", "writing", "total"]
     dry = done(news, "dedup", "news.txt", "--dry-run", "--json", "-q", "--threshold", "0.7")
     assert expected.items() <= json.loads(dry).items()
+
+
+def test_the_stages_sum_to_the_whole(news):
+    """Each has its seconds, with the report among them, and nothing of the run is outside all of them."""
+    import time
+
+    started = time.perf_counter()
+    options = ["-o", "out.txt", "--report", "report.html", "--json", "-q"]
+    seconds = json.loads(done(news, "dedup", "news.txt", *options))["seconds"]
+    whole = time.perf_counter() - started
+    total = seconds.pop("total")
+    assert list(seconds) == ["preparing", "fingerprints", "grouping", "comparing", "report", "writing"]
+    assert all(value > 0 for value in seconds.values())
+    assert sum(seconds.values()) == pytest.approx(total, rel=1e-9)
+    assert 0.5 * whole < total <= whole
 
 
 def test_what_the_cap_left_out_is_said(tmp_path):

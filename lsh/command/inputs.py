@@ -33,19 +33,20 @@ def check_files(
     folders : bool, optional
         Whether a folder can be read.
     into_folder : bool, optional
-        Whether OUTPUT can be a folder, with a file for each file that is read.
+        Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
     from_folder = any(path != files.STANDARD and os.path.isdir(path) for name, path in read if name == "INPUT")
+    several = sum(name == "INPUT" for name, _ in read) > 1
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        new_folder = name == "OUTPUT" and (from_folder or (into_folder and files.is_folder(path)))
-        _check_target(name, path, new_folder)
+        shards = into_folder and (path.endswith(os.sep) or (several and files.is_folder(path)))
+        _check_target(name, path, new_folder=name == "OUTPUT" and (from_folder or shards))
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")

@@ -142,11 +142,16 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
     """Return a temporary file with the rest of `file`."""
     with temporary_errors(f"a copy of {name}"):
         copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
-    while chunk := file.read(BUFFER):
+    try:
+        while chunk := file.read(BUFFER):
+            with temporary_errors(f"a copy of {name}"):
+                copy.write(chunk)
         with temporary_errors(f"a copy of {name}"):
-            copy.write(chunk)
-    with temporary_errors(f"a copy of {name}"):
-        copy.flush()
+            copy.flush()
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            copy.close()
+        raise
     return copy
 
 
@@ -218,7 +223,7 @@ class Target:
         self._writer = self._file
         if self._packed:
             self._sink = _Packed(self._file)
-            with self._named_errors():
+            with _named_errors(self._name, self._place is not None):
                 self._writer = compression.packing(
                     cast(IO[bytes], self._sink), self._packed
                 )  # which may begin to write
@@ -230,12 +235,12 @@ class Target:
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
-        with self._named_errors():
+        with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
     def commit(self) -> None:
         """Put the file in its place."""
-        with self._named_errors():
+        with _named_errors(self._name, self._place is not None):
             if self._packed:
                 self._writer.close()
             self._file.flush()
@@ -246,19 +251,6 @@ class Target:
             self._file.close()
             os.replace(self._beside, self._place)
             self._beside = None
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Let an error of the system name the file, and the folder where that is full."""
-        try:
-            yield
-        except OSError as error:
-            if error.filename is None:
-                error.filename = self._name
-                if self._place is not None and error.errno in FULL:
-                    folder = os.path.dirname(os.path.realpath(self._name))
-                    error.strerror = f"{error.strerror} in the folder {folder}; free space or write to another folder"
-            raise
 
     def __exit__(self, *error: object) -> None:
         if self._sink is not None:
@@ -284,7 +276,7 @@ class FolderTarget:
     """
 
     def __init__(self, path: str) -> None:
-        self._place = os.path.realpath(path)
+        self._path, self._place = path, os.path.realpath(path)
         if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
             raise ValueError(f"OUTPUT must be a new or an empty folder, got {path}; remove it or name another")
         self._beside: str | None = None
@@ -301,8 +293,9 @@ class FolderTarget:
     def copy(self, path: str, relative: str) -> None:
         """Copy a file to its place in the folder."""
         place = os.path.join(str(self._beside), relative)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.copy(path, place)
+        with _named_errors(os.path.join(self._path, relative), True):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.copy(path, place)
 
     def commit(self) -> None:
         """Put the folder in its place."""
@@ -335,7 +328,7 @@ class ShardTarget(FolderTarget):
 
     def __init__(self, path: str, inputs: Sequence[Input]) -> None:
         super().__init__(path)
-        self._path, self._inputs = path, inputs
+        self._inputs = inputs
         self._names = _distinct_names([file.path for file in inputs])
 
     @contextmanager
@@ -373,6 +366,21 @@ def _distinct_names(paths: Sequence[str]) -> list[str]:
 def _beside(place: str) -> str:
     """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+
+
+@contextmanager
+def _named_errors(name: str, has_folder: bool) -> Iterator[None]:
+    """Let an error of the system name the file that is written, and its folder where that is full."""
+    try:
+        yield
+    except OSError as error:
+        if has_folder and error.errno in FULL:
+            folder = os.path.dirname(os.path.realpath(name))
+            error.filename, error.filename2 = name, None
+            error.strerror = f"{os.strerror(error.errno)} in the folder {folder}; free space or write to another folder"
+        elif error.filename is None:
+            error.filename = name
+        raise
 
 
 def _private(path: str, flags: int) -> int:

@@ -107,11 +107,15 @@ def test_a_folder_is_private_while_it_is_written(tmp_path, before):
 
 
 def test_a_full_temporary_folder(tmp_path, monkeypatch):
-    """The message names the folder, what it was for and what moves it; the source's own errors stay as they are."""
+    """The message names the folder, what it was for and what moves it."""
+    closed = []
 
     class Full:
         def write(self, data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self):
+            closed.append(self)
 
     monkeypatch.setattr(storage.tempfile, "TemporaryFile", lambda **_: Full())
     monkeypatch.setattr(storage.tempfile, "tempdir", str(tmp_path))
@@ -120,6 +124,22 @@ def test_a_full_temporary_folder(tmp_path, monkeypatch):
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(tmp_path)
     assert caught.value.strerror.endswith("set TMPDIR to another folder")
+    assert len(closed) == 1
+
+
+def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
+    """The file in the new folder is named, not the one that is copied."""
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(storage.shutil, "copy", full)
+    with pytest.raises(OSError, match="No space left") as caught, files.FolderTarget("out") as target:
+        target.copy("in/a.txt", "a.txt")
+    assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)
+    assert caught.value.strerror.startswith(f"No space left on device in the folder {tmp_path / 'out'}; ")
+    assert contents(tmp_path) == {}
 
 
 def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):

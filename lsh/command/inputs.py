@@ -45,7 +45,7 @@ def check_files(
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        shards = into_folder and (path.endswith(os.sep) or (several and files.is_folder(path)))
+        shards = into_folder and (path.endswith(os.sep) or (several and path != files.STANDARD and os.path.isdir(path)))
         _check_target(name, path, new_folder=name == "OUTPUT" and (from_folder or shards))
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:

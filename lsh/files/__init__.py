@@ -14,7 +14,7 @@ from lsh.files.documents import (
 )
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_folder, is_stream, same_file
+from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_stream, same_file
 
 __all__ = [
     "FOLDER",
@@ -29,7 +29,6 @@ __all__ = [
     "Target",
     "content",
     "expanded",
-    "is_folder",
     "is_stream",
     "prefetched",
     "same_file",

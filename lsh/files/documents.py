@@ -35,7 +35,7 @@ from lsh.files.records import (
     checked_encoding,
 )
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder
+from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target
 from lsh.files.tables import Tables
 
 REPORT_EACH = 256  # records between two reports of the position while they are written
@@ -269,8 +269,8 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     documents : Documents
         Their files go into one file or, each by itself, into a new folder; a folder of texts into a new folder.
     path : str
-        Where to: a new or an empty folder, if it ends in a slash or is a folder. The ending of the name of one file
-        says how it is compressed; files in a folder are compressed as their inputs are.
+        Where to: a new or an empty folder, if it ends in a slash or, for several files, is a folder. The ending of the
+        name of one file says how it is compressed; files in a folder are compressed as their inputs are.
 
     Raises
     ------
@@ -279,9 +279,11 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     """
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    if documents.format.name != FOLDER and not is_folder(path):
-        return Target(path, "" if documents.format.name in TABLES.values() else None)
     inner, outer = os.path.realpath(path), os.path.realpath(documents.path)
+    if documents.format.name != FOLDER and not path.endswith(os.sep):
+        several = len(documents._inputs) > 1 or os.path.isdir(outer)
+        if not (several and path != STANDARD and os.path.isdir(path)):
+            return Target(path, "" if documents.format.name in TABLES.values() else None)
     if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
         raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
     return FolderTarget(path) if documents.format.name == FOLDER else ShardTarget(path, documents._inputs)

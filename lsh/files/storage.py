@@ -402,11 +402,6 @@ def is_stream(path: str) -> bool:
     return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
 
 
-def is_folder(path: str) -> bool:
-    """Tell whether a path is that of a folder: one that exists, or a name that ends in a slash."""
-    return path.endswith(os.sep) or (path != STANDARD and os.path.isdir(path))
-
-
 def same_file(a: str, b: str) -> bool:
     """Tell whether two paths lead to the same file, by links too."""
     if STANDARD in (a, b):

@@ -308,7 +308,7 @@ def test_plan_for_a_corpus(tmp_path):
     expected = package.plan(0.6, background=texts, documents=200)
     assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
     expected = package.plan(0.6, background=texts, documents=10**6)
-    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", 10**6).decode()
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
     assert printed.startswith(f"{expected}\n\n")
 
 

@@ -1,6 +1,6 @@
-"""Progress of a long run, for people: a bar of tqdm for each stage, or, without tqdm, a plain line on standard error.
+"""Progress of a long run on standard error: a tqdm bar for each stage, or a plain line where tqdm is not installed.
 
-A terminal shows one line, which is drawn anew; a file or a pipe gets one line for each stage, when the stage is done.
+On a terminal the line is redrawn; a file or a pipe gets one line per stage, when the stage is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from lsh._words import counted, duration, size
 
-REDRAW = 0.1  # seconds between two states of the line
+REDRAW = 0.1  # seconds between two updates of the line
 UNITS = {"grouping": "band"}  # of stages that do not count documents
 BYTE = "byte"
 
@@ -20,7 +20,7 @@ Progress = Callable[[str, int, "int | None"], object]
 
 
 def checked_progress(progress: object) -> Progress:
-    """Return what is called with stage, done and total for the `progress` that was given."""
+    """Return the function for the parameter `progress`, to be called with stage, done and total."""
     if progress is None or progress is False:
         return lambda stage, done, total: None
     if progress is True:
@@ -33,7 +33,7 @@ def checked_progress(progress: object) -> Progress:
 
 
 def drawing() -> Drawing:
-    """Return what draws progress: bars where tqdm is installed, else a line."""
+    """Return bars where tqdm is installed, else a line."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
@@ -42,17 +42,17 @@ def drawing() -> Drawing:
 
 
 class Drawing:
-    """Progress on standard error; where it cannot be shown, that is no reason to fail, and no more of it is shown."""
+    """Progress on standard error. If writing fails, the run goes on and no more progress is shown."""
 
     _given_up = False
 
     def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
-        """Draw the state."""
+        """Show how much of a stage is done."""
         if self._given_up:
             return
         try:
             self._draw(stage, done, total, unit or UNITS.get(stage, "document"))
-        except Exception:  # whatever a stream raises that is closed, full, or of another class
+        except Exception:  # a closed or full stream, or an object that is no stream
             self._given_up = True
             self._give_up()
 
@@ -60,7 +60,7 @@ class Drawing:
         raise NotImplementedError
 
     def _give_up(self) -> None:
-        """Draw nothing more, not even at the end."""
+        """Show nothing more, not even at exit."""
 
 
 class Bars(Drawing):
@@ -88,7 +88,7 @@ class Bars(Drawing):
 
 
 class Line(Drawing):
-    """A line on standard error that says how far the work is."""
+    """A plain line on standard error."""
 
     def __init__(self) -> None:
         self._stage = self._unit = ""
@@ -96,7 +96,7 @@ class Line(Drawing):
         self._done, self._is_open = 0, False
 
     def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
-        """Draw the state, if the last one has stood for a while; end the line with its stage."""
+        """Redraw the line, but not too often; end it with its stage."""
         now = time.perf_counter()
         if stage != self._stage or done < self._done:
             self._end(now)
@@ -109,13 +109,13 @@ class Line(Drawing):
             self._write(self._text(total, now), "")
 
     def _end(self, now: float) -> None:
-        """Write the last state of the stage, on a line that stays."""
+        """Write the final state of the stage and end the line."""
         if self._is_open:
             self._write(self._text(None, now), "\n")
         self._is_open = False
 
     def _write(self, text: str, end: str) -> None:
-        if sys.stderr is not None:  # print would take standard output
+        if sys.stderr is not None:  # print would use standard output
             print(f"\r\x1b[K{text}" if _is_terminal() else text, end=end, file=sys.stderr, flush=True)
 
     def _text(self, total: int | None, now: float) -> str:

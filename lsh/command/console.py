@@ -1,6 +1,6 @@
-"""What the commands print, and how they end: help, errors, progress, the cost of a run, exit codes.
+"""Help, errors, progress, signals, exit codes, time and memory of a run: what all commands have in common.
 
-Messages go to standard error, data to standard output. Nothing here knows a command or a file of documents.
+Messages go to standard error, data to standard output. This module knows neither commands nor formats of files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lsh._words import size
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-EXIT_OK, EXIT_BAD, EXIT_PIPE = 0, 2, 141  # 128 and its number after a signal
+EXIT_OK, EXIT_BAD, EXIT_PIPE = 0, 2, 141  # after a signal: 128 + its number
 EXITS = """\
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
 141 broken pipe; 143 terminated
 """
 WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
-# What a person types for the parameters of the library: for those that are spelt as no other word is, and for those
-# that are words of English, too, which are named as the subject of a message or with a value.
+# The options for the parameters that messages of the library name. Parameters that are also English words are replaced
+# only where they begin a message or are followed by "=" and a number.
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
 OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field")}
 WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
@@ -42,7 +42,7 @@ HELP_WIDTH = 100  # of a description
 
 
 class EndedError(KeyboardInterrupt):
-    """A signal asked the process to end; what cleans up after Ctrl-C does so after others, too."""
+    """A signal asked the process to end. It is a KeyboardInterrupt, so that files are cleaned up as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -54,8 +54,8 @@ class EndedError(KeyboardInterrupt):
 def ended_by_signals() -> Iterator[None]:
     """Raise `EndedError` at the first signal that asks the process to end; the second ends it at once.
 
-    Signals that are ignored, or handled by a program that calls `main`, are left alone. At the end the handlers are
-    what they were.
+    Signals that are ignored, or that a program which calls `main` handles itself, keep their handlers. The previous
+    handlers are restored at the end.
     """
     previous: dict[int, Any] = {}
 
@@ -65,7 +65,7 @@ def ended_by_signals() -> Iterator[None]:
         raise EndedError(number)
 
     defaults = (signal.SIG_DFL, signal.default_int_handler, _start.interrupted)
-    with suppress(ValueError):  # in another thread than the main one
+    with suppress(ValueError):  # not in the main thread
         for number in WORDS:
             if signal.getsignal(number) in defaults:
                 previous[number] = signal.signal(number, end)
@@ -77,7 +77,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes options by their whole names only, keeps the lines of an epilog, and prints help as data."""
+    """Accepts whole names of options only, keeps the line breaks of an epilog, and prints help to standard output."""
 
     def __init__(self, *, description: str, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; see {self.prog} --help")
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help, by default where data goes, so that a closed pipe is met as everywhere."""
+        """Print the help; by default as data, so that a broken pipe ends it as it ends other output."""
         if file is None:
             write_data(self.format_help())
         else:
@@ -96,20 +96,20 @@ class Parser(argparse.ArgumentParser):
 
 
 def check_standard_output() -> None:
-    """Check that standard output is open, before any work is done for it."""
+    """Raise OSError if standard output is closed; to be called before the work."""
     if sys.stdout is None:
         raise OSError("standard output is closed; redirect it to a file")
 
 
 def write_data(text: str) -> None:
-    """Write text to standard output, through a descriptor of its own: nothing is left to flush at the end."""
+    """Write text to standard output through a duplicate of its descriptor, so that nothing is left to flush at exit."""
     with files.Target(files.STANDARD) as target:
         target.write(text.encode("utf-8", "surrogatepass"))
         target.commit()
 
 
 def decoded(identity: bytes) -> str:
-    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
+    """Return an id as text: lone surrogates of JSON stay, other bytes that are not UTF-8 become lone surrogates."""
     try:
         return identity.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -117,8 +117,8 @@ def decoded(identity: bytes) -> str:
 
 
 def say(line: str) -> None:
-    """Write a message to standard error, over the progress line where there is one."""
-    with suppress(OSError):  # a message that cannot be written is no reason to fail
+    """Write a message to standard error, in place of the progress line if there is one."""
+    with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
@@ -134,7 +134,7 @@ def fail(error: BaseException | str, code: int) -> int:
 
 
 def _message(error: BaseException | str) -> str:
-    """Return what an error says, with options in place of the parameters of the library; names of files stay."""
+    """Return the message of an error, with options in place of parameters of the library; names of files stay."""
     if isinstance(error, files.InputError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -152,7 +152,7 @@ def _with_options(message: str) -> str:
 
 
 class Stream(Protocol):
-    """What `Meter` asks of the files that are read; `lsh.command.inputs.TextStream` has it."""
+    """Files that are read, for `Meter`; such as a `lsh.command.inputs.TextStream`."""
 
     num_passes: int
     position: int
@@ -162,14 +162,14 @@ class Stream(Protocol):
 
 
 class Meter:
-    """Shows the progress of a run; by the bytes of its files, packed where they are, where files are read.
+    """Shows the progress of a run. Stages that read files are measured in bytes of the files as they are on disk.
 
     Parameters
     ----------
     draw : callable or None
-        Draws a stage, what is done, the total and the unit; ``None`` where nothing is shown.
+        Called with stage, done, total and unit; ``None`` to show nothing.
     streams : sequence of Stream
-        What is read, one after another.
+        The files, in the order in which they are read.
     """
 
     def __init__(self, draw: Drawing | None, streams: Sequence[Stream] = ()) -> None:
@@ -177,21 +177,21 @@ class Meter:
         self._state = ("", -1)
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show what `lsh.deduplicate` reports."""
+        """Show the progress that `lsh.deduplicate` reports."""
         if stage in READ_STAGES:
             self.reading(stage)
         elif self._draw is not None:
             self._draw(stage, done, total)
 
     def reading(self, stage: str) -> None:
-        """Show how much of all files has been read in the pass over them that began last."""
+        """Show how much of all files has been read in the latest pass over them."""
         if self._draw is not None:
             latest = max(stream.num_passes for stream in self._streams)
             position = sum(stream.position for stream in self._streams if stream.num_passes == latest)
             self.bytes(stage, position, sum(stream.size for stream in self._streams))
 
     def bytes(self, stage: str, done: int, total: int) -> None:
-        """Show how many bytes are done; what goes back, or is shown already, is passed over."""
+        """Show how many bytes are done, unless as many or more were shown for the stage before."""
         before, most = self._state
         if self._draw is not None and (stage != before or most < done <= total):
             self._state = stage, done
@@ -199,27 +199,27 @@ class Meter:
 
 
 def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = ()) -> Meter:
-    """Return what shows progress: on a terminal, nowhere else.
+    """Return what shows progress, which it does on a terminal only.
 
     Parameters
     ----------
     quiet : bool
         Show nothing.
     output : str or None
-        Where the data goes: a terminal that shows data shows no progress.
+        The output file; if it is standard output and a terminal, no progress is shown.
     streams : sequence of Stream
-        What is read.
+        The files that are read.
     """
     is_shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
     is_shown &= not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
     return Meter(drawing() if is_shown else None, streams)
 
 
-# ---- what a run cost ----
+# ---- time and memory ----
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes of memory that the process held at once, ``None`` where the system does not tell."""
+    """Return the peak resident memory of the process in bytes, ``None`` where the system does not report it."""
     with suppress(OSError), open("/proc/self/status", "rb") as status:  # Linux; getrusage counts its parent, too
         for line in status:
             if line.startswith(b"VmHWM:"):
@@ -233,7 +233,7 @@ def peak_memory() -> int | None:
 
 
 def cost(seconds: float, num_bytes: int) -> list[str]:
-    """Return the parts of the closing line that every run has: its time, its speed, its memory."""
+    """Return the time, speed and peak memory of a run for its summary line."""
     peak = peak_memory()
     parts = [f"{seconds:.1f} seconds", f"{num_bytes / 1e6 / max(seconds, 1e-9):.1f} MB/s"]
     return parts if peak is None else [*parts, f"peak memory {size(peak)}"]

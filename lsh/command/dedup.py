@@ -1,6 +1,7 @@
-"""``lsh dedup``: the documents of files without the near duplicates of kept ones.
+"""``lsh dedup``: write the documents of files that are not near duplicates of a kept document.
 
-`lsh.deduplicate` decides; here files are opened, and the kept documents, the tables and the report are written.
+`lsh.deduplicate` decides which documents are kept. This module opens the files and writes the kept documents, the
+tables and the report.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
 from lsh.planning import checked_bands
 
-HTML = (".html", ".htm")
-OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a default
+HTML = (".html", ".htm")  # endings of a report
+OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
     "removed",
     "clusters",
@@ -48,18 +49,19 @@ examples:
   lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
   lsh dedup 'part-*.jsonl.gz' -o unique/
 
-{options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
+{options.FORMATS}Kept documents are written unchanged and in their order, lines byte for byte.
 
 tables, tab-separated:
-  --removed   removed id, kept id, similarity; with --against also new or old: where the kept one is
-  --clusters  number of the cluster, id; one line a document, the kept one of each cluster first
+  --removed   id of the removed document, id of the kept one, their similarity; with --against also where the kept one
+              is: new (INPUT) or old (OLD)
+  --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
 
 {console.EXITS}"""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, ``None`` for one that is not asked for; of a dry run the report alone is written."""
+    """The files to write, ``None`` for one that is not wanted; a dry run writes the report only."""
 
     documents: str | None
     removed: str | None
@@ -70,7 +72,7 @@ class Outputs:
     dry_run: bool
 
     def named(self) -> list[tuple[str, str | None]]:
-        """Return the files with what the help calls them."""
+        """Return the files with their names in the help."""
         return [
             ("OUTPUT", self.documents),
             ("--removed", self.removed),
@@ -81,7 +83,7 @@ class Outputs:
 
     @property
     def with_ids(self) -> bool:
-        """Whether one of the files has ids of documents."""
+        """Whether a file contains ids of documents."""
         return any(path is not None for path in (self.removed, self.clusters, self.report))
 
 
@@ -92,7 +94,7 @@ class Request:
     Attributes
     ----------
     paths, references : sequence of str
-        The files of documents, and those of documents that are all kept.
+        The files of INPUT and of --against.
     given : dict of str to str
         The options that the report lists.
     """
@@ -114,9 +116,9 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "dedup",
-        help="write the documents of a file that are no near duplicates of a kept one",
-        description="Write the documents of INPUT to OUTPUT, without those that are near duplicates of a kept one: "
-        "whose shingle sets have a Jaccard similarity of at least the threshold.",
+        help="remove near-duplicate documents",
+        description="Write the documents of INPUT to OUTPUT, except near duplicates of a kept document. Documents are "
+        "near duplicates if the Jaccard similarity of their shingle sets is at least the threshold.",
         epilog=EPILOG,
     )
     parser.add_argument(
@@ -126,22 +128,32 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "-o",
         "--output",
         metavar="OUTPUT",
-        help="the file to write; a folder, which ends in a slash, for a file for each of INPUT; - for standard output",
+        help="file to write, or - for standard output; name/ makes a new folder with a file for each INPUT",
     )
-    parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
-    parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
-    parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
-    parser.add_argument("--report", metavar="FILE", help="write here a page of HTML to look at")
-    parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
-    parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
     parser.add_argument(
-        "--dry-run", action="store_true", help="write no file but --report, only tell how many would be removed"
+        "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
+    )
+    parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
+    parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
+    parser.add_argument("--report", metavar="FILE", help="write a report, a page of HTML")
+    parser.add_argument(
+        "--source-field",
+        metavar="FIELD",
+        help="column that names the source of a document in --report (default: its file)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the counts of the run to standard output, as one JSON object"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write no file except --report; print how many documents would be removed",
     )
     options.add_matching(parser)
     parser.add_argument(
         "--preset",
         choices=presets.NAMES,
-        help="do as FineWeb, BigCode or NeMo Curator did: sets shingles, bands, threshold and clustering",
+        help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
     )
     _add_keeping(parser)
     options.add_reading(parser)
@@ -162,13 +174,13 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
         "--keep",
         choices=("first", "last", "longest"),
         default="first",
-        help="which document stands for those like it (default first)",
+        help="which of several similar documents is kept (default first)",
     )
     group.add_argument(
         "--clusters-mode",
         choices=("representative", "components"),
-        help="remove what is like a kept one, or what is connected with it through similar pairs "
-        "(default representative)",
+        help="remove documents similar to a kept one, or keep one document of each connected component of similar "
+        "pairs (default representative)",
     )
 
 
@@ -185,7 +197,7 @@ def run(namespace: argparse.Namespace) -> None:
 
 
 def _request(namespace: argparse.Namespace) -> Request:
-    """Return what is asked for, checked."""
+    """Return the checked request."""
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
     outputs = Outputs(
@@ -222,14 +234,14 @@ def _request(namespace: argparse.Namespace) -> Request:
 
 
 def _check_report(path: str | None) -> None:
-    """Check that the name of the report says HTML, or has no ending."""
+    """Check that the name of the report ends in .html or .htm, or has no ending."""
     ending = os.path.splitext(path or "")[1].lower()
     if ending and ending not in HTML and path is not None and not files.is_stream(path):
         raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
 
 
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
-    """Return what else a report says of the run: what was given, but for what leaves the result alone."""
+    """Return the options that a report lists: those that change the result or name files."""
     given = {
         "INPUT": " ".join(namespace.input),
         "--against": " ".join(namespace.against or ()),
@@ -238,18 +250,18 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
     return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
 
 
-# ---- the work ----
+# ---- the run ----
 
 
 class _Stopwatch:
-    """The seconds of each stage of a run, one after another without a gap."""
+    """Measures the seconds of each stage of a run, without gaps between stages."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._started = time.perf_counter()
 
     def stage(self, name: str, parts: dict[str, float] | None = None) -> None:
-        """End a stage, of which parts are known already."""
+        """End a stage; some of its time may be known as stages of their own, `parts`."""
         now = time.perf_counter()
         parts = parts or {}
         self.seconds |= parts
@@ -268,7 +280,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         _check_format(documents, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
-            target = files.target(documents, outputs.documents)  # an error now if it cannot be there
+            target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
         with_report = outputs.report is not None
@@ -296,11 +308,11 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
 
 
 def _check_format(documents: files.Documents, output: str | None) -> None:
-    """Check that the name of OUTPUT does not promise another format than that of INPUT."""
+    """Check that the name of OUTPUT does not end in another format than that of INPUT."""
     ending = None if output is None else files.Format.of_path(output)
     if ending is not None and documents.format.name not in (ending.name, files.FOLDER):
         raise ValueError(
-            f"OUTPUT gets the documents of INPUT as they are, .{documents.format.name}; got the name {output}"
+            f"OUTPUT is written in the format of INPUT, .{documents.format.name}, got the name {output}; rename it"
         )
 
 
@@ -325,7 +337,7 @@ def _decide(request: Request, texts: TextStream, against: TextStream, meter: con
 def _report(
     request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream, meter: console.Meter
 ) -> str:
-    """Return the page of the run; of the texts those that it shows are read once more."""
+    """Return the report; the texts that it shows are read again."""
     from lsh import report
 
     sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
@@ -357,7 +369,7 @@ def _write(
     target: files.Target | files.FolderTarget,
     meter: console.Meter,
 ) -> None:
-    """Write the kept documents and the tables, and put them in their places when all are complete."""
+    """Write the kept documents and the tables, and put all files in place when they are complete."""
     with ExitStack() as opened:
         opened.enter_context(target)
         size = documents.size
@@ -378,11 +390,11 @@ def _write(
             table.commit()
 
 
-# ---- what is printed ----
+# ---- counts ----
 
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
-    """Print what came of the run: as JSON to standard output, in words to standard error."""
+    """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
         bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
@@ -391,7 +403,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
         console.say(
             f"{counts['candidates']:,} candidate pairs, {counts['compared']:,} of them compared\n"
-            f"{counts['identical']:,} removed for the same bytes, {counts['without_shingles']:,} without shingles\n"
+            f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )
     if not request.running.quiet:
@@ -400,13 +412,13 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
 
 def _summary(counts: dict[str, Any], with_references: bool) -> str:
     parts = [counted(counts["documents"], "document")]
-    parts += [f"against {counts['old']:,}"] if with_references else []
-    for_old = f", {counts['for_old']:,} of them for an old one" if with_references else ""
+    parts += [f"{counted(counts['old'], 'reference document')}"] if with_references else []
+    for_old = f", {counts['for_old']:,} of them for a reference document" if with_references else ""
     parts += [f"{counts['removed']:,} removed{for_old}", counted(counts["clusters"], "cluster")]
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
-    parts += [f"{counted(counts['hidden'], 'hidden file')} passed over"] if counts["hidden"] else []
+    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
     parts += console.cost(counts["seconds"]["total"], counts["bytes"])
     if counts["capped"]:
-        parts.append(f"{counted(counts['capped'], 'comparison')} left out, in buckets of more than {CAP:,}")
+        parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)

@@ -1,6 +1,6 @@
-"""The command line: ``lsh COMMAND``. The parser of all commands, and how the process ends.
+"""The command line: ``lsh COMMAND``. It parses the arguments, runs a command and returns the exit code.
 
-Each command is a module that adds its parser and runs. Data goes to files or standard output, messages to standard
+Each command is a module with `add_parser` and `run`. Data goes to files or standard output, messages to standard
 error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 129 hangup; 130
 interrupted; 141 broken pipe; 143 terminated.
 """
@@ -18,13 +18,13 @@ from lsh.command import compare, console, dedup, pairs, plan, show, stats, versi
 
 COMMANDS = (dedup, pairs, show, compare, plan, stats, version)
 
-MIN_LIKENESS = 0.75  # of an unknown option and one that is suggested, as `difflib` has it
+MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 
 EPILOG = f"""\
 example:
   lsh dedup news.tsv.gz -o unique.tsv
 
-"lsh COMMAND --help" tells the rest, with an example of each.
+"lsh COMMAND --help" describes a command, with examples.
 
 {console.EXITS}"""
 
@@ -35,13 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with console.ended_by_signals():
             return _run(arguments)
     except BrokenPipeError:
-        return console.EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
+        return console.EXIT_PIPE  # nothing is left to flush; see console.write_data
     except console.EndedError as ended:
         return console.fail(ended.word, ended.code)
-    except KeyboardInterrupt:  # of a program that calls this function
+    except KeyboardInterrupt:  # from a handler of the program that calls this function
         return console.fail("interrupted", 128 + signal.SIGINT)
     except MemoryError:
-        return console.fail("there is not enough memory; see --max-memory", console.EXIT_BAD)
+        return console.fail("not enough memory; set --max-memory to less than the machine has", console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
         return console.fail(error, console.EXIT_BAD)
 
@@ -62,7 +62,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
-    """Return what to say about an argument that the parser does not know."""
+    """Return the message for an argument that the parser does not know."""
     if not argument.startswith("-"):
         return f"unexpected argument {argument!r}; quote patterns such as 'shards/*.tsv'"
     name = argument.partition("=")[0]
@@ -73,7 +73,7 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = console.Parser(prog="lsh", description="Find near-duplicate documents.", epilog=EPILOG)
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
     for module in COMMANDS:
         module.add_parser(commands)

@@ -262,12 +262,13 @@ def _format_of(path: str, given: Format | None) -> Format:
 
 
 def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarget:
-    """Return what `write_kept` can write the kept ones of some documents to.
+    """Return the target of the kept documents, for `write_kept`.
 
     Parameters
     ----------
     documents : Documents
-        Their files go into one file or, each by itself, into a new folder; a folder of texts into a new folder.
+        The documents. Files are written to one file, or each to a file in a new folder; a folder of texts is written
+        to a new folder.
     path : str
         Where to: a new or an empty folder, if it ends in a slash or, for several files, is a folder. The ending of the
         name of one file says how it is compressed; files in a folder are compressed as their inputs are.
@@ -295,26 +296,26 @@ def write_kept(
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
 ) -> None:
-    """Write the documents that are kept as they came in.
+    """Write the kept documents unchanged.
 
-    Lines go out byte for byte, records of CSV whole and after their header, rows with every column, files of a folder
-    under their paths.
+    Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
+    folder under their relative paths.
 
     Parameters
     ----------
     documents : Documents
         All documents.
     keep : iterable of bool
-        One for each of its records.
+        Whether each document is kept.
     target : Target or FolderTarget
         What `target` returns for them.
     report : callable, optional
-        Called now and then with the position in the documents.
+        Called with the position in the input files, from time to time.
 
     Raises
     ------
     InputError
-        If their number is not what it was when they were read first.
+        If the number of documents has changed since they were read first.
     """
     flags, reader, number = iter(keep), documents._reader, count()
 

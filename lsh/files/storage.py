@@ -1,8 +1,8 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input is the same bytes each time it is opened, or an error; standard input and pipes are copied to a temporary file.
-A target is written beside its place and then renamed, so that an interrupted run leaves what was there. Formats are
-not known here.
+An input gives the same bytes each time it is opened, or an error; standard input and pipes are copied to a temporary
+file. A target is written under a temporary name and then renamed, so that an interrupted run changes nothing. This
+module knows no formats.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
 
 
 class _Packed:
-    """The file that a compressor writes to, until it is abandoned: then the rest is discarded.
+    """The file that a compressor writes to. Once `file` is ``None``, further data is discarded.
 
-    A compressor that failed, even one whose construction did, writes again when it is finalized.
+    A compressor writes once more when it is finalized, even if an earlier write failed.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -173,27 +173,27 @@ class _Packed:
 
 
 class Target:
-    """A file that appears only when it is complete: written beside its place, then renamed.
+    """A file that appears only when it is complete: written under a temporary name in its folder, then renamed.
 
-    Use it as a context manager and call `commit` at the end; without that nothing is left. What is no regular file
-    (standard output, a pipe, a device) is written to directly. While it is written, only its owner can read it; in its
-    place it has the permissions of the file that it replaces, else the usual ones.
+    Use it as a context manager and call `commit` at the end; without `commit` no file is left. Standard output, pipes
+    and devices are written to directly. While the file is written, only its owner can read it; then it gets the
+    permissions of the file that it replaces, or those that the umask gives a new file.
 
     Parameters
     ----------
     path : str
         The file, or ``"-"``.
     packed : str, optional
-        How to compress what is written: a key of `compression.NAMES`, ``""`` for not at all. Default: by the ending of
-        the path. The same content gives the same bytes.
+        The compression: a key of `compression.NAMES`, or ``""`` for none. Default: by the ending of the path. The same
+        content gives the same bytes.
     name : str, optional
-        The file in messages. Default: `path`.
+        The name of the file in messages. Default: `path`.
     """
 
     def __init__(self, path: str, packed: str | None = None, name: str | None = None) -> None:
         self._name = "standard output" if path == STANDARD else name or path
         self._place: str | None = None
-        if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
+        if path != STANDARD:  # the name of a stream is not resolved, as a pipe has no other name
             self._place = path if is_stream(path) else os.path.realpath(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
@@ -226,11 +226,11 @@ class Target:
             with _named_errors(self._name, self._place is not None):
                 self._writer = compression.packing(
                     cast(IO[bytes], self._sink), self._packed
-                )  # which may begin to write
+                )  # writes a header, in some formats
 
     @contextmanager
     def part(self, number: int) -> Iterator[Target]:
-        """Open what the kept records of an input are written to: this file for all of them."""
+        """Give the target of the kept records of an input: this file for every input."""
         yield self
 
     def write(self, data: bytes) -> None:
@@ -256,18 +256,19 @@ class Target:
         if self._sink is not None:
             self._sink.file = None
         for opened in (self._writer, self._file):
-            with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
+            with suppress(OSError, ValueError):  # data that cannot be flushed is not wanted
                 if opened is not None:
                     opened.close()
         if self._beside is not None:
-            with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
+            with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
 
 
 class FolderTarget:
-    """A new folder that appears only when it is complete: filled beside its place, then renamed.
+    """A new folder that appears only when it is complete: filled under a temporary name, then renamed.
 
-    Use it as a context manager and call `commit` at the end; without that nothing is left.
+    Use it as a context manager and call `commit` at the end; without `commit` no folder is left. While it is filled,
+    only its owner can enter it.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ class FolderTarget:
         return self
 
     def copy(self, path: str, relative: str) -> None:
-        """Copy a file to its place in the folder."""
+        """Copy a file into the folder, to a relative path."""
         place = os.path.join(str(self._beside), relative)
         with _named_errors(os.path.join(self._path, relative), True):
             os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -311,7 +312,7 @@ class FolderTarget:
 
 
 class ShardTarget(FolderTarget):
-    """A new folder with a file for each input, under the name and with the compression of the input.
+    """A new folder with a file for each input, which has the name and the compression of the input.
 
     Parameters
     ----------
@@ -323,7 +324,7 @@ class ShardTarget(FolderTarget):
     Raises
     ------
     ValueError
-        If an input has no name, or two of them are the same file.
+        If standard input is among the inputs, or a file is there twice.
     """
 
     def __init__(self, path: str, inputs: Sequence[Input]) -> None:
@@ -333,7 +334,7 @@ class ShardTarget(FolderTarget):
 
     @contextmanager
     def part(self, number: int) -> Iterator[Target]:
-        """Open the file of an input; it is complete when it is closed without an error."""
+        """Give the target of the kept records of an input, and complete it at the end of the context."""
         name = self._names[number]
         place = os.path.join(str(self._beside), name)
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -343,7 +344,7 @@ class ShardTarget(FolderTarget):
 
 
 def _distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files, or where some are the same the paths from the folder that all lie in.
+    """Return the names of files; if some are equal, their paths relative to the common folder.
 
     Examples
     --------
@@ -364,13 +365,13 @@ def _distinct_names(paths: Sequence[str]) -> list[str]:
 
 
 def _beside(place: str) -> str:
-    """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
+    """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
 
 
 @contextmanager
 def _named_errors(name: str, has_folder: bool) -> Iterator[None]:
-    """Let an error of the system name the file that is written, and its folder where that is full."""
+    """Put the name of the file that is written into errors of the system; if the disk is full, its folder, too."""
     try:
         yield
     except OSError as error:
@@ -384,21 +385,21 @@ def _named_errors(name: str, has_folder: bool) -> Iterator[None]:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read; an `opener` of `open`."""
+    """Open a file that only its owner can read; for the `opener` of `open`."""
     return os.open(path, flags, 0o600)
 
 
 def _mode(place: str, default: int) -> int:
-    """Return the permissions of what is there, else the default ones under the umask."""
+    """Return the permissions of an existing file or folder, else `default` under the umask."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(os.stat(place).st_mode)
-    umask = os.umask(0o077)  # what another thread creates at this moment is private
+    umask = os.umask(0o077)  # files that another thread creates meanwhile are private
     os.umask(umask)
     return default & ~umask
 
 
 def is_stream(path: str) -> bool:
-    """Tell whether a path stands for an open stream of this process, which nothing can be put in place of."""
+    """Tell whether a path is an open stream of this process, which cannot be replaced by a file."""
     return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
 
 

@@ -1,7 +1,7 @@
-"""`lsh dedup` does what its help says, on real files.
+"""`lsh dedup` on files: what it keeps, what it writes and what it refuses.
 
-The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py, what
-all commands share in test_main.py.
+Expected results come from reference.py or are computed here. How files are read and written in detail is tested in
+tests/files, what all commands share in test_main.py.
 """
 
 from __future__ import annotations
@@ -249,7 +249,9 @@ def test_against(tmp_path):
     (tmp_path / "old2.tsv").write_bytes(b"c\t" + STORY[:20] + b"\nd\t" + OTHER + b"\n")
     options = ["--against", "old1.tsv", "old2.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv"]
     result = lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options)
-    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
+    assert result.stderr.startswith(
+        b"4 documents, 4 reference documents, 3 removed, 2 of them for a reference document, 1 cluster, "
+    )
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
@@ -357,14 +359,14 @@ def test_the_stages_sum_to_the_whole(news):
     assert 0.5 * whole < total <= whole
 
 
-def test_what_the_cap_left_out_is_said(tmp_path):
+def test_skipped_comparisons_are_reported(tmp_path):
     """One word that all share fills a bucket of each band with more than a thousand texts."""
     (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
     options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
     result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
     capped = json.loads(result.stdout)["capped"]
     assert capped > 1000
-    assert f", {capped:,} comparisons left out, in buckets of more than 1,000\n" in result.stderr.decode()
+    assert f", {capped:,} comparisons skipped in buckets of more than 1,000 documents\n" in result.stderr.decode()
 
 
 # Pipes.

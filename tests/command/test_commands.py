@@ -179,8 +179,8 @@ def test_compare_prints_the_same_figures(tmp_path):
         printed = done(tmp_path, "compare", *arguments, *options, stdin=NEAR).decode()
         assert printed == (
             f"exact     {found['exact']:.6f}\n"
-            f"estimate  {found['estimate']:.6f}, of 128 components\n"
-            f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, with a confidence of 0.5\n"
+            f"estimate  {found['estimate']:.6f}, from 128 components\n"
+            f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, at confidence 0.5\n"
         )
         assert found["interval"][0] < found["estimate"] < found["interval"][1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +26,7 @@ def check_files(
     written: Sequence[tuple[str, str | None]],
     reading: Reading | None = None,
     folders: bool = True,
-    to_folder: bool = False,
+    into_folder: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
@@ -38,8 +38,8 @@ def check_files(
         How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
-    to_folder : bool, optional
-        Whether OUTPUT may be a folder, which `lsh.files.target` checks.
+    into_folder : bool, optional
+        Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
     if reading is not None and reading.pattern is not None and not any(_is_folder(path) for _, path in read):
@@ -47,13 +47,15 @@ def check_files(
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
+    several = sum(name == "INPUT" for name, _ in read) > 1 or any(_is_folder(path) for name, path in read)
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
             if (name == "OUTPUT" or os.path.exists(path)) and _lies_in(path, source):
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
-        _check_target(name, path, may_be_folder=to_folder and name == "OUTPUT")
+        is_folder = path.endswith(os.sep) or (several and _is_folder(path))
+        _check_target(name, path, new_folder=into_folder and name == "OUTPUT" and is_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
@@ -74,12 +76,14 @@ def _lies_in(path: str, folder: str) -> bool:
     return os.path.commonpath([inner, outer]) == outer
 
 
-def _check_target(name: str, path: str, may_be_folder: bool) -> None:
-    if path == files.STANDARD or (may_be_folder and os.path.isdir(path)):
-        return
+def _check_target(name: str, path: str, new_folder: bool) -> None:
+    if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
+        return  # an empty folder will do
+    if new_folder and os.path.lexists(path):
+        raise ValueError(f"{name} must be a new or an empty folder, got {path}; name another")
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
-    if os.path.isdir(path) or (path.endswith(os.sep) and not may_be_folder):
+    if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):
         raise ValueError(f"{name} must be a file, got the folder {path}")
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path):
@@ -199,6 +203,8 @@ class TextStream:
         The source of each text; empty without `with_sources`.
     count, num_bytes : int
         How many texts there are, and the sum of their sizes.
+    num_passes, position : int
+        How often the files were opened, and how many of their bytes, packed where they are, were read since then.
     skipped, hidden : int
         How many malformed lines or files were skipped, and how many hidden files were not read.
     """
@@ -216,26 +222,43 @@ class TextStream:
         self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
         self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
+        self.num_passes = self.position = 0
+        self._size: int | None = None
 
     def __call__(self) -> Pieces:
         first_time, self._is_noted = not self._is_noted, True
+        self._begin()
         return Pieces(files.prefetched(self._batches(first_time)))
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files, packed where they are."""
+        if self._size is None:
+            self._size = sum(documents.size for documents in self._documents)
+        return self._size
+
+    def _begin(self) -> None:
+        self.num_passes, self.position = self.num_passes + 1, 0
 
     def _batches(self, first_time: bool) -> Iterator[Batch]:
         for block in self._blocks():
             if first_time:
                 self._note(block)
             yield block.texts
+        self.position = self.size
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
             self._say_repeated()
 
     def _blocks(self) -> Iterator[files.Block]:
+        before = 0
         for number, documents in enumerate(self._documents):
             for block in documents.blocks():
+                self.position = before + documents.position
                 self._say_notes(number, documents)
                 yield block
+            before += documents.size
 
     def _say_notes(self, number: int, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
@@ -265,10 +288,14 @@ class TextStream:
         if self._with_sources:
             self.sources.extend(block.sources())
 
-    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
-        """Yield some positions and the texts there, in ascending order."""
+    def at(
+        self, positions: Iterable[int], report: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """Yield some positions and the texts there, in ascending order; `report` is called between blocks."""
         wanted, first = sorted(set(positions), reverse=True), 0
+        self._begin()
         for block in self._blocks() if wanted else ():
+            report()
             stop = first + len(block.texts)
             while wanted and wanted[-1] < stop:
                 position = wanted.pop()

@@ -64,6 +64,8 @@ def run(namespace: argparse.Namespace) -> None:
     if len(paths) > 2 and not namespace.within:
         raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
     inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
     collections = [paths] if namespace.within else [[path] for path in paths]
@@ -95,7 +97,7 @@ def _write_pairs(
             missing=reading.missing,
             max_memory=running.max_memory,
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output),
+            progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
         first, second = sides[0].ids, sides[-1].ids
@@ -109,16 +111,8 @@ def _write_pairs(
 
 def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
     if as_json:
-        return json.dumps({"a": _decoded(a), "b": _decoded(b), "similarity": similarity}).encode() + b"\n"
+        return json.dumps({"a": console.decoded(a), "b": console.decoded(b), "similarity": similarity}).encode() + b"\n"
     return files.table_row(a, b, repr(similarity).encode())
-
-
-def _decoded(identity: bytes) -> str:
-    """Decode an id: lone surrogates as in JSON, else bytes that are not UTF-8 by ``surrogateescape``."""
-    try:
-        return identity.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return identity.decode("utf-8", "surrogateescape")
 
 
 def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:

@@ -42,7 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
     parser.add_argument(
-        "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
+        "--documents", type=options.whole, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
         "--corpus",
@@ -52,19 +52,20 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
-    options.add(parser.add_argument_group("shingles of --corpus"), "--ngram", "--unit")
+    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
+    console.check_standard_output()
     documents, corpus = namespace.documents, namespace.corpus
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
-    for name in ("documents", "ngram", "unit"):
+    for name in ("documents", *options.SHINGLE_OPTIONS):
         if corpus is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name} requires --corpus")
+            raise ValueError(f"--{name.replace('_', '-')} requires --corpus")
     for name in options.reading_given(namespace) if corpus is None else ():
         raise ValueError(f"{name} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))

@@ -47,7 +47,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument(
         "input", metavar="FILE", nargs="+", help="files of documents of one format, or folders; - for standard input"
     )
-    options.add(parser, "--ngram", "--unit", "--json")
+    options.add_shingles(parser)
+    options.add(parser, "--json")
     options.add_reading(parser, missing="empty")
     options.add_running(parser, max_memory=False)
     parser.set_defaults(run=run)
@@ -55,6 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh stats``."""
+    console.check_standard_output()
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
     inputs.check_files([("FILE", path) for path in namespace.input], [], reading)
@@ -69,6 +71,7 @@ def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, run
     with inputs.open_documents(reading, paths) as documents:
         notes = None if running.quiet else ""
         texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
+        meter = console.progress(running.quiet, files.STANDARD, [texts])
         copies = lsh.deduplicate(
             texts,
             1.0,
@@ -76,10 +79,10 @@ def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, run
             num_seeds=1,
             missing="empty",
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, files.STANDARD),
+            progress=meter,
         ).summary()["removed"]
         sizes = np.frombuffer(texts.sizes, np.int64)
-        counts = _shingle_counts(texts, shingles, sizes)
+        counts = _shingle_counts(texts, shingles, sizes, meter)
         empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
         without = empty
         if shingles.depends_on_unicode:  # by word, for instance, texts that are not empty may have no shingles
@@ -99,12 +102,13 @@ def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, run
     }
 
 
-def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers) -> Numbers:
+def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers, meter: console.Meter) -> Numbers:
     """Return the number of distinct shingles of texts that are not huge; of many texts, of an even sample."""
     positions = np.flatnonzero((sizes >= 0) & (sizes <= MAX_SHINGLED_BYTES))
     if len(positions) > MAX_SHINGLED_TEXTS:
         positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
-    return np.array([len(shingles.of(text or b"")) for _, text in texts.at(positions.tolist())], np.int64)
+    found = texts.at(positions.tolist(), lambda: meter.reading("shingles"))
+    return np.array([len(shingles.of(text or b"")) for _, text in found], np.int64)
 
 
 def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:

@@ -8,7 +8,7 @@ from lsh.files.documents import Documents, table_row, target, write_kept, write_
 from lsh.files.finding import expanded
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.storage import STANDARD, FolderTarget, Target, is_stream, same_file
+from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_stream, same_file
 
 __all__ = [
     "FOLDER",
@@ -21,6 +21,7 @@ __all__ = [
     "InputError",
     "Record",
     "Target",
+    "content",
     "expanded",
     "is_stream",
     "prefetched",

@@ -165,6 +165,8 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
+    if len(separator) != 1:
+        raise ValueError(f"separator must be one byte, got {separator!r}")
     cdef size_t used = 0
     cdef uint8_t by = separator[0]
     with nogil:

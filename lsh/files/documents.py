@@ -8,14 +8,14 @@ and `folder`, files themselves in `storage`, and `finding` tells which files are
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
 
 from lsh import _checks
-from lsh.files.finding import find_sources
+from lsh.files.finding import expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
@@ -33,9 +33,10 @@ from lsh.files.records import (
     is_number,
 )
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, Target
+from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target
 from lsh.files.tables import Tables
 
+REPORT_EACH = 256  # records between two reports of the position while they are written
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -86,6 +87,8 @@ class Documents:
     ----------
     inputs : list of Input
         The files in the order in which they are read; empty for a folder of texts.
+    is_from_folder : bool
+        Whether the first file is one of the data files of a folder.
     format : Format
         The format of all files, and the compression of the first.
     name : str
@@ -127,11 +130,13 @@ class Documents:
         pattern: str | None = None,
         rejects: Target | None = None,
     ) -> None:
-        sources, hidden = find_sources([path] if isinstance(path, str) else path, format, pattern)
+        paths = [path] if isinstance(path, str) else path
+        sources, hidden = find_sources(paths, format, pattern)
         first = sources[0]
         shown = "standard input" if first.path == STANDARD else first.path
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         self.path, self.format = first
+        self.is_from_folder = first.path not in expanded(paths)
         options = ReadOptions(
             field=field,
             id_field=id_field,
@@ -149,6 +154,7 @@ class Documents:
         self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._counts.hidden = hidden
         self.inputs: list[Input] = []
+        self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
@@ -185,6 +191,24 @@ class Documents:
     def notes(self) -> list[str]:
         """What the user should know about how the documents are read, such as which column is the text."""
         return self._counts.notes
+
+    @property
+    def size(self) -> int:
+        """The size of the files in bytes, as they are on disk."""
+        return self._reader.size if isinstance(self._reader, Folder) else sum(file.size for file in self.inputs)
+
+    @property
+    def position(self) -> int:
+        """How many of these bytes have been read; for the thread that reads, between two blocks."""
+        if isinstance(self._reader, Folder):
+            return self._reader.position
+        for first, before in (self._place, (0, 0)):  # most often the same file as the last time, or the next one
+            for number, file in enumerate(self.inputs[first:], first):
+                if (position := file.position) is not None:
+                    self._place = number, before
+                    return before + position
+                before += file.size
+        return 0
 
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
@@ -224,56 +248,67 @@ def _misused(format: str, options: ReadOptions) -> str | None:
     return None
 
 
-def target(documents: Documents, path: str) -> Target | FolderTarget:
-    """Return the target for the kept documents, for `write_kept`.
+def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarget:
+    """Return the target of the kept documents, for `write_kept`.
 
     Parameters
     ----------
     documents : Documents
-        The kept files of a folder of texts are copied to a new folder; records are written to a file.
+        The documents. Files are written to one file, or each to a file in a new folder; a folder of texts is written
+        to a new folder.
     path : str
-        The place; the ending of a file's name says how it is compressed.
+        Where to: a new or an empty folder, if it ends in a slash or, for several files, is a folder. The ending of the
+        name of one file says how it is compressed; files in a folder are compressed as their inputs are.
 
     Raises
     ------
     ValueError
-        If the folder is there already, or would lie within the folder of the documents.
+        If the folder has files, or would lie within the folder of the documents.
     """
-    if documents.format.name != FOLDER:
-        if path != STANDARD and os.path.isdir(path):
-            raise ValueError(f"OUTPUT must be a file, got the folder {path}")
-        return Target(path, "" if documents.format.name in TABLES.values() else None)
-    if path == STANDARD:
+    if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
     inner, outer = os.path.realpath(path), os.path.realpath(documents.path)
-    if os.path.commonpath([inner, outer]) == outer:
+    if documents.format.name != FOLDER and not path.endswith(os.sep):
+        several = len(documents.inputs) > 1 or documents.is_from_folder
+        if not (several and path != STANDARD and os.path.isdir(path)):
+            return Target(path, "" if documents.format.name in TABLES.values() else None)
+    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
         raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
-    return FolderTarget(path)
+    return FolderTarget(path) if documents.format.name == FOLDER else ShardTarget(path, documents.inputs)
 
 
-def write_kept(documents: Documents, keep: Iterable[bool], target: Target | FolderTarget) -> None:
-    """Write the kept documents as they were read.
+def write_kept(
+    documents: Documents,
+    keep: Iterable[bool],
+    target: Target | FolderTarget,
+    report: Callable[[int], object] = lambda position: None,
+) -> None:
+    """Write the kept documents unchanged.
 
-    Lines are written byte for byte, records of CSV after their header, rows with every column, files of a folder under
-    their paths.
+    Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
+    folder under their relative paths.
 
     Parameters
     ----------
     documents : Documents
         All documents.
     keep : iterable of bool
-        One for each record.
-    target : Target or FolderTarget
+        Whether each document is kept.
+    target : Target, FolderTarget or ShardTarget
         The one that `target` returns for the documents.
+    report : callable, optional
+        Called with the position in the input files, from time to time.
 
     Raises
     ------
     InputError
-        If there are more or fewer records than in `keep`.
+        If the number of documents has changed since they were read first.
     """
-    flags, reader = iter(keep), documents._reader
+    flags, reader, number = iter(keep), documents._reader, count()
 
     def is_kept() -> bool:
+        if not next(number) % REPORT_EACH:
+            report(documents.position)
         flag = next(flags, None)
         if flag is None:
             raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")
@@ -283,10 +318,10 @@ def write_kept(documents: Documents, keep: Iterable[bool], target: Target | Fold
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
         reader.write_kept(is_kept, target)
-    elif isinstance(target, FolderTarget):
-        raise TypeError("records go to a Target, got FolderTarget")
-    else:
+    elif isinstance(target, (Target, ShardTarget)):
         reader.write_kept(is_kept, target)
+    else:
+        raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
     if next(flags, None) is not None:
         raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
 

@@ -37,6 +37,13 @@ class Folder:
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
         self._path, self._pattern, self._options, self._counts = path, pattern, options, counts
         self._files: dict[str, State] | None = None
+        self.position = 0  # bytes of the files that have been read since they were listed last
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        found = self._found() if self._files is None else self._files
+        return sum(size for size, _ in found.values())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
@@ -96,8 +103,14 @@ class Folder:
         found = self._found()
         if self._files not in (None, found):
             raise InputError(self._path, "the folder changed while it was read; run again when nothing writes to it")
-        self._files = found
-        return iter(found)
+        self._files, self.position = found, 0
+        return self._passed(found)
+
+    def _passed(self, found: dict[str, State]) -> Iterator[str]:
+        """Yield the paths, and count the bytes of the files that have been read."""
+        for relative, (size, _) in found.items():
+            yield relative
+            self.position += size
 
     def _found(self) -> dict[str, State]:
         names, self._counts.hidden = list_folder(self._path, self._pattern)

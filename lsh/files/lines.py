@@ -23,7 +23,7 @@ from lsh.files._fields import count_lines
 from lsh.files.blocks import Stream, blocks, chunks
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import Input, Target
+from lsh.files.storage import Input, ShardTarget, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
@@ -155,7 +155,7 @@ class Lines:
         self._counts.start()
         return _Pass(self._inputs, self._reader(self._options), self._counts).blocks()
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the header and the records that are kept; `is_kept` is called once for each document."""
         _Pass(self._inputs, self._reader(self._options), ReadCounts()).write_kept(is_kept, target)
 
@@ -185,16 +185,18 @@ class _Pass:
         if problem is not None:
             raise problem
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
-        """Write the mark of the first file, the first header and the records that are kept, as they were read."""
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
+        """Write the kept records as they were read, after the first mark and header of each part."""
+        last: Target | None = None
         has_header, is_complete = False, True  # whether the last line that was written has its end
         for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (mark, header, lines):
-                if number == 0:
-                    target.write(mark)
+            with self._opened(file, number == 0) as (mark, header, lines), target.part(number) as part:
+                if part is not last:
+                    part.write(mark)
+                    last, has_header, is_complete = part, False, True
                 for raw in chain([b"" if has_header else header], self._kept(file, lines, is_kept)):
                     if raw:
-                        target.write(raw if is_complete else self.newline + raw)
+                        part.write(raw if is_complete else self.newline + raw)
                         is_complete = raw.endswith(self.newline)
                 has_header |= bool(header)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -41,6 +42,28 @@ _CSV_PROBLEMS = {  # by the first word of the message of `csv`
     "new-line": "a carriage return outside quotes",
     "unexpected": "a quote is not closed",
 }
+
+
+class _CellLimit:
+    """Raises the limit of `csv`, which the whole process shares, while a record is read, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._before = csv.field_size_limit(MAX_CELL_LENGTH)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                csv.field_size_limit(self._before)
+
+
+_cell_limit = _CellLimit()
 
 
 class PlainText(Reader):
@@ -212,11 +235,8 @@ class Csv(_Separated):
             number, problem = lines.number + 1, ""
             cells: Sequence[Line] = ()
             try:
-                limit = csv.field_size_limit(MAX_CELL_LENGTH)
-                try:
+                with _cell_limit:
                     row = next(reader)
-                finally:
-                    csv.field_size_limit(limit)
                 cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import chain
 from typing import IO, Any
@@ -27,7 +27,7 @@ from lsh.files.records import (
     place_of,
     utf8,
 )
-from lsh.files.storage import Input, Target
+from lsh.files.storage import Input, ShardTarget, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
@@ -45,6 +45,10 @@ class _Parquet:
 
         self._file = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)  # else the whole file piles up
         self.schema = self._file.schema_arrow
+
+    def share(self, row: int) -> float | None:
+        """Return which share of the file its first rows are, as columns are not read from the start to the end."""
+        return row / max(int(self._file.metadata.num_rows), 1)
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of some columns; a name with dots is one column of a nested one."""
@@ -84,6 +88,9 @@ class _Arrow:
         file.seek(0)
         self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
         self.schema = self._reader.schema
+
+    def share(self, row: int) -> None:
+        """Return ``None``: the position in the file says how much of it is read."""
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
@@ -150,21 +157,21 @@ class Tables:
                         partial(_sources, batch, source, name),
                     )
                     row, num_before = row + len(batch), num_before + len(batch)
+                    file.share_read = table.share(row)
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the rows that are kept; `is_kept` is called once for each document."""
         first: Any = None
         writer: Any = None
-        try:
-            for file in self._inputs:
-                with self._opened(file, first) as table:
-                    if writer is None:
-                        first, writer = table.schema, table.writer(_Sink(target))
+        with ExitStack() as whole:
+            for number, file in enumerate(self._inputs):
+                with self._opened(file, first) as table, target.part(number) as part, ExitStack() as shard:
+                    first = table.schema if first is None else first
+                    if writer is None or part is not target:
+                        opened = whole if part is target else shard
+                        writer = opened.enter_context(closing(table.writer(_Sink(part))))
                     for group in table.groups():
                         _write_group(file.name, group, first, is_kept, writer)
-        finally:
-            if writer is not None:
-                writer.close()
 
     @contextmanager
     def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:

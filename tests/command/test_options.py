@@ -36,11 +36,11 @@ def test_defaults():
 
 def test_values_that_are_given():
     namespace = parsed(
-        "--threshold 0.5 --ngram 3 --unit word --num-seeds 64 --bands 8x4 --verify none "
+        "--threshold 0.5 --ngram 3 --unit word --lowercase --normalize NFKC --num-seeds 64 --bands 8x4 --verify none "
         "--field a.b --id-field key --no-header --delimiter ; --format csv.gz --encoding latin-1 --on-bad-line skip "
         "--missing empty --pattern *.md --num-threads 3 --max-memory 2MB -v"
     )
-    hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word"))
+    hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word", lowercase=True, normalize="NFKC"))
     bands = lsh.Bands(8, 4)
     assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
@@ -72,8 +72,9 @@ def test_a_preset(name):
     matching = options.matching(parsed(preset=name))
     expected = presets.preset(name)
     assert matching == Matching(**expected.options())
-    with pytest.raises(ValueError, match="--num-seeds cannot be combined with --preset"):
-        options.matching(parsed("--num-seeds 128", preset=name))
+    for given in ("--num-seeds 128", "--lowercase", "--strip-punctuation", "--normalize NFC", "--collapse-whitespace"):
+        with pytest.raises(ValueError, match=f"{given.split()[0]} cannot be combined with --preset"):
+            options.matching(parsed(given, preset=name))
 
 
 def test_values_are_frozen():

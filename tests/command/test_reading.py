@@ -87,7 +87,7 @@ def test_several_inputs(shards):
 def test_references_before_and_after_the_input(shards, arguments):
     """The last name after --against is INPUT where nothing else is."""
     result = lsh(shards, "dedup", *arguments)
-    assert b"2 documents, against 5, 1 removed, 1 of them for an old one" in result.stderr
+    assert b"2 documents, 5 reference documents, 1 removed, 1 of them for a reference document" in result.stderr
     assert (shards / "out.tsv").read_bytes() == b"f\twords of another kind\n"
 
 
@@ -97,7 +97,7 @@ def test_references_alone(shards):
 
 def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
     arguments = ["dedup", "shards", "--pattern", "*.tsv", "--against", "old.tsv", "-o", "out.tsv"]
-    assert b"3 documents, against 1, 2 removed, 1 of them for an old one" in lsh(shards, *arguments).stderr
+    assert b"3 documents, 1 reference document, 2 removed, 1 of them for a reference" in lsh(shards, *arguments).stderr
     assert done(shards, "pairs", "new.tsv", "shards", "--pattern", "*.gz") == b"e\tc\t1.0\n"
 
 

@@ -84,7 +84,8 @@ def run(namespace: argparse.Namespace) -> None:
     shingles, reading = options.shingles(namespace), options.reading(namespace)
     ids = [os.fsencode(namespace.first), os.fsencode(namespace.second)]
     others = namespace.against or []
-    inputs.check_files([("INPUT", path) for path in namespace.input] + [("--against", path) for path in others], [])
+    read = [("INPUT", path) for path in namespace.input] + [("--against", path) for path in others]
+    inputs.check_files(read, [], reading)
     if others:
         first, second = _found(reading, namespace.input, ids[:1]) + _found(reading, others, ids[1:])
     else:

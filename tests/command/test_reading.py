@@ -36,6 +36,20 @@ def test_a_folder_of_shards_to_one_file(shards, options):
     assert (shards / "removed.tsv").read_bytes().startswith(b"c\ta\t1.0\nd\tb\t0.8")
 
 
+def test_a_folder_of_shards_to_a_folder(shards):
+    """Each shard goes to a file of its name; an empty folder will do."""
+    (shards / "empty").mkdir()
+    for place in ("out/", "empty"):
+        done(shards, "dedup", "shards", "-o", place)
+        written = {
+            path.relative_to(shards / place).as_posix(): path.read_bytes() for path in (shards / place).iterdir()
+        }
+        assert gzip.decompress(written.pop("2.tsv.gz")) == b""
+        assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "3.tsv": b""}
+    assert "OUTPUT must not lie in INPUT" in refused(shards, "dedup", "shards", "-o", "shards/out/")
+    assert "OUTPUT must be a new or an empty folder, got shards" in refused(shards, "dedup", "new.tsv", "-o", "shards/")
+
+
 def test_shards_are_never_read_as_texts(shards):
     """Nor where the endings say nothing."""
     for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
@@ -130,6 +144,7 @@ def test_delimiters(tmp_path):
             ["dedup", "in.txt", "-o", "o", "--pattern", "*"],
             "--pattern chooses files of a folder, and no folder is read",
         ),
+        (["show", "in.txt", "1", "2", "--pattern", "*"], "--pattern chooses files of a folder, and no folder is read"),
         (["dedup", "in.txt", "-o", "o", "--rejects", "r"], "--rejects requires --on-bad-line skip"),
         (["dedup", "in.txt", "-o", "o", "--delimiter", ";"], "--delimiter is for .csv and .tsv, and this is .txt"),
         (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),

@@ -2,7 +2,8 @@
 
 A folder of data files (JSON lines, CSV, Parquet, ...) stands for these files, in the order of their paths. In a folder
 of texts (plain text, Markdown, HTML, source code, ...) each file is a document. A folder that holds both, or files of
-unknown kinds, is an error: nothing is guessed. No file is opened here.
+unknown kinds, is an error. Hidden files are not read, but counted; so are files such as ``_SUCCESS`` beside data files.
+This module opens no file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lsh.files import compression
-from lsh.files.records import FOLDER, FORMATS, KNOWN, Format, InputError
+from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
 from lsh.files.storage import STANDARD
 
 EVERY = "*"  # the pattern of a folder where none is given
@@ -89,8 +90,9 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     for path in every:
         if path in folders:
             names, num_hidden = list_folder(path, pattern)
-            found += _of_folder(path, names, given)
-            hidden += num_hidden
+            shown = _without_marked(names, given)
+            found += _of_folder(path, shown, given)
+            hidden += num_hidden + len(names) - len(shown)
         else:
             found.append(Source(path, _format_of(path, given)))
     first = found[0]
@@ -135,6 +137,16 @@ def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
 
 def _fail(error: OSError) -> None:
     raise error
+
+
+def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]:
+    """Return the files of a folder without those that ``_`` begins, beside data files: ``_SUCCESS`` and the like.
+
+    Spark and Arrow do not read such files of a folder either.
+    """
+    others = [name for name in names if "/_" not in f"/{name}"]
+    formats = (_format_in_folder(name, given).name for name in others)
+    return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
 def _of_folder(folder: str, names: Sequence[str], given: Format | None) -> list[Source]:

@@ -215,6 +215,22 @@ def test_kinds_that_are_unknown(shards):
     assert texts(folder, files.Format("txt", "")) == [b"one", b"two", b"three"]
 
 
+def test_files_of_spark_are_no_shards(shards):
+    """Names that begin with an underscore are hidden beside data files, and documents among texts."""
+    marked = {"_SUCCESS": b"", "_delta_log/0.json": b"{}"}
+    folder = shards(a_jsonl=b'{"text": "a"}\n')
+    for name, data in marked.items():
+        (Path(folder) / name).parent.mkdir(exist_ok=True)
+        (Path(folder) / name).write_bytes(data)
+    with files.Documents(folder) as documents:
+        assert [record.text for record in documents.records()] == [b"a"]
+        assert documents.hidden == 2
+    assert len(read(folder, FILES)) == 3
+    (Path(folder) / "a.jsonl").rename(Path(folder) / "a.txt")
+    assert [identity for identity, _ in read(folder, FILES)] == [b"_SUCCESS", b"_delta_log/0.json", b"a.txt"]
+    assert [identity for identity, _ in read(folder, pattern="*[ST]")] == [b"_SUCCESS"]
+
+
 def test_text_and_images(shards):
     folder = shards(a_txt=b"x", b_png=b"y")
     assert "choose with --pattern '*.txt', or use --format files" in refusal(folder)

@@ -1,4 +1,4 @@
-"""gzip, bzip2, xz and zstd: several streams are one file, and damage is an error."""
+"""gzip, bzip2, xz and zstd: several streams are one file, and corrupt data are an error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_compressed_without_saying_so(tmp_path, format):
     "format", ["gz", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bz2", "xz")), "zst"]
 )
 def test_little_is_unpacked_at_once(tmp_path, format):
-    """64 MB of nothing, packed into some KB, comes in pieces."""
+    """64 MB of zeros, which are a few KB when compressed, are unpacked in pieces."""
     packed = streams.BytesIO(pack(bytes(1 << 26), format))
     file = compression.unpacked(packed, format)
     assert file.read(1 << 16) == bytes(1 << 16)
@@ -101,7 +101,7 @@ def test_the_name_of_the_target_decides_how_it_is_compressed(tmp_path, name):
 
 
 def test_gzip_without_a_name_or_a_time(tmp_path):
-    """So that the same content gives the same bytes; and nothing follows the stream."""
+    """The same content gives the same bytes, and nothing follows the stream."""
     data = kept(file_of(tmp_path, "in.txt", b"one\ntwo\n"), [True, True], tmp_path / "out.txt.gz")
     assert (data[:3], data[3], data[4:8]) == (b"\x1f\x8b\x08", 0, bytes(4))
     stream = zlib.decompressobj(wbits=31)

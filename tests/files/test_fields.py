@@ -1,4 +1,4 @@
-"""Fields of many records at once: what is found is what Python's readers find, and nothing plain is left to them."""
+"""Fields of many records at once: the compiled readers find what Python's readers find, in all plain records."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PLAIN = st.recursive(
 
 
 def columns(found: Any) -> Any:
-    """What `json_fields` finds, texts and names in one list."""
+    """The columns that `json_fields` returns, texts and names in one list."""
     return None if found is None else [None if column is None else column.tolist() for part in found for column in part]
 
 
 @st.composite
 def json_lines(draw: st.DrawFn) -> tuple[list[dict[str, Any]], bytes]:
-    """Records as any program may write them, each on a line."""
+    """Records as programs may write them, each on a line, with blank lines between."""
     records, written = [], []
     for _ in range(draw(st.integers(0, 5))):
         record: dict[str, Any] = draw(
@@ -159,7 +159,7 @@ def test_names_are_different():
 
 
 def test_many_names_and_many_escapes():
-    """What is written anew has room, however many fields there are."""
+    """Decoded fields fit into the output, however many fields there are."""
     names = tuple(b"%d" % i for i in range(40))
     block = b"{" + b",".join(b'"%s": "\\n\\u00e9"' % name for name in names) + b"}\n"
     assert columns(json_fields(block * 9, names, ())) == [["\né".encode()] * 9] * 40
@@ -209,7 +209,7 @@ def quoted(cell: bytes) -> bytes:
     st.sampled_from(SEPARATORS),
 )
 def test_cells_of_csv(made, sparing, place, by):
-    """All are found, those of whole records where the block ends earlier, and nothing else in what is damaged."""
+    """All cells of whole records are found, in cut blocks, too; in changed blocks, what Python finds or nothing."""
     block = b""
     for cells, end in made:
         plain = [sparing and not set(cell) & set(by + b'"\r\n') and cells != [b""] for cell in cells]
@@ -261,7 +261,7 @@ def test_places_are_within_every_row():
 
 
 def written(format: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes], by: str = "") -> bytes:
-    """Documents of an id, a text and a source as a file of the format, with an odd line before some of them."""
+    """Documents of an id, a text and a source as a file of the format, with a line of `odd` before some of them."""
     by = by or {"csv": ",", "tsv": "\t"}.get(format, "")
     heads = {"csv": f"id{by}text{by}from\r\n", "tsv": f"text{by}from{by}id\n"}
     made = [heads.get(format, "").encode()]
@@ -337,7 +337,7 @@ def test_blocks_are_what_is_read_one_by_one(tmp_path, data, format, size):
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv", "txt"])
 def test_plain_files_are_read_in_blocks(tmp_path, format, monkeypatch):
-    """Nothing but the first document, which shows what the fields are, is read by itself."""
+    """Only the first document, which shows the fields, is read by itself."""
     rows = [(f"n{i}", f'the text of number {i}, "é"', "here") for i in range(1000)]
     path = tmp_path / f"in.{format}"
     path.write_bytes(written(format, rows, {}))

@@ -1,4 +1,4 @@
-"""Folders of text files: which files are read, in which order, and where kept ones are written."""
+"""Folders: which files are read, as texts or as shards, in which order, and where kept files are written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_folder(corpus):
 
 
 def test_hidden_files_are_counted_or_asked_for(tmp_path):
-    """What is passed over is said; a pattern that begins with a dot reads it."""
+    """Hidden files are counted; a pattern that begins with a dot reads them."""
     (tmp_path / "in" / ".git").mkdir(parents=True)
     for name in ("a.txt", "..txt", ".git/config.txt", ".git/b.bin"):
         (tmp_path / "in" / name).write_bytes(name.encode())
@@ -148,7 +148,7 @@ def shards(tmp_path):
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
 def test_data_files_of_a_folder_are_shards(tmp_path, format, packed):
-    """They are what the files are that are named one by one, in the order of their paths; hidden ones are counted."""
+    """They are read like files that are named one by one, in the order of their paths; hidden files are counted."""
     data = HEADS.get(format, b"") + b"".join(DOCUMENTS[format]) + b"\n"
     folder = tmp_path / "shards"
     (folder / "deep").mkdir(parents=True)
@@ -237,14 +237,14 @@ def test_text_and_images(shards):
 
 
 def test_texts_of_a_folder(shards):
-    """Each is a document: many endings, none, and numbers."""
+    """Each file is a document: with endings of texts, numbers or no ending."""
     names = ["NEWS", "a_md", "b_html_gz", "c_py", "d_1", "e_TXT"]
     folder = shards(**{name: gzip.compress(b"x") if name.endswith("gz") else b"x" for name in names})
     assert [identity.decode() for identity, _ in read(folder)] == [name.replace("_", ".") for name in names]
 
 
 def test_a_format_is_for_the_files_of_a_folder(shards):
-    """What is given wins over endings that say nothing, and never makes a document of each file."""
+    """The given format is used for unknown endings, and never makes a document of each file."""
     tsv = files.Format("tsv", "")
     folder = shards(part_0=b"a\tone\n", part_1_gz=gzip.compress(b"b\ttwo\n"), rest_tsv=b"c\tthree\n", more=b"d\tfour\n")
     assert read(folder, tsv) == [(b"d", b"four"), (b"a", b"one"), (b"b", b"two"), (b"c", b"three")]

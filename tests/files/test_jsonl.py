@@ -28,7 +28,7 @@ class Digits(str):
 
 
 def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
-    """What is read of a line after another, None where it is refused; in a block and by itself alike."""
+    """The document of a line after another, None if it is refused; the same in a block and by itself."""
     path = file_of(folder, "in.jsonl", FIRST + line + b"\n")
     found = []
     for alone in (False, True):
@@ -45,7 +45,7 @@ def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
 
 
 def check_compiled(line: bytes) -> None:
-    """The compiled reader leaves a line alone, or finds in it what Python does."""
+    """The compiled reader finds what Python finds, or leaves the line to it."""
     found = json_fields(line, (b"text",), (b"id",))
     if found is None:
         return
@@ -98,7 +98,7 @@ def test_ids(tmp_path, value, identity):
 
 @given(st.sampled_from([*ACCEPTED, *(value for value, _ in STRINGS)]), st.integers(0, 999), st.binary(max_size=2))
 def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted):
-    """Nor with a few bytes exchanged."""
+    """Not even if a few bytes are changed."""
     for line in (
         b'{"text": "a", "x": %s}' % value,
         b'{"text": %s, "id": "b"}' % value,
@@ -157,7 +157,7 @@ def test_bad_lines(tmp_path, line, words):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_blank_lines_are_no_records(tmp_path, encoding):
-    """They are not written, and do not count in the numbers that stand for ids; a message counts them."""
+    """They are not written and not counted in record numbers, but in the line numbers of messages."""
     lines = ["", '{"text": "a"}', " ", "\t\r", '{"text": "b"}\r', "", '{"text": "c"}', " "]
     path = file_of(tmp_path, "in.jsonl", "\n".join(lines).encode(encoding))
     assert read(path, encoding=encoding) == [(b"1", b"a"), (b"2", b"b"), (b"3", b"c")]
@@ -286,7 +286,7 @@ def test_missing_texts(tmp_path):
 
 
 def test_a_field_that_no_record_has(tmp_path):
-    """What is missing everywhere is a wrong name, even where a missing text is none."""
+    """A field that is missing everywhere is a wrong name, even with missing="empty"."""
     path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
     message = refusal(path, field="body", missing="empty")
     assert "line 1: no field 'body' among 'id', 'text'; name the text's field with --field" in message

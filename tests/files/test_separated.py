@@ -190,7 +190,7 @@ def test_columns_by_their_numbers(tmp_path):
 
 
 def test_columns_of_a_header_by_their_numbers(tmp_path):
-    """A name wins over a number; a column that is named twice, or not at all, has a number."""
+    """A name wins over a number; columns with equal or empty names have numbers."""
     path = file_of(tmp_path, "in.csv", b"id,section,text,text,,3\na,b,c,d,e,f\n")
     found = {"1": b"a", "2": b"b", "4": b"d", "5": b"e", "3": b"f", "6": b"f", "section, 4": b"b d"}
     for field, text in found.items():
@@ -264,7 +264,7 @@ def test_another_delimiter_is_seen_without_a_header(tmp_path, line):
 
 
 def test_no_other_delimiter(tmp_path):
-    """A quoted cell holds what it likes, and so does a text behind the first cell."""
+    """Delimiters in a quoted cell, and in cells after the first, are text."""
     for data in (b'"a; b"\nc\n', b'1,"a; b"\n2,c\n', b"1,a; b | c\n2,d\n", b'"a\nb; c"\n"d"\n'):
         assert len(texts(file_of(tmp_path, "in.csv", data), header=False)) == 2
     assert len(texts(file_of(tmp_path, "in.tsv", b"a; b, c | d\ne\n"))) == 2
@@ -286,7 +286,7 @@ def test_a_header_is_seen(tmp_path, header):
 
 
 def test_notes_on_columns(tmp_path):
-    """What is read is told: the columns of the text and the id, and bytes that are not UTF-8, once each."""
+    """There is one note on the columns of text and id, and one on bytes that are not UTF-8."""
 
     def notes(name, data, **options):
         with files.Documents(file_of(tmp_path, name, data), **options) as documents:

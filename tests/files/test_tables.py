@@ -80,7 +80,7 @@ def test_rows_of_a_table(tmp_path, table_format):
 
 
 def test_kept_rows_go_out_whole(tmp_path, table_format):
-    """With the schema, its metadata, every column, and row groups and compression as they were."""
+    """With all columns, the schema, its metadata, the row groups and the compression."""
     import pyarrow
     from pyarrow import parquet
 
@@ -133,7 +133,7 @@ def test_tables_of_no_row_and_one(tmp_path, table_format, keep):
 
 
 def test_kinds_of_columns(tmp_path, table_format):
-    """Large strings, bytes and dictionaries are texts; a stream and a file have room for them all."""
+    """Large strings, bytes and dictionaries are texts, in files and streams."""
     import pyarrow
 
     words = ["one", "two", "one", None]
@@ -213,7 +213,7 @@ def test_options_of_text_are_not_for_tables(tmp_path, table_format):
 
 
 def test_odd_columns(tmp_path, table_format):
-    """A name that is there twice is refused; a column of nulls has missing texts."""
+    """Two columns of the same name are refused; a column of nulls has missing texts."""
     import pyarrow
 
     path = tmp_path / f"in.{ending(table_format)}"

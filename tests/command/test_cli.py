@@ -188,7 +188,7 @@ def test_same_bytes_each_time(tmp_path):
     assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
 
 
-# What is kept.
+# Which documents are kept.
 
 
 def test_keep(tmp_path):

@@ -24,6 +24,7 @@ from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
+from lsh.files import compression
 from lsh.planning import checked_bands
 
 HTML = (".html", ".htm")  # endings of a report
@@ -241,9 +242,12 @@ def _request(namespace: argparse.Namespace) -> Request:
 
 
 def _check_report(path: str | None) -> None:
-    """Check that the name of the report ends in .html or .htm, or has no ending."""
-    ending = os.path.splitext(path or "")[1].lower()
-    if ending and ending not in HTML and path is not None and not files.is_stream(path):
+    """Check that the name of the report ends in .html or .htm, also before .gz, or has no ending."""
+    if path is None or path == files.STANDARD or files.is_stream(path):
+        return
+    name, packed = path.lower(), compression.of_path(path)
+    ending = os.path.splitext(name.removesuffix(f".{packed}"))[1]
+    if ending and ending not in HTML:
         raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
 
 

@@ -1,7 +1,7 @@
 """``lsh show``: two documents by their ids: how similar they are, and the words in which they differ.
 
-What is common to both texts and far from a difference is left out. Long texts are compared window by window, so that
-time and memory stay bounded; a difference longer than a window may make what follows it count as different, too.
+Common text far from a difference is left out. Long texts are compared window by window, which bounds time and memory;
+after a difference longer than a window, more words than necessary may be marked.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ examples:
   lsh show news.tsv.gz s195 s197
   lsh show train.jsonl s100 s120 --against test.jsonl --ngram 5 --json
 
-Words of the first text alone are marked [-so-], those of the second alone {{+so+}}; on a terminal they are red and
-green, unless NO_COLOR is set. Without an id column the id of a document is its number, from 1 on.
+Words that only the first text has are marked [-like this-], words that only the second has {{+like this+}}; on a
+terminal they are red and green, unless NO_COLOR is set.
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -50,7 +50,7 @@ class Document(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A piece of both texts: `common`, then what is in the first or the second text alone."""
+    """A piece of both texts: common text, then text of the first (`removed`) or the second (`added`) alone."""
 
     common: str
     removed: str
@@ -62,15 +62,17 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser = commands.add_parser(
         "show",
         help="show how two documents of a file differ",
-        description="Show the exact similarity of two documents, how many shingles they have in common, and the words "
-        "in which they differ: why one of them was removed, for instance.",
+        description="Show the exact similarity of two documents, the number of shingles that they have in common, and "
+        "the words in which they differ; for instance, to see why lsh dedup removed one of them.",
         epilog=EPILOG,
     )
     parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents, as for lsh dedup")
     parser.add_argument("first", metavar="ID", help="the id of a document, as --removed of lsh dedup names it")
-    parser.add_argument("second", metavar="ID", help="the id of another document; the same id: the next one with it")
     parser.add_argument(
-        "--against", metavar="OLD", nargs="+", action="extend", help="find the second one in these files"
+        "second", metavar="ID", help="the id of the other document; if it is the same id, the next document that has it"
+    )
+    parser.add_argument(
+        "--against", metavar="OLD", nargs="+", action="extend", help="look for the second ID in these files"
     )
     options.add(parser, "--json")
     options.add_shingles(parser.add_argument_group("shingles"))
@@ -125,7 +127,7 @@ def _found(reading: Reading, paths: Sequence[str], ids: Sequence[bytes]) -> list
 
 
 def _is(identity: bytes, wanted: bytes) -> bool:
-    """Tell whether an id is the wanted one, which may be written as in a table."""
+    """Tell whether an id is the wanted one, which may have the escapes of a table."""
     return identity == wanted or (b"\\" in wanted and files.table_row(identity) == wanted + b"\n")
 
 
@@ -133,7 +135,7 @@ def _is(identity: bytes, wanted: bytes) -> bool:
 
 
 def _figures(first: Document, second: Document, shingles: lsh.Shingles) -> dict[str, Any]:
-    """Return what is known of two documents; `common` and `union` are numbers of shingles."""
+    """Return the figures of two documents; `common` and `union` are numbers of shingles."""
     sides: list[dict[str, Any]] = [
         {"id": console.decoded(one.id), "source": console.decoded(one.source), "bytes": len(one.text), "shingles": None}
         for one in (first, second)
@@ -156,9 +158,9 @@ def _figures(first: Document, second: Document, shingles: lsh.Shingles) -> dict[
 
 
 def _changes(a: str, b: str) -> list[Change]:
-    """Return what differs in two texts, in order; the last change has only what is common after all differences.
+    """Return the changes from one text to the other, in order; the last one has only common text.
 
-    Differences with nothing but white space and punctuation between them are one.
+    Changes with only white space and punctuation between them are joined.
     """
     from lsh.report.pairs import _WORD  # late, as other commands do not need it
 
@@ -199,7 +201,7 @@ def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tupl
 
 
 def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shingles) -> str:
-    """Return what is known of two documents, and their differences, to read."""
+    """Return the figures and the differences as text."""
     unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
     lines = [f"similarity  {figures['exact']:.6f}, exact, by shingles of {counted(shingles.n, unit)}"]
     if figures["common"] is not None:
@@ -217,7 +219,7 @@ def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shin
 
 
 def _drawn(changes: Sequence[Change], colours: bool) -> str:
-    """Return the differences, marked, with what is common around them."""
+    """Return the differences, marked, with common text around them."""
     red, green, plain = (RED, GREEN, PLAIN) if colours else ("", "", "")
     parts = []
     for number, change in enumerate(changes):
@@ -231,7 +233,7 @@ def _drawn(changes: Sequence[Change], colours: bool) -> str:
 
 
 def _cut(text: str, first: int, last: int) -> str:
-    """Return a text to print, of a long one so many first and last characters."""
+    """Return a text for printing; of a long one only the first and last characters."""
     left_out = len(text) - first - last
     if left_out <= CONTEXT:
         return _visible(text)
@@ -240,7 +242,7 @@ def _cut(text: str, first: int, last: int) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return a text in which what a terminal would obey is written as an escape."""
+    """Return a text with escapes in place of control characters, which a terminal would obey."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 

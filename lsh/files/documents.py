@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, count
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -304,11 +304,9 @@ def write_kept(
     InputError
         If the number of documents has changed since they were read first.
     """
-    flags, reader, number = iter(keep), documents._reader, count()
+    flags, reader = _reporting(keep, lambda: report(documents.position)), documents._reader
 
     def is_kept() -> bool:
-        if not next(number) % REPORT_EACH:
-            report(documents.position)
         flag = next(flags, None)
         if flag is None:
             raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")
@@ -324,6 +322,14 @@ def write_kept(
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
     if next(flags, None) is not None:
         raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
+
+
+def _reporting(keep: Iterable[bool], report: Callable[[], object]) -> Iterator[bool]:
+    """Yield the flags, and report the position from time to time."""
+    flags = iter(keep)
+    while some := tuple(islice(flags, REPORT_EACH)):
+        report()
+        yield from some
 
 
 def write_removed(

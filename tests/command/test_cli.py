@@ -188,7 +188,7 @@ def test_same_bytes_each_time(tmp_path):
     assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
 
 
-# What is kept.
+# Which documents are kept.
 
 
 def test_keep(tmp_path):
@@ -504,7 +504,7 @@ def test_whole_numbers_as_people_write_them(news):
         assert (news / f"{number}.txt").read_bytes() == (news / "1e1.txt").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["report.pdf", "report.json", "report.html.gz", "report.PNG"])
+@pytest.mark.parametrize("name", ["report.pdf", "report.json", "report.pdf.gz", "report.PNG"])
 def test_a_report_is_html(news, name):
     message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--report", name)
     assert message == f"lsh: error: --report is a page of HTML; its name must end in .html, got {name}"

@@ -326,7 +326,7 @@ def test_a_closed_standard_error_is_none(news):
 
 
 def terminal_output(folder: Path, program: str, *arguments: str) -> bytes:
-    """What a program writes to standard error where that is a terminal; its standard output must be `KEPT`."""
+    """Return what a program writes to standard error if that is a terminal; standard output must be `KEPT`."""
     pty, fcntl, termios = (
         pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
     )

@@ -1,4 +1,4 @@
-"""The typed values that commands make of their options, without a run: what is given, and what stands for the rest."""
+"""The typed values of the options, without a run of a command: given values and defaults."""
 
 from __future__ import annotations
 

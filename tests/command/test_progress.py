@@ -20,7 +20,7 @@ LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %
 
 
 class Drawn(list):
-    """What is drawn, in place of a terminal."""
+    """Records the calls that would draw on a terminal."""
 
     def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
         self.append((stage, done, total, unit))
@@ -33,7 +33,7 @@ class Drawn(list):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What a run draws, as if it had a terminal."""
+    """The calls of a run that is given a terminal."""
     shown = Drawn()
     monkeypatch.setattr(console, "progress", lambda quiet, output, streams=(): console.Meter(shown, streams))
     return shown

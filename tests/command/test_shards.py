@@ -17,7 +17,7 @@ OTHER = b"growers in the valley expect a poor year for pears since the frost cam
 THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
 CLOSE = STORY.replace(b"nine", b"nina")
 
-SHARDS = {  # by format: of each file what is written before its records, its records, and those that are kept
+SHARDS = {  # by format, for each file: its header, its records, the positions of the kept ones
     "txt": [(b"", [STORY, b"one"], [0, 1]), (b"", [], []), (b"", [OTHER, CLOSE, THIRD], [0, 2]), (b"", [OTHER], [])],
     "csv": [
         (b"id,text\n", [b'1,"' + STORY + b'"', b"2,one"], [0, 1]),
@@ -92,7 +92,7 @@ def test_names_that_collide_keep_their_folders(tmp_path):
 
 
 def test_bad_lines_and_marks_stay_where_they_belong(tmp_path):
-    """Each shard keeps its own byte order mark; what is skipped shifts no document into another shard."""
+    """Each shard keeps its byte order mark; a skipped line does not move documents to another shard."""
     mark = b"\xef\xbb\xbf"
     (tmp_path / "a.tsv").write_bytes(mark + b"1\t" + STORY + b"\nbad\n2\tone\n")
     (tmp_path / "b.tsv").write_bytes(b"bad\n3\t" + CLOSE + b"\n4\ttwo")

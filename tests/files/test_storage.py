@@ -149,7 +149,7 @@ def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):
 
 
 def test_a_file_in_another_folder(tmp_path):
-    """What is written lies beside its place until it is complete, not in the working folder."""
+    """The temporary file is in the folder of the target, not in the working folder."""
     (tmp_path / "results").mkdir()
     path = file_of(tmp_path, "in.txt", b"one\n")
     with files.Target(str(tmp_path / "results" / "out.txt")) as target:

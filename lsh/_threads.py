@@ -152,7 +152,7 @@ class _Calls(Generic[Item, Result]):
     def _make_call(self, in_helper: bool = False) -> bool:
         """Make the first call that has not begun; return whether there was one.
 
-        In the caller's thread an interrupt is raised at once. An exception in a helper is raised in place of its result.
+        In the caller's thread an interrupt is raised at once. A helper's exception is raised in place of its result.
         """
         with self.lock:
             if self.stopped or not self.waiting:

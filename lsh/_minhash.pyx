@@ -109,13 +109,18 @@ def stop_when(ask):
     _stops.ask = ask
 
 
+def end_if_stopped():
+    """Raise `Stopped` where the work of this thread is not wanted any more."""
+    ask = getattr(_stops, "ask", None)
+    if ask is not None and ask():
+        raise Stopped()
+
+
 cdef int check_signals() except -1 nogil:
     """Handle pending signals; to be called several times a second while the GIL is released."""
     with gil:
         PyErr_CheckSignals()
-        ask = getattr(_stops, "ask", None)
-        if ask is not None and ask():
-            raise Stopped()
+        end_if_stopped()
     return 0
 
 

@@ -167,13 +167,18 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
     named.add_argument(
         "--no-header", dest="header", action="store_false", default=None, help="the first line of a .csv is data"
     )
-    group.add_argument("--delimiter", help="character between the columns of a .csv or .tsv, such as ';' or tab")
+    group.add_argument(
+        "--delimiter", action=Once, help="character between the columns of a .csv or .tsv, such as ';' or tab"
+    )
     group.add_argument(
         "--format",
+        action=Once,
         help="such as jsonl, csv.zst or parquet (default: by the file's name), or files for a folder of texts",
     )
-    group.add_argument("--encoding", help="encoding of text files (default utf-8)")
-    group.add_argument("--pattern", help="files of a folder to read, such as '*.txt'; '.*' for hidden files")
+    group.add_argument("--encoding", action=Once, help="encoding of text files (default utf-8)")
+    group.add_argument(
+        "--pattern", action=Once, help="files of a folder to read, such as '*.txt'; '.*' for hidden files"
+    )
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),

@@ -159,6 +159,10 @@ def test_delimiters(tmp_path):
             ["stats", "in.jsonl", "--id-field", "a", "--id-field", "a"],
             "--id-field is given twice; see lsh stats --help",
         ),
+        (
+            ["stats", "texts", "--pattern", "*.md", "--pattern", "*.txt"],
+            "--pattern is given twice; see lsh stats --help",
+        ),
         (["plan", "--field", "text"], "--field requires --corpus"),
         (["plan", "--no-header"], "--no-header requires --corpus"),
         (["plan", "--encoding", "utf-8"], "--encoding requires --corpus"),

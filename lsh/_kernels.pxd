@@ -17,6 +17,7 @@ cdef extern from "kernels/siphash.h" nogil:
 
 cdef extern from "kernels/utf8.h" nogil:
     int lsh_is_ascii(const uint8_t *text, size_t length)
+    size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *code_point)
 
 
 cdef extern from "Python.h" nogil:
@@ -39,7 +40,7 @@ cdef extern from "kernels/kernels.h" nogil:
     cdef enum lsh_kind:
         LSH_ABSENT
         LSH_STRING
-        LSH_INTEGER
+        LSH_NUMBER
 
     ctypedef struct lsh_text:
         const uint8_t *bytes
@@ -54,8 +55,8 @@ cdef extern from "kernels/kernels.h" nogil:
                          lsh_field *found)
     size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
                           size_t least, size_t most, lsh_field *found)
-    size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least,
-                        size_t most, uint8_t *out, lsh_field *found, size_t *used)
+    size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                        size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used)
 
     cdef enum lsh_unit:
         LSH_BYTE
@@ -72,6 +73,9 @@ cdef extern from "kernels/kernels.h" nogil:
     void lsh_shingler_begin(lsh_shingler *walk, const uint8_t *text, size_t length, lsh_unit unit, size_t n)
     size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
+
+    size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
+                          size_t capacity)
 
     cdef enum lsh_normalisation:
         LSH_LOWER
@@ -153,7 +157,7 @@ cdef extern from "kernels/kernels.h" nogil:
         pass
 
     size_t lsh_link_slots(size_t entered)
-    void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+    bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                         lsh_link_record *records, uint32_t *table, int32_t *links)
 
     enum:

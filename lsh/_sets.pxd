@@ -54,6 +54,8 @@ cdef class ShingleSets:
     cdef size_t ring_end             # where the oldest ones end, if the newest begin at 0 again
     cdef bint wrapped                # whether they do
     cdef size_t num_cached           # sets there
+    cdef object lock                 # held while a thread compares
+    cdef size_t unchecked            # bytes of texts read since signals were handled
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Fields of many records at once, from a block of bytes: batches whose texts lie in the block, without the GIL.
 
-If any record of a block is not plain, the result is ``None``: a reader that reads one record at a time then decides,
-and can say what is wrong and where. The formats themselves are known to the kernels alone.
+If a record of a block is not plain (malformed, or rare), the result is ``None``; a reader in Python then reads the
+records one by one, and names the line of an error. The kernels parse the formats.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ cdef size_t _NOT_PLAIN = <size_t> -1
 
 
 cdef class _FieldTable:
-    """The fields found in a block, a row for each record, and room for texts that differ from what is in the block."""
+    """The fields found in a block, a row for each record, and memory for decoded texts."""
 
     cdef bytes data
     cdef bytes out
@@ -39,23 +39,23 @@ cdef class _FieldTable:
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
-        self.found = <c.lsh_field *> resize(NULL, lines * self.columns * sizeof(c.lsh_field))
-        self.names = <c.lsh_text *> resize(NULL, self.columns * sizeof(c.lsh_text))
-        self.places = <size_t *> resize(NULL, self.columns * sizeof(size_t))
+        self.found = <c.lsh_field *> resize(NULL, lines, self.columns * sizeof(c.lsh_field))
+        self.names = <c.lsh_text *> resize(NULL, self.columns, sizeof(c.lsh_text))
+        self.places = <size_t *> resize(NULL, self.columns, sizeof(size_t))
 
     def __dealloc__(self):
         free(self.found)
         free(self.names)
         free(self.places)
 
-    cdef Batch column(self, Py_ssize_t place, bint integers):
-        """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
+    cdef Batch column(self, Py_ssize_t place, bint numbers):
+        """Return a field of all records; ``None`` if one of them is not a string (or a number)."""
         cdef Batch batch = Batch(())
         cdef const c.lsh_field *field = self.found + place
         cdef Py_ssize_t i
         batch._reserve((self.data, self.out), <Py_ssize_t> self.rows)
         for i in range(batch.count):
-            if field.kind != c.LSH_STRING and not (integers and field.kind == c.LSH_INTEGER):
+            if field.kind != c.LSH_STRING and not (numbers and field.kind == c.LSH_NUMBER):
                 return None
             batch.texts[i], batch.lengths[i] = field.text.bytes, <Py_ssize_t> field.text.length
             field += self.columns
@@ -80,7 +80,7 @@ def count_lines(bytes block not None):
 
 
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):
-    """Find texts, and ids or sources, in JSON objects, one a line.
+    """Find texts, and ids or sources, in JSON objects, one a line; blank lines are not records.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     texts : tuple of bytes
         Keys, in UTF-8, whose values are strings in every record.
     names : tuple of bytes
-        Keys whose values are strings or integers in every record, or that no record has.
+        Keys whose values are strings, or numbers as they are written, in every record, or that no record has.
 
     Returns
     -------
@@ -103,6 +103,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         If a key is wanted more than once.
     """
     cdef tuple wanted = (*texts, *names)
+    if any([type(key) is not bytes for key in wanted]):
+        raise TypeError(f"keys must be bytes, got {wanted}")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"expected keys that are all different, got {wanted}; name each once")
     cdef _FieldTable table = _FieldTable(block, wanted, True)
@@ -135,9 +137,9 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     separator : bytes
         One byte between cells; a newline for lines of one cell.
     places : tuple of int
-        Which cells, counted from 0, less than `least`.
+        Which cells, counted from 0; less than `least`.
     least, most : int
-        How many cells a line may have.
+        The number of cells that a line may have.
 
     Returns
     -------
@@ -145,6 +147,8 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
         For each place the cells there; ``None`` if a line has fewer or more.
     """
     cdef _FieldTable table = _cell_table(block, places, least, False)
+    if len(separator) != 1:
+        raise ValueError(f"separator must be one byte, got {separator!r}")
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
@@ -152,7 +156,7 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
-def csv_cells(bytes block not None, tuple places not None, size_t least, size_t most):
+def csv_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
     """Find cells of records of CSV, as `line_cells` does.
 
     Returns
@@ -161,9 +165,12 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
+    if len(separator) != 1:
+        raise ValueError(f"separator must be one byte, got {separator!r}")
     cdef size_t used = 0
+    cdef uint8_t by = separator[0]
     with nogil:
-        table.rows = c.lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
+        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
                                     table.found, &used)
     return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
 
@@ -171,9 +178,10 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
 cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
     """Return the table for cells at some places, which every record has."""
     cdef _FieldTable table = _FieldTable(block, places, decodes)
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, place
     for i in range(table.columns):
-        if not 0 <= places[i] < least:
-            raise ValueError(f"places must be from 0 to {least} - 1, got {places[i]}")
-        table.places[i] = places[i]
+        place = places[i]  # converted once: the value that is checked is the one that is used
+        if place < 0 or <size_t> place >= least:
+            raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
+        table.places[i] = place
     return table

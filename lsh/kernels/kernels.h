@@ -32,7 +32,7 @@ typedef struct {
 enum lsh_kind {
     LSH_ABSENT = 0,
     LSH_STRING,
-    LSH_INTEGER, /* up to 18 digits, as Python would write it */
+    LSH_NUMBER,  /* as it is written, up to 256 characters; not NaN or Infinity */
     LSH_OTHER,   /* another value of JSON */
     LSH_ESCAPED  /* within json.c only */
 };
@@ -51,9 +51,10 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
  * places; there is room for as many records as there are lines. `out` has room for `size` bytes: strings that differ from
  * what stands in the block are written there.
  *
- * JSON objects, one a line: the fields of those names, which are all different; where a record has several of a name, the
- * last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key or in a
- * field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
+ * JSON objects, one a line; blank lines are not records: the fields of those names; of equal names the first has the field.
+ * Where a record has several fields of a name, the last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity;
+ * but no half of a surrogate pair in a key or in a field that is found, no number longer than 256 characters, and nothing
+ * that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found);
 
@@ -62,10 +63,10 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
                       size_t least, size_t most, lsh_field *found);
 
-/* Records of CSV (RFC 4180), without quotes in cells that are not quoted; empty lines are not records. `used` is set to the
- * bytes of whole records: after them a record may begin that does not end in the block. */
-size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least, size_t most,
-                    uint8_t *out, lsh_field *found, size_t *used);
+/* Records of CSV (RFC 4180) with a separator between cells, without quotes in cells that are not quoted; empty lines are
+ * not records. `used` is set to the bytes of whole records: after them a record may begin that does not end in the block. */
+size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                    size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used);
 
 /* ---- shingle.c: where the shingles of a text are ---- */
 
@@ -263,8 +264,8 @@ size_t lsh_link_slots(size_t entered);
 /* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
  * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found, the rest only ask.
  * documents < 2**31, and order has none of them twice. Scratch of any content: `count` records and lsh_link_slots(entered)
- * words, together 20 to 24 bytes a document. */
-void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+ * words, together 20 to 24 bytes a document. Returns 0 where keys change meanwhile, which leaves the links unspecified. */
+int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is

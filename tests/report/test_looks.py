@@ -147,7 +147,9 @@ def test_sources_of_a_table(tmp_path):
     assert len(survival(page)) == 10
     assert refused(
         tmp_path, "dedup", "in.parquet", "--dry-run", "--report", "r.html", "--source-field", "from"
-    ).endswith("column 'from' must hold strings or numbers, got struct<site: string>")
+    ).endswith(
+        "column 'from' must hold strings or numbers, got struct<site: string>; name another column with --source-field"
+    )
 
 
 def test_files_are_sources(tmp_path):
@@ -275,4 +277,4 @@ def test_a_packed_report(tmp_path):
 @pytest.mark.parametrize("option", ["--removed", "--clusters", "--report"])
 def test_json_has_standard_output_for_itself(tmp_path, option):
     message = refused(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", option, "-", "--json")
-    assert f"--json and {option} both take standard output; name a file as {option}" in message
+    assert f"--json and {option} both write to standard output; name a file as {option}" in message

@@ -79,3 +79,6 @@ else:
 
     def __dir__():
         return sorted({*globals(), *_LOADED_WHEN_USED})
+
+
+_start.restore()

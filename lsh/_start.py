@@ -1,7 +1,7 @@
 """The start of the command: whether this process is the command, and Ctrl-C while its modules load.
 
-It is imported before every other module of the package. Only in a process of the command does it change anything:
-there Ctrl-C ends the process at once, without a traceback, until `lsh.command.main.main` handles signals.
+In a process of the command, Ctrl-C ends the process at once, without a traceback, while `lsh` is imported and from the
+import of `lsh.command` until `lsh.command.main.main` handles signals. A program that imports `lsh` keeps its handlers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,18 @@ def interrupted(number: int, frame: object) -> None:
     os._exit(130)
 
 
-if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    with suppress(ValueError):  # in another thread than the main one
-        signal.signal(signal.SIGINT, interrupted)
+def end_on_interrupt() -> None:
+    """Let Ctrl-C end the process at once, if it is the command and nothing else handles Ctrl-C."""
+    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with suppress(ValueError):  # in another thread than the main one
+            signal.signal(signal.SIGINT, interrupted)
+
+
+def restore() -> None:
+    """Undo `end_on_interrupt`."""
+    if signal.getsignal(signal.SIGINT) is interrupted:
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+end_on_interrupt()  # while `lsh` is imported; its last line restores

@@ -1,1 +1,5 @@
-"""The command line: `lsh.command.main.main` runs it, one module a command."""
+"""The command line: `lsh.command.main.main` runs it; each command is a module."""
+
+from lsh import _start
+
+_start.end_on_interrupt()

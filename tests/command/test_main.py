@@ -461,6 +461,11 @@ def test_an_interrupt_while_modules_load(tmp_path, module):
     assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"lsh: error: interrupted\n")
 
 
-def test_loading_the_library_leaves_the_signals_alone(tmp_path):
-    program = "import signal; before = signal.getsignal(2); import lsh; assert signal.getsignal(2) is before"
+@pytest.mark.parametrize("name", ["-c", "lsh"])
+def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
+    """In a program that is named like the command, too."""
+    program = (
+        f"import signal, sys; sys.argv[0] = {name!r}; {CATCH_INTERRUPTS}; before = signal.getsignal(2); import lsh; "
+        "assert signal.getsignal(2) is before"
+    )
     assert process(tmp_path, python=["-c", program]).returncode == 0

@@ -1,7 +1,8 @@
-"""How many threads to use, and using them: work shared out, or a map whose results come back in order.
+"""How many threads to use, and a map over items in threads whose results come back in order.
 
-The work itself, in the compiled modules, releases the GIL. Threads live for one call only, so a process may fork
-between calls.
+The compiled modules release the GIL while they work. The calling thread works, too: where the system cannot start more
+threads, the work goes on with those that run, down to the calling thread alone. A helper thread ends as soon as no call
+is left for it, so none waits while a caller uses the results, and a process may fork between calls.
 """
 
 from __future__ import annotations
@@ -10,12 +11,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import Generic, TypeVar
 
 from lsh import _checks
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,65 +44,151 @@ def number_of(num_threads: object) -> int:
     )
 
 
-def share(function: Callable[[Item], object], items: Iterable[Item], num_threads: int) -> None:
-    """Call `function` with each item, in threads of which the caller's is one; each takes the next when it is free.
-
-    After an exception no further item is taken. The one raised is that of the first item that failed, which does not
-    depend on the threads; with an interrupt it is raised when the items begun are done.
-    """
-    waiting = enumerate(items)
-    taking = threading.Lock()
-    failures: dict[int, BaseException] = {}
-    ends: list[threading.Event] = []
-    stopped = False
-
-    def work() -> None:
-        while True:
-            with taking:
-                numbered = None if failures or stopped else next(waiting, None)
-            if numbered is None:
-                return
-            number, item = numbered
-            try:
-                function(item)
-            except BaseException as error:
-                failures[number] = error
-
-    def helper() -> None:
-        end = threading.Event()
-        with taking:
-            if stopped:
-                return
-            ends.append(end)
-        work()
-        end.set()
-
-    others = [threading.Thread(target=helper) for _ in range(num_threads - 1)]
+def started(target: Callable[..., object], *arguments: object, daemon: bool = False) -> threading.Thread | None:
+    """Start a thread; ``None`` where the system starts no more of them, as under a limit on processes."""
+    thread = threading.Thread(target=target, args=arguments, daemon=daemon)
     try:
-        for thread in others:
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads to be had: those there are will do
-                break
-        work()
+        thread.start()
+    except RuntimeError:  # can't start new thread
+        return None
+    return thread
+
+
+def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
+    """Call `function` with each item in threads, of which the caller's is one; yield the results in order of the items.
+
+    The caller's thread reads the items as results are wanted, at most two a thread ahead. An exception is raised in the
+    place of its result, one of the items themselves after the results of the items before it. After an exception no
+    further call begins. However the iteration ends, it ends when the calls that have begun are done.
+    """
+    if num_threads == 1:
+        yield from map(function, items)
+        return
+    calls = _Calls(function, num_threads - 1)
+    failures: list[Exception] = []
+    try:
+        for item in _until_failure(items, failures):
+            calls.add(item)
+            if len(calls.unread) > 2 * num_threads:
+                yield calls.next_result()
+        while calls.unread:
+            yield calls.next_result()
     finally:
-        with taking:
-            stopped = True
-        _wait(ends)
-    for thread in others:
-        if thread.ident is not None:
-            thread.join()
+        calls.stop()
     try:
         if failures:
-            raise failures[min(failures)]
+            raise failures[0]
     finally:
-        failures.clear()  # or they would hold this frame, and it them, with all that the items need
+        failures.clear()  # or the exception would hold this frame, and the frame the exception and the items
+
+
+def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
+    """Yield items; an exception of theirs ends them and is put into `failures`."""
+    try:
+        yield from items
+    except Exception as error:
+        failures.append(error)
+
+
+class _Call(Generic[Item, Result]):
+    """The call of a function with one item, and its outcome once it is done."""
+
+    __slots__ = ("done", "error", "item", "result")
+    item: Item
+    result: Result
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.done = threading.Event()
+        self.error: BaseException | None = None
+
+
+class _Calls(Generic[Item, Result]):
+    """Calls that begin in order, in the caller's thread and in helper threads.
+
+    A call that no helper begins is made by the caller, so nothing depends on a helper that cannot be started.
+    """
+
+    def __init__(self, function: Callable[[Item], Result], max_helpers: int) -> None:
+        self.function = function
+        self.max_helpers = max_helpers
+        self.unread: deque[_Call[Item, Result]] = deque()  # in order: calls whose results were not asked for yet
+        self.waiting: deque[_Call[Item, Result]] = deque()  # in order: calls that have not begun
+        self.helpers: list[threading.Thread] = []
+        self.ends: list[threading.Event] = []  # of the helpers that have begun to work
+        self.stopped = False
+        self.lock = threading.RLock()  # of `waiting`, `ends`, `stopped`; the garbage collector may call `stop` anywhere
+
+    def add(self, item: Item) -> None:
+        """Add a call, and start a helper if more calls wait than the caller's thread can begin."""
+        call: _Call[Item, Result] = _Call(item)
+        self.unread.append(call)
+        with self.lock:
+            self.waiting.append(call)
+            self.ends = [end for end in self.ends if not end.is_set()]
+        self.helpers = [thread for thread in self.helpers if thread.is_alive()]
+        if len(self.waiting) > 1 and len(self.helpers) < self.max_helpers:
+            helper = started(self._help)
+            if helper is None:
+                self.max_helpers = len(self.helpers)
+            else:
+                self.helpers.append(helper)
+
+    def next_result(self) -> Result:
+        """Return the result of the next call in order; the caller's thread makes calls until that one is done."""
+        call = self.unread.popleft()
+        while not call.done.is_set():
+            if not self._make_call():
+                call.done.wait()
+        if call.error is None:
+            return call.result
+        try:
+            raise call.error
+        finally:
+            call.error = None  # or the exception would hold this frame, and the frame the exception
+
+    def _make_call(self) -> bool:
+        """Make the first call that has not begun; return whether there was one."""
+        with self.lock:
+            if self.stopped or not self.waiting:
+                return False
+            call = self.waiting.popleft()
+        try:
+            call.result = self.function(call.item)
+        except BaseException as error:
+            self.stopped = True
+            call.error = error
+        del call.item
+        call.done.set()
+        return True
+
+    def _help(self) -> None:
+        """Make calls until none is left, in a thread of its own."""
+        end = threading.Event()
+        with self.lock:
+            if self.stopped:
+                return
+            self.ends.append(end)
+        while self._make_call():
+            pass
+        end.set()
+
+    def stop(self) -> None:
+        """Begin no more calls, and wait until the helpers have ended."""
+        with self.lock:
+            self.stopped = True
+            self.waiting.clear()
+        if threading.current_thread() in self.helpers:
+            return
+        _wait(self.ends)
+        for thread in self.helpers:
+            thread.join()
 
 
 def _wait(ends: Iterable[threading.Event]) -> None:
-    """Wait for helpers to end, through interrupts, of which the last is raised then.
+    """Wait for events through interrupts, of which the last is raised then.
 
-    Not by `join`: before Python 3.13 an interrupted one takes the thread for ended.
+    Helpers are not waited for by `join`: before Python 3.13 a `join` that is interrupted marks the thread as ended.
     """
     interrupt: KeyboardInterrupt | None = None
     for end in ends:
@@ -115,42 +199,3 @@ def _wait(ends: Iterable[threading.Event]) -> None:
                 interrupt = error
     if interrupt is not None:
         raise interrupt
-
-
-def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
-    """Apply `function` to each item in threads and yield the results in the order of the items.
-
-    Items are taken as results are wanted, at most two a thread ahead. An exception is raised where its result would
-    have come, one of the items themselves behind the results of those before it.
-    """
-    if num_threads == 1:
-        yield from map(function, items)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    failures: list[Exception] = []
-    with ThreadPoolExecutor(num_threads) as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in _until_failure(items, failures):
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > 2 * num_threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-    try:
-        if failures:
-            raise failures[0]
-    finally:
-        failures.clear()
-
-
-def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
-    """Yield items; an exception of theirs ends them and is put into `failures`."""
-    try:
-        yield from items
-    except Exception as error:
-        failures.append(error)

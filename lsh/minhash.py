@@ -7,7 +7,6 @@ fingerprints agree in a component with a probability equal to the Jaccard simila
 
 from __future__ import annotations
 
-import itertools
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -402,9 +401,8 @@ class MinHasher:
             batch = Batch(piece, 0, missing, self._transform, "texts", start, stop)
             self._fingerprinter.fill(batch, rows[start:stop])
 
-        shares = work_shares(self, piece, MAX_BATCH)
-        first = list(itertools.islice(shares, 2))
-        _threads.share(compute, itertools.chain(first, shares), workers if len(first) > 1 else 1)
+        for _ in _threads.map_in_order(compute, work_shares(self, piece, MAX_BATCH), workers):
+            pass
 
     def _chunks(self, pieces: Iterator[Piece], missing: bool, workers: int) -> Iterator[tuple[int, Array]]:
         """Compute the fingerprints of pieces chunk by chunk, in order."""

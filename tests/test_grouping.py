@@ -93,7 +93,11 @@ def test_bands_are_linked_one_by_one_in_any_number_of_threads():
     linker = Linker(5000, order, 4000)
     for num_threads in (1, 2, 5):
         links = numpy.empty(keys.shape, numpy.int32)
-        _threads.share(lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads)
+        list(
+            _threads.map_in_order(
+                lambda band, links=links: linker.link(keys[band], links[band]), range(12), num_threads
+            )
+        )
         assert links.tolist() == expected
 
 

@@ -1,4 +1,4 @@
-"""Threads: work that is shared out, and maps in order, give what one thread gives, errors included."""
+"""Threads: a map in any number of threads gives what one thread gives, errors included."""
 
 import gc
 import os
@@ -12,20 +12,57 @@ import weakref
 
 import numpy as np
 import pytest
+import running
 
 import lsh
-from lsh import MinHasher, _threads
+from lsh import MinHasher, _threads, minhash
 from lsh._batch import Batch, extent
 from lsh.minhash import MAX_BATCH
 
 WORKERS = (1, 2, 3, 8)
 
 
+def share(function, items, num_threads):
+    """Call a function with each item in threads."""
+    for _ in _threads.map_in_order(function, items, num_threads):
+        pass
+
+
+class Starts:
+    """Lets some starts of a thread fail, by their number from 0, and counts them."""
+
+    def __init__(self, monkeypatch, fails):
+        self.count = 0
+        start = threading.Thread.start
+
+        def counted(thread):
+            number, self.count = self.count, self.count + 1
+            if fails(number):
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", counted)
+
+
+FAILING_STARTS = {
+    "all": lambda number: True,
+    "the first": lambda number: number == 0,
+    "the second": lambda number: number == 1,
+    "all from the second on": lambda number: number > 0,
+    "every other one": lambda number: number % 2 == 1,
+}
+
+
+@pytest.fixture(params=FAILING_STARTS)
+def starts(request, monkeypatch):
+    return Starts(monkeypatch, FAILING_STARTS[request.param])
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("count", [0, 1, 2, 100])
 def test_each_item_once(count, workers):
     seen = []
-    _threads.share(seen.append, range(count), workers)
+    share(seen.append, range(count), workers)
     assert sorted(seen) == list(range(count))
 
 
@@ -37,7 +74,7 @@ def test_the_caller_works_too():
         names.append(threading.current_thread())
         together.wait()
 
-    _threads.share(work, range(3), 3)
+    share(work, range(3), 3)
     assert len(set(names)) == 3
     assert threading.current_thread() in names
 
@@ -55,7 +92,7 @@ def test_the_first_failure_is_raised(workers):
             raise ValueError(f"item {number}")
 
     with pytest.raises(ValueError, match=r"^item 3$"):
-        _threads.share(work, range(50), workers)
+        share(work, range(50), workers)
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -67,7 +104,7 @@ def test_nothing_is_begun_after_a_failure(workers):
         raise ValueError("every one fails")
 
     with pytest.raises(ValueError, match="every one fails"):
-        _threads.share(work, range(1000), workers)
+        share(work, range(1000), workers)
     assert len(begun) <= workers
 
 
@@ -87,7 +124,7 @@ def test_an_interrupt_stops_the_others():
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        _threads.share(work, range(100_000), 2)
+        share(work, range(100_000), 2)
     assert len(begun) < 100_000
     time.sleep(0.05)
     assert threading.active_count() == before
@@ -146,13 +183,13 @@ def test_free_threaded_python_stays_free():
 )
 def test_work_is_cut_by_its_size(texts, monkeypatch):
     cuts = []
-    share = _threads.share
+    map_in_order = _threads.map_in_order
 
     def watched(function, items, num_threads):
         cuts.extend(items)
-        return share(function, cuts, num_threads)
+        return map_in_order(function, cuts, num_threads)
 
-    monkeypatch.setattr(_threads, "share", watched)
+    monkeypatch.setattr(_threads, "map_in_order", watched)
     hasher = MinHasher(16, scheme="fss")
     rows = hasher.fingerprints(texts, missing="empty", num_threads=2)
     assert [stop for _, stop in cuts[:-1]] == [start for start, _ in cuts[1:]]
@@ -186,10 +223,12 @@ def test_a_failure_holds_nothing():
         class Held(str):
             pass
 
-        texts = [Held("a text"), 5]
+        texts = [Held("a text"), *["a longer text" * 1000] * 20, 5]
         gone = weakref.ref(texts[0])
         with pytest.raises(TypeError):
             MinHasher(16).fingerprints(texts, num_threads=2)
+        with pytest.raises(TypeError):
+            list(MinHasher(16).chunks(texts, num_threads=2))
         del texts
         assert gone() is None
     finally:
@@ -203,17 +242,7 @@ def test_an_exit_in_a_thread_is_not_lost():
 
     for _ in range(20):
         with pytest.raises(SystemExit):
-            _threads.share(leave, range(20), 4)
-
-
-def test_no_more_threads_to_be_had(monkeypatch):
-    def refuse(self):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    seen = []
-    _threads.share(seen.append, range(10), 4)
-    assert seen == list(range(10))
+            share(leave, range(20), 4)
 
 
 def test_an_interrupt_while_waiting_for_the_others():
@@ -235,7 +264,7 @@ def test_an_interrupt_while_waiting_for_the_others():
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         with pytest.raises(KeyboardInterrupt):
-            _threads.share(work, range(2), 2)
+            share(work, range(2), 2)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert done
@@ -271,3 +300,140 @@ def test_a_long_matrix_can_be_interrupted():
         timer.join()
         signal.signal(signal.SIGINT, handler)
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_no_thread_waits_for_results_to_be_used(workers):
+    before = threading.active_count()
+    results = _threads.map_in_order(lambda number: number, range(10_000), workers)
+    assert [next(results) for _ in range(5)] == list(range(5))
+    for _ in range(1000):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() == before
+    assert next(results) == 5
+    results.close()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_items_are_read_only_a_little_ahead(workers):
+    read = []
+
+    def items():
+        for number in range(1000):
+            read.append(number)
+            yield number
+
+    results = _threads.map_in_order(lambda number: number, items(), workers)
+    for number in range(50):
+        assert next(results) == number
+        assert len(read) <= number + 1 + 2 * workers
+    results.close()
+
+
+# ---- where threads cannot be started ----
+
+
+@pytest.mark.parametrize("workers", WORKERS[1:])
+def test_a_map_goes_on_with_the_threads_there_are(workers, starts):
+    before = threading.active_count()
+    results = _threads.map_in_order(lambda number: number * number, iter(range(200)), workers)
+    assert list(results) == [number * number for number in range(200)]
+    assert starts.count > 0
+    assert threading.active_count() == before
+
+
+def test_without_other_threads_the_caller_makes_all_calls_in_order(monkeypatch):
+    starts = Starts(monkeypatch, FAILING_STARTS["all"])
+    callers = []
+    share(lambda number: callers.append((number, threading.current_thread())), range(50), 4)
+    assert callers == [(number, threading.current_thread()) for number in range(50)]
+    assert starts.count == 1  # then no other one is tried
+
+
+def test_a_failure_with_few_threads_is_the_first_one(starts):
+    def work(number):
+        if number >= 30:
+            raise ValueError(f"item {number}")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match=r"^item 30$"):
+        share(work, range(100), 4)
+    assert threading.active_count() == before
+
+
+def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch):
+    """The only helper is in the middle of a call until the caller has made all other calls."""
+    Starts(monkeypatch, FAILING_STARTS["all from the second on"])
+    caller, others_done = threading.current_thread(), threading.Event()
+    by_helper = []
+
+    def work(number):
+        if threading.current_thread() is not caller:
+            by_helper.append(number)
+            assert others_done.wait(60)
+        elif number == 7:
+            others_done.set()
+        return number
+
+    assert list(_threads.map_in_order(work, range(8), 4)) == list(range(8))
+    assert len(by_helper) <= 1
+
+
+def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch):
+    texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
+    hasher = MinHasher(16, scheme="fss")
+    monkeypatch.setitem(minhash._SHARE_BYTES, "fss", 1 << 10)  # enough shares for every thread
+    answers = []
+    for num_threads in (1, 4):
+        before = starts.count
+        result = lsh.deduplicate(texts, num_threads=num_threads)
+        pairs = list(lsh.find_pairs(texts[:400], num_threads=num_threads))
+        rows = hasher.fingerprints(texts, num_threads=num_threads)
+        parts = [part for _, part in hasher.chunks(iter(texts), num_threads=num_threads)]
+        answers.append((result.removed.tolist(), pairs, rows.tolist(), np.concatenate(parts).tolist()))
+        assert (starts.count - before >= 4) == (num_threads > 1)
+    assert answers[0] == answers[1]
+
+
+LIMITED = """
+import io, os, resource, sys, threading
+import lsh
+from lsh.command.main import main
+
+lines = sys.stdin.buffer.read()
+texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
+
+def run():
+    print(lsh.deduplicate(texts, num_threads=4).removed.tolist())
+    print(list(lsh.find_pairs(texts[:300], num_threads=4)))
+    print(lsh.MinHasher(2).fingerprints(texts, num_threads=4).tolist())
+    sys.stdin = io.TextIOWrapper(io.BytesIO(lines))
+    print(main(["dedup", "-", "--format", "txt", "-o", "-", "--quiet", "--num-threads", "4"]), flush=True)
+
+run()  # without the limit
+if os.getuid() == 0:  # the limit does not hold for root
+    os.setgid(65534)
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+try:
+    threading.Thread(target=int).start()
+except RuntimeError as error:
+    print(error)
+else:
+    sys.exit("the limit does not hold")
+run()
+"""
+
+
+def test_a_process_that_may_start_no_threads(tmp_path):
+    lines = b"".join(b"document %d, and more words in it\n" % (i % 500) for i in range(3000))
+    ran = running.process(tmp_path, python=("-c", LIMITED), stdin=lines)
+    if b"the limit does not hold" in ran.stderr or b"PermissionError" in ran.stderr:
+        pytest.skip("a limit on processes does not hold for this user, and root may not become another one")
+    assert ran.returncode == 0, ran.stderr.decode()
+    unlimited, _, limited = ran.stdout.decode().partition("can't start new thread\n")
+    assert limited == unlimited
+    assert limited.endswith("words in it\n0\n")

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from lsh import _threads
+
 WAITING = 4  # items, such as blocks of documents; room for the last one and the end when no more are wanted
 
 Item = TypeVar("Item")
@@ -20,7 +22,8 @@ Prefetched = tuple[Item] | BaseException | None  # an item, the error that ended
 def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     """Yield the items while a thread reads the next ones.
 
-    Closing the generator ends the thread; where that is forgotten it ends with the program.
+    Closing the generator ends the thread; where that is forgotten it ends with the program. Where the system starts no
+    more threads, each item is read when it is asked for.
 
     Examples
     --------
@@ -29,8 +32,10 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
     """
     waiting: queue.Queue[Prefetched[Item]] = queue.Queue(WAITING)
     stopped = threading.Event()
-    thread = threading.Thread(target=_fill, args=(waiting, iter(items), stopped), daemon=True)
-    thread.start()
+    thread = _threads.started(_fill, waiting, iter(items), stopped, daemon=True)
+    if thread is None:
+        yield from items
+        return
     try:
         while (one := waiting.get()) is not None:
             if isinstance(one, BaseException):

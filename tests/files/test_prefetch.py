@@ -100,3 +100,27 @@ def test_what_fails_to_close_is_an_error_and_no_endless_wait():
 
     with pytest.raises(ValueError, match="it does not close"):
         list(prefetched(Items()))
+
+
+def test_items_come_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    closed = []
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(3)
+            raise ValueError("no more")
+        finally:
+            closed.append(True)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    taken = prefetched(items())
+    assert [next(taken) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="no more"):
+        next(taken)
+    taken = prefetched(items())
+    assert next(taken) == 0
+    taken.close()
+    assert len(closed) == 2

@@ -10,18 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, NoReturn, overload
+from typing import NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
+from lsh._fingerprints import Array, SupportsArray
 from lsh._grouping import band_keys
 from lsh._words import counted
 
 MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
 Floats = NDArray[np.float64]
-Numbers = Sequence[Any] | np.ndarray[Any, Any]  # what is taken as an array of numbers
+Numbers = Sequence[float] | SupportsArray
 
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
@@ -193,7 +194,7 @@ class Bands:
             low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
         return high
 
-    def keys(self, fingerprints: np.ndarray[Any, Any]) -> NDArray[np.uint64]:
+    def keys(self, fingerprints: Array) -> NDArray[np.uint64]:
         """Return the band keys of fingerprints.
 
         Parameters

@@ -23,7 +23,7 @@ from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
-from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
+from lsh.planning import DEFAULT_RECALL, Plan, check_plan, checked_bands, plan_for
 
 __all__ = ["Cache", "Match"]
 
@@ -112,6 +112,8 @@ class Cache:
         _check_how_to_band(num_bands, bands)
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
+        elif isinstance(bands, Plan):
+            check_plan(bands, hasher, shingles=hasher.shingles)
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # counts the changes, so that an iteration notices one
         self._stored = StoredDocuments(hasher, self._bands)

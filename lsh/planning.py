@@ -320,13 +320,18 @@ def chosen_bands(
         raise ValueError("recall and bands both say which pairs are found; give one of them")
     if not isinstance(bands, Plan):
         return checked_bands(bands, hasher.num_seeds), None
-    fits = bands.bands.num_components <= hasher.num_seeds
-    remedy = "plan for that" + (", or pass bands=plan.bands to use them all the same" if fits else "")
-    for name, asked in (("threshold", threshold), ("num_seeds", hasher.num_seeds), ("shingles", hasher.shingles)):
-        planned_for = getattr(bands, name)
-        if planned_for != asked and planned_for is not None:
-            raise ValueError(f"bands are planned for {name}={planned_for}, got {name}={asked}; {remedy}")
+    check_plan(bands, hasher, threshold=threshold, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
     return bands.bands, bands
+
+
+def check_plan(plan: Plan, hasher: MinHasher, **asked: object) -> None:
+    """Raise an error where a plan was made for other values of some parameters."""
+    fits = plan.bands.num_components <= hasher.num_seeds
+    remedy = "make a plan for it" + (", or pass bands=plan.bands to use the bands as they are" if fits else "")
+    for name, value in asked.items():
+        planned_for = getattr(plan, name)
+        if planned_for != value and planned_for is not None:
+            raise ValueError(f"bands are planned for {name}={planned_for}, got {name}={value}; {remedy}")
 
 
 def _checked(threshold: object, recall: object, num_seeds: object) -> tuple[float, float, int]:

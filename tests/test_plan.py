@@ -633,7 +633,9 @@ def test_a_plan_for_something_else():
     for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
         with pytest.raises(ValueError, match=r"bands are planned for threshold=0.7, got threshold=0.8; .*=plan.bands"):
             function(["a"], 0.8, bands=plan)
-        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; plan for that"):
+        with pytest.raises(
+            ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; make a plan for it"
+        ):
             function(["a"], 0.7, bands=plan, num_seeds=128)
         with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
             function(["a"], 0.7, bands=plan, hasher=hasher)
@@ -644,7 +646,10 @@ def test_a_plan_for_something_else():
 
 def test_plain_bands_are_advised_only_where_they_fit():
     plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
-    for count, remedy in ((127, "plan for that, or pass bands=plan.bands to .* the same"), (100, "plan for that")):
+    for count, remedy in (
+        (127, "make a plan for it, or pass bands=plan.bands to use the bands as they are"),
+        (100, "make a plan for it"),
+    ):
         with pytest.raises(ValueError, match=f"^bands are planned for num_seeds=128, got num_seeds={count}; {remedy}$"):
             lsh.deduplicate(["a"], bands=plan, num_seeds=count)
     assert lsh.deduplicate(["a"], bands=plan.bands, num_seeds=127).keep.all()
@@ -663,9 +668,7 @@ def test_a_plan_cuts_the_texts_as_its_background():
         assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == expected
     for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
         shingles = other.get("shingles") or other["hasher"].shingles
-        message = (
-            f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; plan for that, or pass bands=plan."
-        )
+        message = f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; make a plan for it, or pass "
         for function in (lsh.deduplicate, lsh.find_pairs):
             with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
                 function(texts, 0.6, bands=plan, **other)
@@ -680,6 +683,20 @@ def test_a_plan_for_a_cache():
     assert lsh.lsh.Cache(plan, MinHasher(128)).bands == plan.bands
     with pytest.raises(ValueError, match="bands take 96 components, a fingerprint has 50"):
         lsh.Cache(MinHasher(50), bands=plan)
+
+
+def test_a_cache_refuses_a_plan_for_other_shingles():
+    plan = lsh.plan(0.6, 0.9, background=["red green blue white", "red green blue black"], shingles=WORDS)
+    assert lsh.Cache(MinHasher(128, shingles=WORDS), bands=plan).bands == plan.bands
+    hasher = MinHasher(128, char_ngram=5)
+    message = (
+        f"bands are planned for shingles={WORDS!r}, got shingles={hasher.shingles!r}; make a plan for it, or pass "
+        "bands=plan.bands to use the bands as they are"
+    )
+    for make in (lambda bands: lsh.Cache(hasher, bands=bands), lambda bands: lsh.lsh.Cache(bands, hasher)):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            make(plan)
+        assert make(plan.bands).bands == plan.bands
 
 
 # The filter.

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -191,8 +192,9 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Every array lies in a file that may."""
+    """Every array lies in a file that may, and any bound is accepted."""
     monkeypatch.setattr(lsh._spill, "MIN_FILE", 1)
+    monkeypatch.setattr(lsh.dedup, "MIN_MEMORY", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -297,6 +299,15 @@ def test_sizes_that_are_none(value):
         deduplicate([], max_memory=value)
 
 
+@pytest.mark.parametrize("value", [1, "1", 99_999, "99 KB", "0.01MiB"])
+def test_a_bound_that_is_too_small(value):
+    message = f"max_memory must be 100 KB or more, got {value!r}; give bytes, or a size such as '500MB' or '2GB'"
+    for find in (deduplicate, find_pairs):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            find([], max_memory=value)
+        find([], max_memory="100 KB")
+
+
 @pytest.mark.parametrize("value", [1.5, True, [], b"2GB"])
 def test_sizes_of_a_wrong_type(value):
     with pytest.raises(TypeError, match=r"^max_memory must be a whole number, got"):
@@ -339,7 +350,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
             if stage == "comparing":
                 os.kill(os.getpid(), int(sys.argv[1]))
         texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
-        lsh.deduplicate(lambda: iter(texts), max_memory=1, progress=stop)
+        lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
         """
     )
     folder, start = tmp_path / "temporary", tmp_path / "start"

@@ -1145,10 +1145,10 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
             "^doc_id must be hashable, got set$",
             lambda c: c.add_fingerprint(row(c), set()),
         ),
-        "id None": (TypeError, "^doc_id must not be None, which ", lambda c: c.add_doc(FERRY, None)),
+        "id None": (TypeError, "^doc_id must not be None: in a query, ", lambda c: c.add_doc(FERRY, None)),
         "ids None": (
             TypeError,
-            r"^doc_ids\[1\] must not be None, which ",
+            r"^doc_ids\[1\] must not be None: in a query, ",
             lambda c: c.add_docs([FERRY, MARKET], iter([1, None])),
         ),
         "fingerprint id None": (TypeError, "^doc_id must not be None", lambda c: c.add_fingerprint(row(c), None)),
@@ -1167,23 +1167,27 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
         "fewer ids": (
             ValueError,
-            "must be as many, got 2 documents and 1 ids",
+            r"doc_ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], [1]),
         ),
-        "more ids": (ValueError, "must be as many, got 1 documents and 2 ids", lambda c: c.add_docs([FERRY], [1, 2])),
+        "more ids": (
+            ValueError,
+            r"doc_ids must have one id for each document \(1\), got 2$",
+            lambda c: c.add_docs([FERRY], [1, 2]),
+        ),
         "ids without end": (
             ValueError,
-            "must be as many, got 2 documents and more than 2 ids",
+            r"doc_ids must have one id for each document \(2\), got more than 2$",
             lambda c: c.add_docs([FERRY, FERRY], itertools.count()),
         ),
         "ids of fingerprints without end": (
             ValueError,
-            "must be as many, got 1 documents and more than 1 ids",
+            r"doc_ids must have one id for each document \(1\), got more than 1$",
             lambda c: c.add_fingerprints([row(c)], itertools.count()),
         ),
         "fewer ids of an iterator": (
             ValueError,
-            "must be as many, got 2 documents and 1 ids",
+            r"doc_ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], iter([1])),
         ),
         "ids no iterable": (
@@ -1262,17 +1266,17 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         },
         "fingerprint a set of its values": (
             TypeError,
-            "got set; a set has lost the order of the components; pass the array that fingerprint returns",
+            "got set; a set does not keep the order of the components; pass the array that fingerprint returns",
             lambda c: c.add_fingerprint(set(row(c).tolist()), 1),
         ),
         "fingerprints of sets": (
             TypeError,
-            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set has lost the order",
+            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set does not keep the order",
             lambda c: c.add_fingerprints([set(row(c).tolist())], [1]),
         ),
         "fingerprints a set": (
             TypeError,
-            "fingerprints must be an array or a sequence in order, got set; a set has lost the order",
+            "fingerprints must be an array or a sequence in order, got set; a set does not keep the order",
             lambda c: c.add_fingerprints({tuple(row(c).tolist())}, [1]),
         ),
         "fingerprints a generator": (
@@ -1292,7 +1296,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprints fewer": (
             ValueError,
-            "must be as many, got 1 documents and 2 ids",
+            r"doc_ids must have one id for each document \(1\), got 2$",
             lambda c: c.add_fingerprints(row(c)[None], [1, 2]),
         ),
     }
@@ -1512,7 +1516,7 @@ def test_no_id_is_given_by_position():
 
 def test_no_more_ids_are_taken_than_needed():
     ids = iter(range(10))
-    with pytest.raises(ValueError, match="got 2 documents and more than 2 ids"):
+    with pytest.raises(ValueError, match=r"one id for each document \(2\), got more than 2$"):
         make().add_docs([FERRY, MARKET], ids)
     assert next(ids) == 3
     with pytest.raises(TypeError, match="doc_ids must be an iterable of ids"):

@@ -1259,7 +1259,7 @@ KEEPS = [
     (
         numpy.ma.array(range(10)),
         TypeError,
-        "keep must be an array without a mask, got a masked array; fill or drop what",
+        "keep must be an array without a mask, got a masked array; fill or drop the",
     ),
     ([numpy.ma.array(range(10))], ValueError, r"got shape \(1, 10\)"),
     (None, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got NoneType"),

@@ -722,7 +722,7 @@ def test_what_has_no_order_is_no_fingerprint(kind, hashbytes):
     hasher = MinHasher(100, 3, hashbytes=hashbytes)
     row = hasher.fingerprint("a text of some length")
     bad, other = without_order(row.tolist())[kind], without_order(row.tolist())[kind]
-    why = "; a set has lost the order of the components" if isinstance(bad, Set) else ""
+    why = "; a set does not keep the order of the components" if isinstance(bad, Set) else ""
     message = f"must be an array or a sequence in order, got {kind}{why}; pass the array that fingerprint returns"
     for call in (hasher.jaccard, hasher.interval, hasher.merge):
         for arguments, name in (((bad, row), "a"), ((row, bad), "b"), ((bad, other), "a"), (("a text", bad), "b")):

@@ -257,7 +257,7 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         (
             {"shingles": Shingles(5), "background": [0.1]},
             ValueError,
-            "shingles are for texts, but background is similarities; leave shingles out",
+            "shingles requires texts as background, got similarities; leave shingles out",
         ),
         ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
         ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
@@ -580,11 +580,11 @@ def test_bad_plans(changed, error, message):
 
 def test_a_plan_from_a_bad_dict():
     values = lsh.plan().to_dict()
-    with pytest.raises(TypeError, match="plan must be a dict, as to_dict gives it, got list"):
+    with pytest.raises(TypeError, match="plan must be a dict that to_dict returned, got list"):
         Plan.from_dict([])
-    with pytest.raises(ValueError, match="it lacks loss"):
+    with pytest.raises(ValueError, match="the keys that to_dict returns; missing: loss"):
         Plan.from_dict({name: value for name, value in values.items() if name != "loss"})
-    with pytest.raises(ValueError, match="it has the unknown cost"):
+    with pytest.raises(ValueError, match="the keys that to_dict returns; unknown: cost"):
         Plan.from_dict(values | {"cost": 1})
 
 

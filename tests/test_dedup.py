@@ -1191,7 +1191,7 @@ PARAMETERS = [
     ({"bands": Bands(1, 101), "hasher": EXAMPLE}, ValueError, "bands take 101 components, a fingerprint has 100"),
     ({"bands": Bands(20, 6), "num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
     ({"bands": Bands(20, 6), "hasher": EXAMPLE}, ValueError, "bands take 120 components, a fingerprint has 100"),
-    ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands both say which pairs are found; give one"),
+    ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands cannot be combined; give one"),
     ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
     ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
     ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),

@@ -662,7 +662,7 @@ def test_a_bool_is_no_component(hashbytes):
 def test_a_subclass_is_an_error():
     """Its methods would not be called, and pickle would lose its type."""
     with pytest.raises(
-        TypeError, match="MinHasher is final, Louder cannot be a subclass of it; keep a MinHasher in it"
+        TypeError, match="MinHasher cannot be subclassed, got the subclass Louder; let the class hold a MinHasher"
     ):
         type("Louder", (MinHasher,), {})
     assert MinHasher.__final__

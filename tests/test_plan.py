@@ -252,8 +252,12 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
         ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
         ({"num_seeds": "128"}, TypeError, "num_seeds must be a whole number, got str"),
-        ({"documents": 10}, ValueError, "documents requires background: without it nothing is known of the pairs"),
-        ({"shingles": Shingles(5)}, ValueError, "shingles requires background, the texts to cut"),
+        (
+            {"documents": 10},
+            ValueError,
+            "documents requires background: false candidates depend on the pairs of the corpus",
+        ),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
         (
             {"shingles": Shingles(5), "background": [0.1]},
             ValueError,
@@ -541,7 +545,7 @@ def test_what_is_less_than_1_is_not_printed_as_1():
     assert lines[6] == "a pair at 0.8 shares a band with probability 1.0000"  # which it is as a float
     lines = str(Plan(Bands(7, 1), 0.8, 0.5, 7)).splitlines()
     assert lines[6] == "a pair at 0.8 shares a band with probability 0.99999"  # 1 - .2^7 is .9999872
-    with pytest.raises(ValueError, match=r"bands must keep the recall, 0\.9999999 at 0\.8, got 0\.9996 by 20x5"):
+    with pytest.raises(ValueError, match=r"bands must reach a recall of 0\.9999999 at 0\.8, got 0\.9996 with 20x5"):
         Plan(Bands(20, 5), 0.8, 0.9999999, 128)
     assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
 
@@ -554,9 +558,9 @@ def test_what_is_less_than_1_is_not_printed_as_1():
         (
             {"bands": Bands(5, 20)},
             ValueError,
-            "bands must keep the recall, 0.99 at 0.8, got 0.0.* by 5x20; use lsh",
+            "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh",
         ),
-        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must keep the recall, 0.99 at 0.8, got 0.98"),
+        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
         ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
         ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
@@ -639,7 +643,7 @@ def test_a_plan_for_something_else():
             function(["a"], 0.7, bands=plan, num_seeds=128)
         with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
             function(["a"], 0.7, bands=plan, hasher=hasher)
-        with pytest.raises(ValueError, match="recall and bands both say which pairs are found"):
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
             function(["a"], 0.7, bands=plan, recall=0.9)
     assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
 

@@ -133,7 +133,7 @@ class MinHasher:
     ) -> None:
         if char_ngram is not None:
             if shingles is not None:
-                raise ValueError("char_ngram and shingles both say what a shingle is; give one of them")
+                raise ValueError("char_ngram and shingles cannot be combined; give one of them")
             shingles = Shingles(_checks.whole_number("char_ngram", char_ngram, 1), unit="byte")
         shingles = Shingles(8, unit="byte") if shingles is None else checked_shingles(shingles)
         kind = _kind(scheme, hashbytes)

@@ -394,9 +394,11 @@ def test_unknown_ids():
     with pytest.raises(KeyError) as caught:
         cache.remove_id("who")
     assert caught.value.args == ("who",)
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+    with pytest.raises(
+        ValueError, match="doc or the doc_id of a stored document must be given, got the unknown id 'who'"
+    ):
         cache.get_duplicates_of(doc_id="who")
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+    with pytest.raises(ValueError, match="doc or the doc_id of a stored document must be given, got neither"):
         cache.get_duplicates_of()
     with pytest.raises(KeyError):
         cache.filter_candidates([(1, "who")], 0.5)
@@ -845,9 +847,11 @@ def test_bad_queries():
     for bad, error in ((-0.1, ValueError), (1.01, ValueError), (math.nan, ValueError), ("0.5", TypeError)):
         with pytest.raises(error, match=r"min_similarity must be .*0 to 1"):
             cache.query(FERRY, min_similarity=bad)
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+    with pytest.raises(
+        ValueError, match="doc or the doc_id of a stored document must be given, got the unknown id 'who'"
+    ):
         cache.query(doc_id="who")
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+    with pytest.raises(ValueError, match="doc or the doc_id of a stored document must be given, got neither"):
         cache.query()
     for bad in (5, [FERRY], cache.fingerprints[1]):
         with pytest.raises(TypeError, match="doc must be str, bytes, bytearray or memoryview, got "):
@@ -1213,12 +1217,12 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprint a text": (
             TypeError,
-            "fingerprint must be a fingerprint, got str; use add_doc for a text",
+            "fingerprint must be an array or a sequence, got str; use add_doc for a text",
             lambda c: c.add_fingerprint(FERRY, 1),
         ),
         "fingerprint bytes": (
             TypeError,
-            "fingerprint must be a fingerprint, got bytes; use add_doc",
+            "fingerprint must be an array or a sequence, got bytes; use add_doc",
             lambda c: c.add_fingerprint(b"text", 1),
         ),
         "fingerprint short": (
@@ -1417,7 +1421,7 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
             ValueError,
             "bands take 110 components, a fingerprint has 100; use fewer or narrower",
         ),
-        ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands both say how to band"),
+        ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands cannot be combined"),
     ],
 )
 def test_bad_cache(arguments, error, message):

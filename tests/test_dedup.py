@@ -460,7 +460,7 @@ def test_table_of_clusters(against):
 )
 def test_tables_without_their_package(monkeypatch, function, package, remedy):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=f"^{function} needs {package}: {remedy}$"):
+    with pytest.raises(ImportError, match=f"^{function} requires {package}: {remedy}$"):
         getattr(deduplicate(["a"]), function)()
 
 
@@ -1211,8 +1211,8 @@ PARAMETERS = [
     ({"bands": (20, 6)}, TypeError, "bands must be a Bands or a Plan, got tuple"),
     ({"verify": "hash"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'hash'"),
     ({"verify": False}, ValueError, "verify must be one of 'exact', 'sketch', None, got False"),
-    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher both say how many seeds"),
-    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher both say what the seeds are"),
+    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher cannot be combined"),
+    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher cannot be combined"),
     ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
     (
         {"hasher": EXAMPLE, "shingles": Shingles(5)},
@@ -1235,13 +1235,13 @@ PARAMETERS = [
     ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
 ]
 KEEPS = [
-    ([1] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
-    ([], ValueError, r"keep must hold one number or date a text \(10\), got shape \(0,\)"),
-    ([[1] * 10], ValueError, r"keep must hold one number or date a text \(10\), got shape \(1, 10\)"),
+    ([1] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([], ValueError, r"keep must have one number or date for each text \(10\), got shape \(0,\)"),
+    ([[1] * 10], ValueError, r"keep must have one number or date for each text \(10\), got shape \(1, 10\)"),
     ([1] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan$"),
     ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
-    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give each text one$"),
-    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give each text one$"),
+    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give one for each text$"),
+    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give one for each text$"),
     ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
     ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
     (
@@ -1268,11 +1268,11 @@ KEEPS = [
     ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
     (numpy.array(["1"] * 10, object), TypeError, r"keep\[0\] is a str '1'; convert"),
     (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
-    ([date(2024, 1, 1)] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
-    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must hold one number or date .*, got shape \(1, 10\)"),
-    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must hold one number or date .* got shape \(9,\)"),
+    ([date(2024, 1, 1)] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must have one number or date .*, got shape \(1, 10\)"),
+    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must have one number or date .* got shape \(9,\)"),
     (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
-    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give each text one"),
+    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give one for each text"),
     (
         [date(2024, 1, 1)] * 5 + [5] * 5,
         TypeError,
@@ -1281,7 +1281,7 @@ KEEPS = [
     ([5] + [date(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a date, keep\[0\] a number; give"),
     ([None, 5] + [numpy.datetime64("2024")] * 8, TypeError, r"keep\[2\] is a datetime64, keep\[1\] a number; give"),
     ([date(2024, 1, 1)] + [datetime(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a datetime .*, keep\[0\] a date; give"),
-    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give each text one"),
+    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give one for each text"),
     (
         [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
         TypeError,

@@ -371,8 +371,7 @@ class Cache:
         Parameters
         ----------
         doc : str, bytes, bytearray or memoryview, optional
-            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
-            `doc_id`.
+            The text. A ``str`` is always a text here; pass an id as `doc_id`.
         doc_id : hashable, optional
             The id of a stored document, to find documents that are similar to it; it is not among the matches. If the
             id is unknown, `doc` is used, if it is given.
@@ -428,8 +427,7 @@ class Cache:
         Parameters
         ----------
         doc : str, bytes, bytearray or memoryview, optional
-            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
-            `doc_id`.
+            The text. A ``str`` is always a text here; pass an id as `doc_id`.
         doc_id : hashable, optional
             The id of a stored document, to find documents that are similar to it. If the id is unknown, `doc` is used,
             if it is given.

@@ -285,12 +285,13 @@ def deduplicate(
     -----
     Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
     it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
-    equally similar ones, the earliest. All copies of a text get the decision of the first copy. Texts without shingles
-    are kept. In each bucket, a document is compared with the latest 1,000 kept documents only; ``capped`` in
-    `Deduplication.summary` counts the comparisons that were left out.
+    equally similar ones, the earliest. Of identical texts only the first one can be kept: it is the witness of its
+    copies, or, if it is removed, its witness is theirs. Texts without shingles are kept. In each bucket, a document is
+    compared with the latest 1,000 kept documents only; ``capped`` in `Deduplication.summary` counts the comparisons
+    that were left out.
 
-    With ``clusters="components"`` the earliest document of each connected component is kept. In each bucket, a document
-    is compared with the 1,000 documents before it.
+    With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
+    others. In each bucket, a document is compared with the 1,000 documents before it.
 
     With ``verify="exact"``, a candidate pair is compared exactly only if it passes the sketch filter: enough components
     of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold that may be missed according

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
-MIN_ROOM, MAX_ROOM = 1 << 10, 1 << 16  # documents in one `DocumentArrays`
+MIN_CAPACITY, MAX_CAPACITY = 1 << 10, 1 << 16  # documents in one `DocumentArrays`
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -153,19 +153,19 @@ class Collection:
 
 
 class DocumentArrays:
-    """Band keys, sketches, content keys and sizes of up to `room` documents, in order of position."""
+    """Band keys, sketches, content keys and sizes of up to `capacity` documents, in order of position."""
 
-    def __init__(self, room: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
-        self.room, self.count = room, 0
-        self.keys = spill.rows(bands, room, np.uint64)
-        self.sketches = spill.array((room, k), dtype)
-        self.content = spill.array(room, np.uint64)
-        self.sizes = spill.array(room, np.int64)
-        self.has_shingles = np.empty(room, np.bool_)
+    def __init__(self, capacity: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
+        self.capacity, self.count = capacity, 0
+        self.keys = spill.rows(bands, capacity, np.uint64)
+        self.sketches = spill.array((capacity, k), dtype)
+        self.content = spill.array(capacity, np.uint64)
+        self.sizes = spill.array(capacity, np.int64)
+        self.has_shingles = np.empty(capacity, np.bool_)
 
     def append(self, keys: Array, *columns: Array) -> int:
-        """Copy as many documents as there is room for; return how many."""
-        more = min(keys.shape[1], self.room - self.count)
+        """Copy as many documents as fit; return how many."""
+        more = min(keys.shape[1], self.capacity - self.count)
         here = slice(self.count, self.count + more)
         for kept, row in zip(self.keys, keys):
             kept[here] = row[:more]
@@ -258,11 +258,11 @@ class Corpus:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
             copied = 0
             while copied < keys.shape[1]:
-                if not self.arrays or self.arrays[-1].count == self.arrays[-1].room:
+                if not self.arrays or self.arrays[-1].count == self.arrays[-1].capacity:
                     spill.release()
                     seen = stop - keys.shape[1] + copied
-                    room = min(max(MIN_ROOM, seen) if total is None else total - seen, MAX_ROOM)
-                    self.arrays.append(DocumentArrays(room, bands.num_bands, hasher.num_seeds, dtype, spill))
+                    capacity = min(max(MIN_CAPACITY, seen) if total is None else total - seen, MAX_CAPACITY)
+                    self.arrays.append(DocumentArrays(capacity, bands.num_bands, hasher.num_seeds, dtype, spill))
                 copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)

@@ -212,7 +212,7 @@ def test_files_change_nothing(corpus, files):
 
 
 def test_more_documents_than_a_block():
-    count = lsh._corpus.MAX_ROOM + 3000
+    count = lsh._corpus.MAX_CAPACITY + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
     texts[-1] = texts[7]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -44,6 +44,11 @@ TextsOrCallable = Texts | Callable[[], Texts | Pieces]
 Missing = Literal["error", "empty"]
 
 OBJECTS = ("object", "Object")  # the dtypes of Python objects in pandas and in polars
+
+
+def allows_missing(missing: object) -> bool:
+    """Return whether ``None`` is an empty text, for a caller's `missing`, checked."""
+    return bool(_checks.choice("missing", missing, get_args(Missing)) == "empty")
 
 
 def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[Piece]:

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
 from lsh._corpus import Collection, Corpus
+from lsh._fingerprints import SupportsArray
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, memory_size
-from lsh._texts import Missing, TextsOrCallable
+from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh._words import size
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher, SupportsArray
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
@@ -521,7 +522,7 @@ def _refuse_threshold(name: str, value: Any) -> None:
 
 def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> list[Collection]:
     """Return the given collections, with the names of their parameters."""
-    allowed = _checks.choice("missing", missing, get_args(Missing)) == "empty"
+    allowed = allows_missing(missing)
     second = list(given)[1]
     texts: object = given["texts"]
     for name, value in given.items():

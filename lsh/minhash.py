@@ -26,7 +26,6 @@ from lsh._fingerprints import (
     one_fingerprint,
     one_or_many,
 )
-from lsh._fingerprints import SupportsArray as SupportsArray
 from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
@@ -545,8 +544,7 @@ def _checked_texts(
     texts: Texts, missing: Missing, num_threads: int | None
 ) -> tuple[Piece | Iterator[Piece], bool, int]:
     """Return the texts as one piece or several, whether they may be missing, and the number of threads."""
-    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
-    workers = _threads.number_of(num_threads)
+    allowed, workers = _texts.allows_missing(missing), _threads.number_of(num_threads)
     return _texts.pieces("texts", texts, STREAM_BATCH), allowed, workers
 
 

@@ -268,7 +268,7 @@ def jaccard_matrix(
            [1., 0.]])
     """
     shingles = checked_shingles(shingles)
-    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
+    allowed = _texts.allows_missing(missing)
     batch = _texts.as_batch("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:

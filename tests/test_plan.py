@@ -36,12 +36,12 @@ some_recalls = st.one_of(
 
 
 def needed(recall: float, filtered: bool) -> float:
-    """What the bands have to find at the threshold."""
+    """The share of the pairs at the threshold that the bands must find."""
     return recall / (1 - (1 - recall) / 5) if filtered else recall
 
 
 def made(threshold: float, recall: float, num_seeds: int, *, filtered: bool) -> Plan:
-    """What `lsh.plan` and `Cache.plan` make, by a hasher whose number of seeds alone counts."""
+    """The plans of `lsh.plan` and `Cache.plan`, for a hasher with this number of seeds."""
     return plan_for(SimpleNamespace(num_seeds=num_seeds, scheme="murmur3"), threshold, recall, filtered=filtered)
 
 
@@ -125,7 +125,7 @@ def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
     filtered=st.booleans(),
 )
 def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
-    """They fit and keep the promise; none could be wider, unless no component is left."""
+    """They fit and reach the recall; none could be wider, unless no component is left."""
     try:
         plan = made(threshold, recall, num_seeds, filtered=filtered)
     except ValueError:
@@ -162,7 +162,7 @@ def integral(bands: Bands, threshold: float) -> float:
 
 @pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
 def test_the_cost_is_the_integral(threshold, num_seeds):
-    """Of the bands that keep the recall none has a smaller mean probability below the threshold."""
+    """No other bands that reach the recall have a smaller mean probability below the threshold."""
     bands = lsh.plan(threshold, 0.99, num_seeds).bands
     best = integral(bands, threshold)
     width = min(bands.widths)
@@ -177,7 +177,7 @@ def test_the_cost_is_the_integral(threshold, num_seeds):
 @pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
 @pytest.mark.parametrize("recall", [1e-300, 0.01, 0.99, 1 - 2**-53])
 def test_identical_sets(num_seeds, recall):
-    """Whatever band there is finds them, so there is one, of all components."""
+    """Any band finds identical sets, so one band with all components is chosen."""
     plan = lsh.plan(1.0, recall, num_seeds)
     assert plan == lsh.plan(1, recall, num_seeds)
     assert plan.bands == Bands(1, num_seeds)
@@ -188,7 +188,7 @@ def test_identical_sets(num_seeds, recall):
 @pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
 @pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
 def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
-    """Bands that keep the promise, or a message; never anything else."""
+    """The result is bands that reach the recall, or an error."""
     for filtered in (True, False):
         try:
             plan = made(threshold, recall, num_seeds, filtered=filtered)
@@ -208,7 +208,7 @@ def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
 )
 @pytest.mark.parametrize("filtered", [True, False])
 def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
-    """Each of the three ways works as it is said, and nothing less does."""
+    """Each of the three remedies works, and the next smaller value does not."""
 
     def works(threshold: float, recall: float, num_seeds: int) -> bool:
         try:
@@ -305,7 +305,7 @@ def test_what_comes_after_the_seeds_is_by_name():
 
 
 def test_a_background_that_tells_nothing():
-    """Where no pair is below the threshold or shares anything, all bands cost the same: the even ones decide."""
+    """If no background pair costs anything, evenly spread pairs decide."""
     for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (1, 0)):
         plan = lsh.plan(0.8, 0.99, background=background)
         assert plan.bands == lsh.plan(0.8, 0.99).bands
@@ -369,7 +369,7 @@ def test_a_corpus_as_background():
 
 
 def test_a_corpus_is_cut_as_it_is_told():
-    """Words of other endings: as sets of words they are unlike, as sets of characters alike."""
+    """Words with different endings: their sets of words differ, their sets of characters are similar."""
     texts = [" ".join(f"{word}{i}" for word in ("alpha", "bravo", "charlie", "delta")) for i in range(60)]
     words, characters = (lsh.plan(0.9, background=texts, shingles=Shingles(*cut)) for cut in ((1, "word"), (3, "char")))
     assert (words.shingles, characters.shingles) == (Shingles(1, "word"), Shingles(3))
@@ -440,7 +440,7 @@ def test_a_background_in_a_data_frame(package):
 
 
 def test_missing_texts_come_before_texts():
-    """They are as empty texts, whatever says so: they do not make numbers of the others."""
+    """Missing texts count as empty, of whatever type; the others remain texts."""
     texts = make_corpus(20)
     expected = lsh.plan(0.5, background=texts)
     for missing in (None, math.nan, ""):
@@ -596,7 +596,7 @@ def test_a_plan_from_a_bad_dict():
 
 
 def test_a_plan_in_place_of_a_recall():
-    """Its bands and its filter: to the bit what the same recall gives, whatever the verification."""
+    """A plan gives exactly the result of the same recall, with each kind of verification."""
     texts = pairs_of_texts(80, 100, 300)
     for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
         plan = lsh.plan(threshold, recall, count)
@@ -614,7 +614,7 @@ def test_a_plan_in_place_of_a_recall():
 
 
 def test_the_filter_of_a_plan_is_used(monkeypatch):
-    """It loses more than that of plain bands; a plan without one goes with theirs."""
+    """The filter of a plan loses more than that of plain bands, which a plan without a filter uses."""
     losses = []
 
     def noted(num_seeds, threshold, loss):
@@ -766,7 +766,7 @@ def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 @pytest.mark.parametrize("shared", [50, 80, 90])
 def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
-    """Of 1,000 independent pairs of sets of words that are just at the threshold."""
+    """Measured on 1,000 independent pairs of sets of words just at the threshold."""
     count, threshold = 1000, shared / 100
     texts = pairs_of_texts(shared, 100, count)
     hasher = make_hasher(128, 8) if scheme == "murmur3" else MinHasher(128, scheme="fss", shingles=WORDS)
@@ -805,7 +805,7 @@ def test_recall_is_what_is_planned_with(monkeypatch):
 
 
 def test_a_recall_that_is_not_kept_is_seen():
-    """Bands for half of the pairs fail the test of nine in ten."""
+    """Bands that find half of the pairs fail the test for nine in ten."""
     texts = pairs_of_texts(80, 100, 1000)
     hasher = make_hasher(128, 8)
     pairs = list(lsh.find_pairs(texts, threshold=0.8, recall=0.5, hasher=hasher))

@@ -125,7 +125,7 @@ def test_progress_does_not_know_the_number_of_a_stream(corpus):
 
 
 def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
-    """A hash of the content finds copies; whether they are any the bytes decide."""
+    """A hash of the content finds candidates for copies; their bytes decide."""
     expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
     pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
 
@@ -168,7 +168,7 @@ def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
 
 
 def test_copies_of_a_stream_are_not_held(monkeypatch):
-    """Of byte-identical texts one is kept aside, wherever it stands in the walk."""
+    """One of several identical texts is copied, wherever it is in the order."""
     texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
     expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
     held = []
@@ -339,7 +339,7 @@ def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how):
-    """Not even an end that nobody can catch."""
+    """Not even a signal that cannot be handled leaves a file."""
     program = textwrap.dedent(
         """
         import os, signal, sys
@@ -371,7 +371,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
 
 
 def test_the_pace_follows_the_memory(monkeypatch):
-    """Less is done between two times of giving back where that touches much of the files, more where it does not."""
+    """Fewer documents are decided between two releases if these use much of the files, more if they do not."""
     mapped = 0.0
     monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
     spill = Spill(1000)

@@ -110,7 +110,7 @@ def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
 def _holds_objects(name: str, texts: Any) -> bool:
     """Tell whether a column holds Python objects, which are read by iteration and not as Arrow data."""
     types = getattr(texts, "dtypes", None)
-    if isinstance(types, list) and "Object" in map(str, types):  # polars would hand over their addresses
+    if isinstance(types, list) and "Object" in map(str, types):  # polars would export their addresses
         raise TypeError(f"{name} must be a column of texts, got a table of Python objects; pick a column")
     return str(getattr(texts, "dtype", None)) in OBJECTS
 

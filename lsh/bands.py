@@ -88,7 +88,7 @@ class Bands:
                 raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
             values = tuple(_checks.whole_number(f"widths[{i}]", value, 1, MAX_BANDS) for i, value in enumerate(widths))
             if not values:
-                raise ValueError("widths must name one band or more, got none")
+                raise ValueError("widths must have one element or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:

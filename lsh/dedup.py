@@ -216,6 +216,9 @@ def deduplicate(
 ) -> Deduplication:
     """Find the near duplicates in a corpus, and decide which documents to keep.
 
+    Documents whose fingerprints agree in at least one band share a bucket, and only such documents are compared. Each
+    removed document has a witness: a kept document that is similar to it.
+
     Parameters
     ----------
     texts : iterable of str or bytes, numpy array, Arrow column, or callable
@@ -320,7 +323,7 @@ def deduplicate(
     spill = _spill(max_memory)
     collections = _collections({"texts": texts, "against": against}, missing)
     size = collections[0].size
-    priority = None if size is None else _priority(keep, size)  # bad priorities show before any work
+    priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
     corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
@@ -354,7 +357,7 @@ def deduplicate(
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
     counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
-        # astype leaves out the gap that a view has
+        # astype makes a copy without the bytes of the dropped field
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
         near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
@@ -378,7 +381,9 @@ def find_pairs(
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Iterator[tuple[int, int, float]]:
-    """Find all pairs of near-duplicate documents, in one collection or between two.
+    """Find the pairs of near-duplicate documents, in one collection or between two.
+
+    Documents whose fingerprints agree in at least one band share a bucket, and only such documents are compared.
 
     Parameters
     ----------
@@ -638,7 +643,7 @@ def _by_priority(priority: Keep | Array, sizes: Array) -> Array:
     if isinstance(priority, str) and priority == "last":
         return np.arange(len(sizes) - 1, -1, -1, dtype=np.int32)
     values: Array = sizes if isinstance(priority, str) else priority
-    ascending = np.argsort(values[::-1], kind="stable")  # of the reversed array, so that ties end up by position
+    ascending = np.argsort(values[::-1], kind="stable")  # reversed, so that ties are in order of position
     order: Array = (len(values) - 1 - ascending[::-1]).astype(np.int32)
     return order
 

@@ -57,6 +57,9 @@ _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 
 class MinHasher:
     """Computes and compares fingerprints. Immutable, and safe to share between threads.
 
+    A fingerprint is an array of `num_seeds` components. The fraction of equal components of two fingerprints estimates
+    the Jaccard similarity of the shingle sets of the two texts.
+
     Parameters
     ----------
     seeds : int or sequence of int

@@ -347,7 +347,7 @@ def test_keys_need_enough_components():
         ({"num_bands": 2.0, "width": 3}, TypeError, "num_bands must be a whole number, got float"),
         ({"num_bands": 2, "width": "3"}, TypeError, "width must be a whole number, got str"),
         ({"num_bands": True, "width": 3}, TypeError, "num_bands must be a whole number, got bool"),
-        ({"widths": ()}, ValueError, "widths must name one band or more, got none"),
+        ({"widths": ()}, ValueError, "widths must have one element or more, got none"),
         ({"widths": (3, 0)}, ValueError, r"widths\[1\] must be 1 or more, got 0"),
         ({"widths": (3, 2.5)}, TypeError, r"widths\[1\] must be a whole number, got float"),
         ({"widths": (None,)}, TypeError, r"widths\[0\] must be a whole number, got NoneType"),

@@ -12,16 +12,17 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from lsh cimport _kernels as c
 from lsh._columns cimport MISSING, NO_FAULT, Column, Fault
-from lsh._memory cimport resize
+from lsh._memory cimport check_aligned, resize
 
 import numpy as np
 
 from lsh._columns import fault as _fault
 
+cdef Py_ssize_t _MAX_SIZE = <Py_ssize_t> (<size_t> -1 // 2)
 cdef uint8_t _missing = 0  # a text that is missing is an empty one at this address
 
 
@@ -68,7 +69,7 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
             length = (<Batch> texts).lengths[i]
         if i > start and length > size:
             break
-        found += length
+        found += min(length, _MAX_SIZE - found)
         i += 1
     return i
 
@@ -131,6 +132,8 @@ cdef class Batch:
         end = total if stop is None else stop
         if not 0 <= start <= end <= total:
             raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {end}")
+        if not 0 <= first <= _MAX_SIZE - total:
+            raise ValueError(f"first must be the position of the first text, 0 or more, got {first}")
         if isinstance(texts, tuple):
             self._reserve(texts, end - start)
             _take_tuple(self, <tuple> texts, start, first, missing, name)
@@ -160,6 +163,8 @@ cdef class Batch:
         for one in own:
             if not isinstance(one, Batch):
                 raise TypeError(f"batches must be of type Batch, got {type(one).__name__}")
+            if (<Batch> one).count > _MAX_SIZE - count:
+                raise MemoryError()
             count += (<Batch> one).count
         joined._reserve(own, count)
         for batch in own:
@@ -172,15 +177,19 @@ cdef class Batch:
     def of_bytes(const uint8_t[::1] data not None, const long long[::1] offsets not None):
         """Return a batch of texts that lie one behind the other: text i is data[offsets[i] : offsets[i + 1]]."""
         cdef Py_ssize_t i
+        cdef long long begin, end
         cdef Batch batch = Batch(())
-        if offsets.shape[0] == 0 or offsets[0] < 0 or offsets[offsets.shape[0] - 1] > data.shape[0]:
-            raise ValueError("offsets must begin at 0 or more and end within the data")
+        if offsets.shape[0] == 0:
+            raise ValueError("offsets must have one element more than there are texts, got none")
+        check_aligned(&offsets[0], sizeof(long long))
+        end = offsets[0]  # each is read once: its owner may change it
         batch._reserve(data, offsets.shape[0] - 1)
         for i in range(batch.count):
-            if offsets[i + 1] < offsets[i]:
-                raise ValueError("offsets must not descend")
-            batch.texts[i] = &data[0] + offsets[i] if data.shape[0] else &_missing
-            batch.lengths[i] = offsets[i + 1] - offsets[i]
+            begin, end = end, offsets[i + 1]
+            if not 0 <= begin <= end <= data.shape[0]:
+                raise ValueError(f"offsets must ascend within the {data.shape[0]} bytes, got {begin} and {end}")
+            batch.texts[i] = &data[0] + begin if data.shape[0] else &_missing
+            batch.lengths[i] = end - begin
         return batch
 
     def write(self, uint8_t[::1] out not None):
@@ -189,7 +198,7 @@ cdef class Batch:
         for i in range(self.count):
             if self.lengths[i] > out.shape[0] - at:
                 raise ValueError(f"the texts take more than {out.shape[0]} bytes")
-            memcpy(&out[0] + at, self.texts[i], self.lengths[i])
+            memmove(&out[0] + at, self.texts[i], self.lengths[i])  # the texts may lie in `out`
             at += self.lengths[i]
         if at != out.shape[0]:
             raise ValueError(f"the texts take {at} bytes, not {out.shape[0]}")
@@ -238,7 +247,7 @@ cdef class Batch:
 
     cdef int _reserve(self, source, Py_ssize_t count) except -1:
         """Make room for texts whose memory `source` holds."""
-        self.places = resize(self.places, count * (sizeof(uint8_t *) + sizeof(Py_ssize_t)))
+        self.places = resize(self.places, count, sizeof(uint8_t *) + sizeof(Py_ssize_t))
         self.source, self.count, self.texts = source, count, <const uint8_t **> self.places
         self.lengths = <Py_ssize_t *> (self.texts + count)
         return 0
@@ -247,12 +256,15 @@ cdef class Batch:
 # ---- objects ----
 
 cdef int _take_tuple(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t first, bint missing, str name) except -1:
-    cdef Py_ssize_t i, size = 0
+    cdef Py_ssize_t i, size = 0, more
     cdef PyObject *text
     for i in range(batch.count):
         text = c.PyTuple_GET_ITEM(<PyObject *> texts, start + i)
         if c.PyUnicode_Check(text):
-            size += _take_str(batch, i, text)
+            more = _take_str(batch, i, text)
+            if more > _MAX_SIZE - size:
+                raise MemoryError()
+            size += more
         elif c.PyBytes_Check(text):
             _take_bytes(batch, i, text)
         else:
@@ -300,7 +312,7 @@ cdef int _encode(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t size) ex
     cdef PyObject *text
     cdef uint8_t *out
     cdef Py_ssize_t i
-    out = batch.encoded = <uint8_t *> resize(NULL, size)
+    out = batch.encoded = <uint8_t *> resize(NULL, size, 1)
     with nogil:
         for i in range(batch.count):
             if batch.texts[i] == NULL:

@@ -47,6 +47,8 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
         raise ValueError(f"{name} hands over an Arrow schema that is released; make the column anew")
     memset(layout, 0, sizeof(Layout))
     if schema.format != NULL and schema.format[0] == b"+" and schema.format[1] == b"s":
+        if schema.n_children < 0 or (schema.n_children and not _all_there(schema.children, schema.n_children)):
+            raise ValueError(f"{name} hands over an Arrow schema without its {schema.n_children} columns; make it anew")
         if schema.n_children != 1:
             columns = ", ".join([repr(_decoded(schema.children[i].name)) for i in range(schema.n_children)])
             raise TypeError(
@@ -55,8 +57,8 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
         layout.table = True
         texts = schema.children[0]
     if texts.dictionary != NULL:
-        layout.index = texts.format[0]
-        if len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
+        layout.index = texts.format[0] if texts.format != NULL else 0
+        if layout.index == 0 or len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
             raise ValueError(
                 f"{name} has a dictionary with indices of Arrow type {_decoded(texts.format)!r}; make it anew"
             )
@@ -74,6 +76,17 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
             "pick another column or cast it"
         )
     return 0
+
+
+cdef bint _all_there(ArrowSchema **children, int64_t count) noexcept:
+    """Tell whether there are as many schemas as a table says."""
+    cdef int64_t i
+    if children == NULL:
+        return False
+    for i in range(count):
+        if children[i] == NULL:
+            return False
+    return True
 
 
 cdef str _decoded(const char *words):
@@ -223,6 +236,7 @@ cdef class Column:
         if layout.table:
             _check(texts.length >= 0 and texts.offset >= 0 and texts.length <= _MAX_SIZE - texts.offset
                    and texts.n_buffers == 1 and texts.n_children == 1 and texts.children != NULL
+                   and texts.children[0] != NULL
                    and texts.children[0].length >= texts.offset + texts.length, name, "a column shorter than its table")
             if texts.null_count != 0 and texts.buffers != NULL:
                 self.rows = <const uint8_t *> texts.buffers[0]
@@ -300,6 +314,7 @@ cdef class Columns:
     cdef Layout layout
     cdef Column only      # of an array
     cdef str name
+    cdef bint busy        # while the producer is at work, who may release the GIL or call Python
 
     def __cinit__(self, source not None, str name not None="texts"):
         self.name = name
@@ -329,25 +344,30 @@ cdef class Columns:
             return column
         if self.stream.release == NULL:
             raise StopIteration
+        if self.busy:
+            raise RuntimeError(f"the Arrow stream of {self.name} is being read already, maybe by another thread")
+        column = Column()
         memset(&array, 0, sizeof(ArrowArray))
+        self.busy = True
         with nogil:
             code = self.stream.get_next(&self.stream, &array)
+        self.busy = False
         self._check(code)
         if array.release == NULL:
             self.stream.release(&self.stream)
             self.stream.release = NULL
             raise StopIteration
-        column = Column()
         column._take(&array, &self.layout, self.name)
         return column
 
     cdef int _take_array(self, handed) except -1:
         cdef Column column = Column()
-        if (not isinstance(handed, tuple) or len(handed) != 2 or not PyCapsule_IsValid(handed[0], b"arrow_schema")
-                or not PyCapsule_IsValid(handed[1], b"arrow_array")):
+        cdef tuple capsules = tuple(handed) if isinstance(handed, tuple) else ()  # held while they are read
+        if (len(capsules) != 2 or not PyCapsule_IsValid(capsules[0], b"arrow_schema")
+                or not PyCapsule_IsValid(capsules[1], b"arrow_array")):
             raise TypeError(f"__arrow_c_array__ of {self.name} must return the capsules of a schema and an array")
-        _read_schema(<ArrowSchema *> PyCapsule_GetPointer(handed[0], b"arrow_schema"), &self.layout, self.name)
-        column._take(<ArrowArray *> PyCapsule_GetPointer(handed[1], b"arrow_array"), &self.layout, self.name)
+        _read_schema(<ArrowSchema *> PyCapsule_GetPointer(capsules[0], b"arrow_schema"), &self.layout, self.name)
+        column._take(<ArrowArray *> PyCapsule_GetPointer(capsules[1], b"arrow_array"), &self.layout, self.name)
         self.only = column
         return 0
 
@@ -360,6 +380,8 @@ cdef class Columns:
         handed = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, b"arrow_array_stream")
         if handed.release == NULL:
             raise ValueError(f"{self.name} hands over an Arrow stream that is released; make it anew")
+        if handed.get_schema == NULL or handed.get_next == NULL:
+            raise ValueError(f"{self.name} hands over an Arrow stream without its functions; make it anew")
         self.stream = handed[0]
         handed.release = NULL
         memset(&schema, 0, sizeof(ArrowSchema))

@@ -8,14 +8,18 @@ what they are called elsewhere, and what follows from the decisions, is for `lsh
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport nextafter
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._components cimport find, flatten, unite
+from lsh._memory cimport acquire, check_aligned
 from lsh._minhash cimport chosen_kernels
 from lsh._sets cimport ShingleSets
+
+import threading
 
 import numpy as np
 
@@ -26,6 +30,7 @@ cdef enum:
     AHEAD = 8  # candidates whose sketches are under way while one is compared
     NEAR = 100  # pairs just below the threshold that are remembered
 
+cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
 cdef double LEFT_OUT = -1.0  # the value of a pair that was not compared to the end
 
 
@@ -60,8 +65,9 @@ cdef class Similarity:
     cdef int64_t checked                   # the work after which signals were looked for
     cdef const c.lsh_kernels *kernels
     cdef ShingleSets sets
-    cdef object matrix                     # of sketches or fingerprints, kept alive
-    cdef const uint8_t *first_row          # where it is
+    cdef object lock                       # of `sets`, or of this object
+    cdef const uint8_t[:, ::1] matrix      # the bytes of sketches or fingerprints, kept alive
+    cdef const uint8_t *first_row          # where they are
     cdef size_t width                      # bytes of a component
     cdef size_t k
     cdef const int32_t[::1] rows
@@ -70,15 +76,20 @@ cdef class Similarity:
     cdef readonly Py_ssize_t count
 
     def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
-        if (not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[1] < 1
-                or not matrix.flags.c_contiguous
-                or matrix.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
+        own = np.asarray(matrix)  # what numpy itself knows of the array, whatever a subclass says
+        if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
+                or not own.flags.aligned
+                or own.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
             raise ValueError("matrix must be C-contiguous: sketches (uint8) beside sets, whole fingerprints without")
         self.kernels, self.sets, self.least_equal = chosen_kernels(), sets, least_equal
-        self.matrix, self.first_row = matrix, <const uint8_t *> <size_t> matrix.ctypes.data
-        self.k, self.width = matrix.shape[1], matrix.itemsize
+        self.lock = threading.Lock() if sets is None else sets.lock
+        self.k, self.width = own.shape[1], own.itemsize
+        self.matrix = own.view(np.uint8)
+        self.first_row = &self.matrix[0, 0] if len(own) else NULL
         self.count = len(rows)
-        self.rows = _checked_places("rows", rows, self.count, len(matrix))
+        if self.count > _MAX_DOCUMENTS:
+            raise ValueError(f"there may be {_MAX_DOCUMENTS} documents at most, got {self.count}")
+        self.rows = _checked_places("rows", rows, self.count, len(own))
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
 
@@ -184,6 +195,8 @@ cdef class Walk:
         cdef Py_ssize_t count = links.shape[1], band, i
         if similarity.count != count or not 0 <= settled <= count or cap < 0:
             raise ValueError("similarity, links and settled must be of the same documents")
+        check_aligned(&links[0, 0], sizeof(int32_t))
+        check_aligned(&depth[0, 0], sizeof(int32_t))
         for band in range(links.shape[0]):
             for i in range(count):
                 if not -1 <= links[band, i] < i:
@@ -212,23 +225,31 @@ cdef class Walk:
         cdef int64_t before = self.similarity.work
         if not 0 <= start <= stop <= self.links.shape[1]:
             raise ValueError("start and stop must lie within the documents")
-        with nogil:
-            while document < stop and self.similarity.work - before <= RUN:
-                self._decide(document)
-                document += 1
+        acquire(self.similarity.lock)
+        try:
+            with nogil:
+                while document < stop and self.similarity.work - before <= RUN:
+                    self._decide(document)
+                    document += 1
+        finally:
+            self.similarity.lock.release()
         return document
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
         cdef int32_t document, root, count = <int32_t> self.links.shape[1]
         if self.parents is not None and count:
-            with nogil:
-                flatten(&self.parents[0], count)
-                for document in range(self.settled, count):
-                    root = self.parents[document]
-                    if root != document:
-                        self.witness[document] = root
-                        self.value[document] = self.similarity.exact(document, root, 0.0)
+            acquire(self.similarity.lock)
+            try:
+                with nogil:
+                    flatten(&self.parents[0], count)
+                    for document in range(self.settled, count):
+                        root = self.parents[document]
+                        if root != document:
+                            self.witness[document] = root
+                            self.value[document] = self.similarity.exact(document, root, 0.0)
+            finally:
+                self.similarity.lock.release()
         return np.array(self.witness), np.array(self.value)
 
     def near(self):
@@ -238,15 +259,20 @@ cdef class Walk:
         others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
         return documents, others, np.array(<double[:NEAR]> self.near_value)[:count]
 
+    cdef inline int32_t _before(self, Py_ssize_t band, int32_t document) noexcept nogil:
+        """The document that `document` is linked to, -1 for none; never a later one, whatever became of the array."""
+        cdef int32_t other = self.links[band, document]
+        return other if other < document else -1
+
     cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
         """Collect the members that share a bucket; the chains of `document` are left shortened."""
         cdef Py_ssize_t band, seen, found = 0
         cdef int32_t other
         for band in range(self.links.shape[0]):
             self.depth[band, document] = 0
-            other = self.links[band, document]
+            other = self._before(band, document)
             if other >= 0 and not self.member[other]:
-                other = self.links[band, other]
+                other = self._before(band, other)
                 self.links[band, document] = other
             if other < 0:
                 continue
@@ -259,7 +285,7 @@ cdef class Walk:
                     self.stamp[other] = document
                     self.found[found] = other
                     found += 1
-                other = self.links[band, other]
+                other = self._before(band, other)
                 seen += 1
             self.capped += self.depth[band, document] - seen
         self.candidates += found
@@ -298,8 +324,10 @@ cdef class Walk:
         return 0
 
     cdef double _least(self) noexcept nogil:
-        """Below this a similarity changes nothing."""
-        return 0.0 if self.num_near < NEAR else min(self.threshold, self.near_value[self.least_near])
+        """Below this a similarity changes nothing: one equal to the least of the nearest is not remembered, either."""
+        if self.num_near < NEAR:
+            return 0.0
+        return min(self.threshold, nextafter(self.near_value[self.least_near], 2.0))
 
     cdef void _remember(self, int32_t document, int32_t other, double value) noexcept nogil:
         """Count a pair among the nearest ones below the threshold, if it is; of equal ones the first stays."""
@@ -347,6 +375,7 @@ cdef class Pairs:
     def __cinit__(self, Similarity similarity not None, const int32_t[:, ::1] links not None, firsts not None,
                   double threshold):
         cdef Py_ssize_t count = links.shape[1]
+        check_aligned(&links[0, 0], sizeof(int32_t))
         if count and not (-1 <= np.min(links) and np.max(links) < count):
             raise ValueError("links must lead to documents")
         self.similarity, self.links, self.threshold = similarity, links, threshold
@@ -366,10 +395,17 @@ cdef class Pairs:
             The document, its partners in descending order (int32) and the similarities (float64); or, without partners,
             the document to go on from: `stop`, or an earlier one after some work.
         """
-        cdef Py_ssize_t found = 0
-        cdef int64_t before = self.similarity.work
         if not -1 <= stop <= document < self.links.shape[1]:
             raise ValueError("document and stop must lie within the documents")
+        acquire(self.similarity.lock)
+        try:
+            return self._next(document, stop)
+        finally:
+            self.similarity.lock.release()
+
+    cdef tuple _next(self, Py_ssize_t document, Py_ssize_t stop):
+        cdef Py_ssize_t found = 0
+        cdef int64_t before = self.similarity.work
         partners = np.empty(0, np.int32)
         while document > stop and self.similarity.work - before <= RUN:
             found = self._count(document)
@@ -388,22 +424,28 @@ cdef class Pairs:
         cdef Py_ssize_t band, found = 0, most = self.links.shape[0] * self.links.shape[1]
         cdef int32_t other
         for band in range(self.links.shape[0]):
-            other = self.links[band, document]
+            other = self._link(band, document)
             while other >= 0:
                 found += 1
-                other = self.links[band, other]
+                other = self._link(band, other)
                 if found > most:
                     with gil:
                         raise ValueError("links must not lead back to where they come from")
         return found
 
+    cdef inline int32_t _link(self, Py_ssize_t band, Py_ssize_t document) noexcept nogil:
+        """The document that `document` is linked to, -1 for none, whatever became of the array."""
+        cdef int32_t other = self.links[band, document]
+        return other if other < self.links.shape[1] else -1
+
     cdef Py_ssize_t _verify(self, Py_ssize_t document, int32_t[::1] partners, double[::1] values) except -1:
-        cdef Py_ssize_t band, found = 0
+        cdef Py_ssize_t band, found = 0, left = partners.shape[0]
         cdef int32_t other, first
         with nogil:
             for band in range(self.links.shape[0]):
-                other = self.links[band, document]
-                while other >= 0:
+                other = self._link(band, document)
+                while other >= 0 and left > 0:
+                    left -= 1
                     if self.stamp[other] != document:
                         self.stamp[other] = <int32_t> document
                         first = self.firsts[other]
@@ -413,7 +455,7 @@ cdef class Pairs:
                         if self.value[first] >= self.threshold:
                             partners[found], values[found] = other, self.value[first]
                             found += 1
-                    other = self.links[band, other]
+                    other = self._link(band, other)
         return found
 
 
@@ -425,6 +467,7 @@ def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out 
     cdef uint64_t key[2]
     if out.shape[0] != batch.count or len(secret) != sizeof(key):
         raise ValueError("out must hold a number a text, and secret 16 bytes")
+    check_aligned(&out[0], sizeof(uint64_t))
     memcpy(key, PyBytes_AS_STRING(secret), sizeof(key))
     with nogil:
         for i in range(batch.count):
@@ -447,19 +490,21 @@ def first_copies(const int32_t[::1] links not None, order not None):
         int32, shape ``(n,)``; -1 of a document that takes no part.
     """
     cdef Py_ssize_t i, count = links.shape[0]
-    cdef int32_t document
+    cdef int32_t document, other
     cdef const int32_t[::1] taking_part = _checked_places("order", order, len(order), count)
     cdef int32_t[::1] firsts = np.full(count, -1, np.int32)
+    check_aligned(&links[0], sizeof(int32_t))
     if count and not (-1 <= np.min(links) and np.max(links) < count):
         raise ValueError("links must lead to documents")
     for i in range(taking_part.shape[0]):
         document = taking_part[i]
-        if links[document] < 0:
+        other = links[document]  # read once: the array is the caller's
+        if other < 0:
             firsts[document] = document
-        elif firsts[links[document]] < 0:
+        elif other >= count or firsts[other] < 0:
             raise ValueError("links must lead to earlier documents")
         else:
-            firsts[document] = firsts[links[document]]
+            firsts[document] = firsts[other]
     return np.asarray(firsts)
 
 
@@ -467,8 +512,8 @@ def same_texts(Batch a not None, places_a not None, Batch b not None, places_b n
     """Tell whether the texts of `a` at some places are, one by one, the same bytes as those of `b` at others."""
     cdef Py_ssize_t i
     cdef bint same = True
-    cdef const int32_t[::1] ours = _checked_places("places_a", places_a, len(places_b), a.count)
-    cdef const int32_t[::1] theirs = _checked_places("places_b", places_b, len(places_a), b.count)
+    cdef const int32_t[::1] ours = _checked_places("places_a", places_a, np.size(places_b), a.count)
+    cdef const int32_t[::1] theirs = _checked_places("places_b", places_b, ours.shape[0], b.count)
     with nogil:
         for i in range(ours.shape[0]):
             if (a.lengths[ours[i]] != b.lengths[theirs[i]]

@@ -7,12 +7,14 @@ hash table a band. This floor answers for memory and leaves meaning to `lsh.dedu
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lsh cimport _kernels as c
-from lsh._memory cimport resize
+from lsh._memory cimport acquire, check_aligned, resize
 from lsh._minhash cimport chosen_kernels
+
+import threading
 
 import numpy as np
 
@@ -41,10 +43,11 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
     out : numpy.ndarray
         Receives the keys: uint64, shape ``(bands, n)``.
     """
+    cdef const size_t[::1] own = np.array(bounds)  # the caller's may change while the GIL is released
     if rows.dtype == np.uint32:
-        _band_keys[uint32_t](rows, bounds, out)
+        _band_keys[uint32_t](rows, own, out)
     else:
-        _band_keys[uint64_t](rows, bounds, out)
+        _band_keys[uint64_t](rows, own, out)
 
 
 cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
@@ -55,6 +58,8 @@ cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64
     for i in range(bounds.shape[0]):
         if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
+    check_aligned(&rows[0, 0], sizeof(component))
+    check_aligned(&out[0, 0], sizeof(uint64_t))
     if count > 1:  # the distance of a single row is that of nothing
         step = <size_t> rows.strides[0] // sizeof(component)
         if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(component):
@@ -87,8 +92,8 @@ cdef class _LinkScratch:
     cdef uint32_t *table
 
     def __cinit__(self, size_t count, size_t entered):
-        self.records = <c.lsh_link_record *> resize(NULL, count * sizeof(c.lsh_link_record))
-        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered) * sizeof(uint32_t))
+        self.records = <c.lsh_link_record *> resize(NULL, count, sizeof(c.lsh_link_record))
+        self.table = <uint32_t *> resize(NULL, c.lsh_link_slots(entered), sizeof(uint32_t))
 
     def __dealloc__(self):
         free(self.records)
@@ -133,10 +138,13 @@ cdef class Linker:
         """
         cdef _LinkScratch scratch
         cdef Py_ssize_t taking_part = self.order.shape[0]
+        cdef bint same
         if keys.shape[0] != self.count or links.shape[0] != self.count:
             raise ValueError(
                 f"keys and links must be of {self.count} documents, got {keys.shape[0]} and {links.shape[0]}"
             )
+        check_aligned(&keys[0], sizeof(uint64_t))
+        check_aligned(&links[0], sizeof(int32_t))
         if taking_part == 0:
             links[:] = -1
             return
@@ -145,9 +153,11 @@ cdef class Linker:
         except IndexError:
             scratch = _LinkScratch(taking_part, self.entered)
         with nogil:
-            c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
-                             scratch.table, &links[0])
+            same = c.lsh_link_equal(&keys[0], self.count, &self.order[0], taking_part, self.entered, scratch.records,
+                                    scratch.table, &links[0])
         self.idle.append(scratch)
+        if not same:
+            raise ValueError("keys must not change while documents are linked")
 
 
 # ---- the bins of a cache ----
@@ -175,15 +185,16 @@ cdef class BinTables:
 
     cdef readonly Py_ssize_t num_bands
     cdef Band *bands
-    cdef size_t capacity  # documents there is room for
+    cdef size_t capacity  # documents that fit into the arrays
+    cdef object lock
 
     def __cinit__(self, Py_ssize_t num_bands):
         cdef Py_ssize_t i
+        self.lock = threading.Lock()
         if num_bands < 1:
             raise ValueError("num_bands must be 1 or more")
-        self.bands = <Band *> calloc(num_bands, sizeof(Band))
-        if self.bands == NULL:
-            raise MemoryError()
+        self.bands = <Band *> resize(NULL, num_bands, sizeof(Band))
+        memset(self.bands, 0, num_bands * sizeof(Band))
         self.num_bands = num_bands
         for i in range(num_bands):
             _resize_band(&self.bands[i], SMALLEST_TABLE)
@@ -199,44 +210,66 @@ cdef class BinTables:
 
     def reserve(self, size_t documents, size_t binned):
         """Make room for documents with numbers below `documents`, of which `binned` are in the tables at once."""
-        cdef Py_ssize_t i
-        cdef size_t capacity
         if documents >= c.LSH_NOTHING:
             raise OverflowError("a cache holds at most 4,294,967,294 documents")
+        acquire(self.lock)
+        try:
+            self._reserve(documents, min(binned, documents))
+        finally:
+            self.lock.release()
+
+    cdef int _reserve(self, size_t documents, size_t binned) except -1:
+        cdef Py_ssize_t i
+        cdef size_t capacity
         for i in range(self.num_bands):
-            _resize_band(&self.bands[i], min(binned, documents))
+            _resize_band(&self.bands[i], binned)
         if documents <= self.capacity:
-            return
+            return 0
         capacity = max(documents, self.capacity + self.capacity // 2, 16)
         for i in range(self.num_bands):
             self.bands[i].next = _grow(self.bands[i].next, self.capacity, capacity)
             self.bands[i].previous = _grow(self.bands[i].previous, self.capacity, capacity)
         self.capacity = capacity
+        return 0
 
     def insert(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
         """Add documents, none of which is in the tables: column i of `keys` belongs to documents[i]."""
         cdef Py_ssize_t i, band
+        cdef size_t capacity
         self._check(keys, documents)
-        for band in range(self.num_bands):  # memory first, so that nothing fails half way
-            _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
-        with nogil:
-            for band in range(self.num_bands):
-                for i in range(keys.shape[1]):
-                    _enter(&self.bands[band], keys[band, i], documents[i])
+        acquire(self.lock)
+        try:
+            capacity = self.capacity
+            for band in range(self.num_bands):  # memory first, so that nothing fails half way
+                _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
+            with nogil:
+                for band in range(self.num_bands):
+                    for i in range(keys.shape[1]):
+                        _enter(&self.bands[band], keys[band, i], documents[i], capacity)
+        finally:
+            self.lock.release()
 
     def remove(self, const uint64_t[:, ::1] keys not None, const uint32_t[::1] documents not None):
         """Remove documents that were added with these keys."""
         cdef Py_ssize_t i, band
+        cdef size_t capacity
         self._check(keys, documents)
-        with nogil:
-            for band in range(self.num_bands):
-                for i in range(keys.shape[1]):
-                    _leave(&self.bands[band], keys[band, i], documents[i])
+        acquire(self.lock)
+        try:
+            capacity = self.capacity
+            with nogil:
+                for band in range(self.num_bands):
+                    for i in range(keys.shape[1]):
+                        _leave(&self.bands[band], keys[band, i], documents[i], capacity)
+        finally:
+            self.lock.release()
 
     cdef int _check(self, const uint64_t[:, ::1] keys, const uint32_t[::1] documents) except -1:
         cdef Py_ssize_t i
         if keys.shape[0] != self.num_bands or keys.shape[1] != documents.shape[0]:
             raise ValueError("keys must have shape (bands, documents)")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        check_aligned(&documents[0], sizeof(uint32_t))
         for i in range(documents.shape[0]):
             if documents[i] >= self.capacity:
                 raise ValueError(f"document {documents[i]} is beyond the reserved {self.capacity}")
@@ -249,7 +282,13 @@ cdef class BinTables:
 
     def members(self, Py_ssize_t band, uint64_t key):
         """Return the documents of a bin in order of insertion, uint32; none where there is no such bin."""
-        cdef Band *table = self._band(band)
+        acquire(self.lock)
+        try:
+            return self._members(self._band(band), key)
+        finally:
+            self.lock.release()
+
+    cdef object _members(self, Band *table, uint64_t key):
         cdef uint32_t head = table.heads[c.lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
         cdef uint32_t document = head
         cdef Py_ssize_t count = 0
@@ -262,9 +301,9 @@ cdef class BinTables:
                 break
             if document == c.LSH_NOTHING or <size_t> count > self.capacity:
                 raise ValueError(_BROKEN)
-        document = head
         result = np.empty(count, np.uint32)
         cdef uint32_t[::1] view = result
+        document = head
         for i in range(count):
             view[i] = document
             document = table.next[document]
@@ -282,7 +321,13 @@ cdef class BinTables:
         bounds : numpy.ndarray
             intp, shape ``(n + 1,)``: the members of bin i are documents[bounds[i]] to documents[bounds[i + 1] - 1].
         """
-        cdef Band *table = self._band(band)
+        acquire(self.lock)
+        try:
+            return self._bins(self._band(band))
+        finally:
+            self.lock.release()
+
+    cdef tuple _bins(self, Band *table):
         cdef size_t i, at = 0
         cdef uint32_t document
         keys, heads = np.empty(table.used, np.uint64), np.empty(table.used, np.uint32)
@@ -332,28 +377,36 @@ cdef class BinSets:
 
     def __cinit__(self, list objects not None, documents not None, bounds not None):
         self.objects, self.documents, self.bounds = list(objects), documents, bounds
-        if len(documents) and documents.max() >= len(self.objects):
-            raise ValueError(f"documents must be less than {len(self.objects)}, got {documents.max()}")
-        if not len(bounds) or bounds[0] < 0 or bounds[-1] > len(documents) or (bounds[1:] < bounds[:-1]).any():
-            raise ValueError(f"bounds must ascend from 0 to at most {len(documents)}")
+        own, ends = np.asarray(self.documents), np.asarray(self.bounds)
+        if len(own) and own.max() >= len(self.objects):
+            raise ValueError(f"documents must be less than {len(self.objects)}, got {own.max()}")
+        if not len(ends) or ends[0] < 0 or ends.max() > len(own) or (np.diff(ends) < 0).any():
+            raise ValueError(f"bounds must ascend from 0 to at most {len(own)}")
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef Py_ssize_t i, bin = self.bin
+        cdef Py_ssize_t i, begin, end, bin = self.bin, most = len(self.objects)
+        cdef uint32_t document
         cdef dict members = {}
         if bin + 1 >= self.bounds.shape[0]:
             raise StopIteration
         self.bin = bin + 1
-        for i in range(self.bounds[bin], self.bounds[bin + 1]):
-            members[self.objects[self.documents[i]]] = None
+        begin, end = self.bounds[bin], self.bounds[bin + 1]
+        if not 0 <= begin <= end <= self.documents.shape[0]:  # the arrays are the caller's and may have changed
+            raise ValueError(f"bounds must ascend from 0 to at most {self.documents.shape[0]}, got {begin} and {end}")
+        for i in range(begin, end):
+            document = self.documents[i]
+            if document >= most:
+                raise ValueError(f"documents must be less than {most}, got {document}")
+            members[self.objects[document]] = None
         return members.keys()
 
 
 cdef uint32_t *_grow(uint32_t *values, size_t old, size_t new) except NULL:
     """Give an array of `old` values room for `new`, the added ones LSH_NOTHING."""
-    cdef uint32_t *grown = <uint32_t *> resize(values, new * sizeof(uint32_t))
+    cdef uint32_t *grown = <uint32_t *> resize(values, new, sizeof(uint32_t))
     memset(grown + old, 0xFF, (new - old) * sizeof(uint32_t))
     return grown
 
@@ -367,7 +420,7 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
         size *= 2
     if size == band.size:
         return 0
-    keys = <uint64_t *> resize(NULL, size * (sizeof(uint64_t) + sizeof(uint32_t)))
+    keys = <uint64_t *> resize(NULL, size, sizeof(uint64_t) + sizeof(uint32_t))
     heads = <uint32_t *> (keys + size)
     memset(heads, 0xFF, size * sizeof(uint32_t))
     for i in range(band.size):
@@ -379,11 +432,11 @@ cdef int _resize_band(Band *band, size_t entries) except -1:
     return 0
 
 
-cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
+cdef void _enter(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
     cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], last
-    if band.next[document] != c.LSH_NOTHING:  # entered before: the caller is wrong, the memory stays right
-        return
+    if document >= capacity or band.next[document] != c.LSH_NOTHING:
+        return  # changed since it was checked, or added before: an error of the caller, which memory survives
     if head == c.LSH_NOTHING:
         band.keys[at], band.heads[at] = key, document
         band.next[document] = band.previous[document] = document
@@ -394,11 +447,13 @@ cdef void _enter(Band *band, uint64_t key, uint32_t document) noexcept nogil:
     band.next[document], band.previous[head] = head, document
 
 
-cdef void _leave(Band *band, uint64_t key, uint32_t document) noexcept nogil:
+cdef void _leave(Band *band, uint64_t key, uint32_t document, size_t capacity) noexcept nogil:
     cdef size_t at = c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)
     cdef uint32_t head = band.heads[at], after, before
+    if document >= capacity:
+        return
     after, before = band.next[document], band.previous[document]
-    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never entered: the caller is wrong, the memory stays right
+    if head == c.LSH_NOTHING or after == c.LSH_NOTHING:  # never added: an error of the caller, which memory survives
         return
     band.next[document] = c.LSH_NOTHING
     if after == document:

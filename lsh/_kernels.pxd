@@ -17,6 +17,7 @@ cdef extern from "kernels/siphash.h" nogil:
 
 cdef extern from "kernels/utf8.h" nogil:
     int lsh_is_ascii(const uint8_t *text, size_t length)
+    size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *code_point)
 
 
 cdef extern from "Python.h" nogil:
@@ -73,6 +74,9 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
     size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_table, uint8_t *out)
 
+    size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_table, size_t *at, lsh_span *spans,
+                          size_t capacity)
+
     cdef enum lsh_normalisation:
         LSH_LOWER
         LSH_STRIP
@@ -120,6 +124,8 @@ cdef extern from "kernels/kernels.h" nogil:
         size_t buckets
         uint32_t shift
         uint32_t part_bits
+        const uint64_t *bits
+        uint32_t bits_shift
 
     struct lsh_kernels:
         const char *level
@@ -145,6 +151,8 @@ cdef extern from "kernels/kernels.h" nogil:
                                    size_t least) noexcept nogil
         size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                                   const uint8_t *text, size_t length, size_t least) noexcept nogil
+        size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
+                                 const lsh_span *spans, size_t count) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
@@ -153,7 +161,7 @@ cdef extern from "kernels/kernels.h" nogil:
         pass
 
     size_t lsh_link_slots(size_t entered)
-    void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+    bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                         lsh_link_record *records, uint32_t *table, int32_t *links)
 
     enum:

@@ -14,6 +14,7 @@ cdef struct Words:
     size_t capacity
 
 
+cdef int check_signals() except -1 nogil
 cdef int need_word_table() except -1
 cdef int reserve_words(Words *words, size_t size) except -1 nogil
 cdef void begin_shingles(lsh_shingler *walk, const lsh_document *document) noexcept nogil

@@ -8,15 +8,16 @@ others reach them through its .pxd.
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.unicode cimport Py_UNICODE_ISALNUM
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memchr, memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._memory cimport resize
+from lsh._memory cimport check_aligned, resize
 
 import os
 import threading
@@ -30,6 +31,9 @@ cdef enum:
     ALIGNMENT = 64
     SHORT = 256  # bytes of a text for which the GIL is not released: to release it costs as much as the work
     MAX_KEPT = 4194304  # bytes of a text, or of its words' hashes, that scratch holds on to
+    PIECE = 8388608  # bytes of a text that are hashed between two checks for signals
+    PIECE_WORK = 134217728  # the same for murmur3, times the components
+    SMALLEST_PIECE = 4096
     WORD_TABLE_SIZE = 139264  # a bit for each of 0x110000 code points
 
 ctypedef fused component:
@@ -42,6 +46,15 @@ NORMALISATIONS = {"lowercase": c.LSH_LOWER, "strip_punctuation": c.LSH_STRIP, "c
 SCHEME_CODES = {"murmur3_32": MURMUR3_32, "murmur3_64": MURMUR3_64, "fss": FSS}
 LEVELS = ("avx512", "avx2", "neon", "baseline")
 LEVEL_VARIABLE = "LSH_SIMD"
+
+
+cdef bint _is_unit(int unit) noexcept:
+    return unit in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD)
+
+
+cdef bint _is_size(size_t n) noexcept:
+    """Tell whether a shingle may have n units: to that something can be added without overflow."""
+    return 1 <= n <= <size_t> -1 // 2
 
 
 # ---- the level ----
@@ -77,6 +90,38 @@ cdef const c.lsh_kernels *_kernels = _choose_kernels()
 
 cdef const c.lsh_kernels *chosen_kernels() noexcept nogil:
     return _kernels
+
+
+# ---- signals ----
+
+cdef object _stops = threading.local()
+
+
+class Stopped(BaseException):
+    """The work of this thread is not wanted any more."""
+
+
+def stop_when(ask):
+    """Have the compiled work of this thread end with `Stopped` when ``ask()`` is true.
+
+    Only the main thread handles signals. A thread that helps it is told here how to find out that it has to end.
+    """
+    _stops.ask = ask
+
+
+def end_if_stopped():
+    """Raise `Stopped` where the work of this thread is not wanted any more."""
+    ask = getattr(_stops, "ask", None)
+    if ask is not None and ask():
+        raise Stopped()
+
+
+cdef int check_signals() except -1 nogil:
+    """Handle pending signals; to be called several times a second while the GIL is released."""
+    with gil:
+        PyErr_CheckSignals()
+        end_if_stopped()
+    return 0
 
 
 # ---- the hashes themselves ----
@@ -121,7 +166,7 @@ cdef int need_word_table() except -1:
     with _making:
         if _word_table != NULL:
             return 0
-        table = <uint8_t *> resize(NULL, WORD_TABLE_SIZE)
+        table = <uint8_t *> resize(NULL, WORD_TABLE_SIZE, 1)
         memset(table, 0, WORD_TABLE_SIZE)
         for code_point in range(0x110000):
             if code_point == 95 or Py_UNICODE_ISALNUM(<Py_UCS4> code_point):
@@ -132,7 +177,7 @@ cdef int need_word_table() except -1:
 
 cdef int reserve_words(Words *words, size_t size) except -1 nogil:
     if size > words.capacity:
-        words.bytes = <uint8_t *> resize(words.bytes, size)
+        words.bytes = <uint8_t *> resize(words.bytes, size, 1)
         words.capacity = size
     return 0
 
@@ -174,7 +219,7 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     cdef c.lsh_document document
     cdef Words words = Words(NULL, 0)
     cdef Py_ssize_t i
-    if n < 1 or unit not in UNIT_CODES.values():
+    if not _is_size(n) or not _is_unit(unit):
         raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
     result = []
     need_word_table()
@@ -192,6 +237,78 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
     return result
 
 
+# ---- pieces of a long text, between which signals are handled ----
+
+cdef size_t _char_from(const c.lsh_document *document, size_t at) noexcept nogil:
+    """The first place from `at` on where a character begins: a character has at most three continuation bytes."""
+    cdef size_t run = 0
+    while at < document.length and (document.text[at] & 0xC0) == 0x80:
+        run = 0
+        while run < 3 and run < at and (document.text[at - 1 - run] & 0xC0) == 0x80:
+            run += 1
+        if run == 3:
+            break
+        at += 1
+    return at
+
+
+cdef size_t _space_from(const c.lsh_document *document, size_t at) noexcept nogil:
+    """The place of the first space from `at` on; the length of the text if there is none."""
+    cdef const void *found = NULL
+    if at < document.length:
+        found = memchr(document.text + at, 32, document.length - at)
+    return document.length if found == NULL else <const uint8_t *> found - document.text
+
+
+cdef size_t _words_end(const c.lsh_document *document, size_t at, size_t words, const uint8_t *table) noexcept nogil:
+    """Where the first `words` words from `at` on end; the length of the text if no other word follows."""
+    cdef c.lsh_span spans[64]
+    cdef size_t wanted, end
+    while words:
+        wanted = min(words, <size_t> 64)
+        if c.lsh_next_words(document.text, document.length, table, &at, spans, wanted) < wanted:
+            return document.length
+        words -= wanted
+    end = at
+    return end if c.lsh_next_words(document.text, document.length, table, &at, spans, 1) else document.length
+
+
+cdef bint _has_word(const c.lsh_document *document, size_t at, size_t stop, const uint8_t *table) noexcept nogil:
+    """Tell whether a word begins from `at` on and before `stop`."""
+    cdef c.lsh_span span
+    return c.lsh_next_words(document.text, document.length, table, &at, &span, 1) and span.start < stop
+
+
+cdef size_t _piece_end(const c.lsh_document *document, bint joined, size_t start, size_t size, const uint8_t *table,
+                       size_t *following) noexcept nogil:
+    """Where a piece of about `size` bytes from `start` on ends, so that its shingles are those that begin in it.
+
+    The next piece begins at `following`, which is before that end. With the length of the text the piece is the last.
+    """
+    cdef uint32_t ignored
+    cdef size_t at = start + size, units = document.n - 1, i = 0
+    if document.length - start <= size or units >= document.length:
+        return document.length
+    if document.unit == c.LSH_BYTE:
+        following[0] = at
+        return min(at + units, document.length)
+    if document.unit == c.LSH_CHAR:
+        at = following[0] = _char_from(document, at)
+        while i < units and at < document.length:
+            at += c.decode_utf8(document.text + at, document.length - at, &ignored)
+            i += 1
+        return at
+    at = _space_from(document, at)
+    if not joined:
+        following[0] = at
+        return _words_end(document, at, units, table)
+    following[0] = at + 1
+    while i < units and at < document.length:
+        at = _space_from(document, at + 1)
+        i += 1
+    return at
+
+
 # ---- fingerprints ----
 
 @final
@@ -205,7 +322,7 @@ cdef class _Scratch:
     cdef Words words
 
     def __cinit__(self):
-        self.memory = resize(NULL, sizeof(c.lsh_scratch) + ALIGNMENT)
+        self.memory = resize(NULL, sizeof(c.lsh_scratch) + ALIGNMENT, 1)
         self.kernel = <c.lsh_scratch *> ((<size_t> self.memory + ALIGNMENT) // ALIGNMENT * ALIGNMENT)
         self.kernel.state = NULL
         self.kernel.word_hashes[0] = self.kernel.word_hashes[1] = NULL
@@ -222,12 +339,12 @@ cdef class _Scratch:
     cdef int reserve(self, size_t seeds, size_t words) except -1:
         """Make room for `seeds` components and `words` hashes of words."""
         if 2 * seeds > self.state_size:
-            self.kernel.state = <uint64_t *> resize(self.kernel.state, 2 * seeds * sizeof(uint64_t))
-            self.row = <uint64_t *> resize(self.row, seeds * sizeof(uint64_t))
+            self.kernel.state = <uint64_t *> resize(self.kernel.state, seeds, 2 * sizeof(uint64_t))
+            self.row = <uint64_t *> resize(self.row, seeds, sizeof(uint64_t))
             self.state_size = 2 * seeds
         if words > self.word_size:
             for i in range(2):
-                self.kernel.word_hashes[i] = <uint32_t *> resize(self.kernel.word_hashes[i], words * sizeof(uint32_t))
+                self.kernel.word_hashes[i] = <uint32_t *> resize(self.kernel.word_hashes[i], words, sizeof(uint32_t))
             self.word_size = words
         self.kernel.word_table = _word_table
         return 0
@@ -289,10 +406,11 @@ cdef class Fingerprinter:
                   int flags=0):
         cdef size_t i
         cdef uint32_t *permutation
-        if n < 1 or k < 1 or unit not in UNIT_CODES.values() or scheme not in SCHEME_CODES.values():
+        if not _is_size(n) or k < 1 or not _is_unit(unit) or scheme not in (MURMUR3_32, MURMUR3_64, FSS):
             raise ValueError("n and k must be 1 or more, unit and scheme values of UNIT_CODES and SCHEME_CODES")
         if <size_t> seeds.shape[0] != (1 if scheme == FSS else k) or (scheme == FSS and k > c.LSH_MAX_FSS):
             raise ValueError("fss takes one seed and at most 4,096 components, murmur3 as many seeds as components")
+        check_aligned(&seeds[0], sizeof(uint32_t))
         if unit == c.LSH_WORD:
             need_word_table()
         self.scheme, self.unit, self.n, self.k, self.seed = scheme, <c.lsh_unit> unit, n, k, seeds[0]
@@ -300,9 +418,9 @@ cdef class Fingerprinter:
         self.dtype = np.dtype(np.uint64 if scheme == MURMUR3_64 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self.padded = (k + c.LSH_LANES - 1) // c.LSH_LANES * c.LSH_LANES
-        self.words = <uint32_t *> resize(NULL, self.padded * sizeof(uint32_t))
+        self.words = <uint32_t *> resize(NULL, self.padded, sizeof(uint32_t))
         if scheme == FSS:
-            permutation = <uint32_t *> resize(NULL, c.LSH_MAX_FSS * sizeof(uint32_t))
+            permutation = <uint32_t *> resize(NULL, c.LSH_MAX_FSS, sizeof(uint32_t))
             c.lsh_fss_ranks(k, permutation, self.words)
             free(permutation)
         else:
@@ -361,7 +479,7 @@ cdef class Fingerprinter:
         cdef _Scratch scratch = _take_scratch()
         cdef size_t words = 0
         if self.scheme == FSS and self.unit == c.LSH_WORD and longest:
-            words = min(self.n, longest // 2 + 2) + c.LSH_TILE + c.LSH_LANES
+            words = min(self.n, longest) + c.LSH_TILE + c.LSH_LANES  # even if each character became a word meanwhile
         scratch.reserve(self.padded, words)
         return scratch
 
@@ -371,6 +489,7 @@ cdef class Fingerprinter:
         cdef size_t longest = 0
         if out.shape[0] != batch.count or <size_t> out.shape[1] != self.k:
             raise ValueError(f"out must have shape ({batch.count}, {self.k}), got ({out.shape[0]}, {out.shape[1]})")
+        check_aligned(&out[0, 0], sizeof(component))
         for i in range(batch.count):
             longest = max(longest, <size_t> batch.lengths[i])
         scratch = self._scratch(longest)
@@ -385,18 +504,47 @@ cdef class Fingerprinter:
         cdef int32_t *narrow = <int32_t *> scratch.row
         cdef size_t s
         prepare_document(&document, self.flags, self.scheme != FSS, &scratch.words)
-        if self.scheme == FSS:
+        if self.scheme == FSS and document.length <= PIECE:
             _kernels.fss(&document, self.seed, self.words, self.k, scratch.kernel, <uint32_t *> out)
             return 0
         if self.scheme == MURMUR3_32:
             for s in range(self.padded):
                 narrow[s] = 0x7FFFFFFF
-            _kernels.min_murmur3_32(&document, self.words, self.padded, scratch.kernel, narrow)
         else:
             memset(scratch.row, 0xFF, self.padded * sizeof(uint64_t))
-            _kernels.min_murmur3_64(&document, self.words, self.padded, scratch.kernel, scratch.row)
-        memcpy(out, scratch.row, self.k * self.itemsize)
+        self._add_pieces(&document, scratch, <uint32_t *> out)
+        if self.scheme != FSS:
+            memcpy(out, scratch.row, self.k * self.itemsize)
         return 0
+
+    cdef int _add_pieces(self, c.lsh_document *document, _Scratch scratch, uint32_t *out) except -1 nogil:
+        """Take the minima over the shingles of a text piece by piece: those of fss into `out`, others into the row."""
+        cdef c.lsh_document piece = document[0]
+        cdef size_t start = 0, following = 0, end = 0, s, size = PIECE
+        cdef uint32_t *minima = <uint32_t *> scratch.row
+        cdef bint first = True, skipped
+        if self.scheme != FSS:
+            size = max(<size_t> SMALLEST_PIECE, PIECE_WORK // self.k // (1 + min(self.n, document.length) // 16))
+        while True:
+            end = _piece_end(document, self.scheme != FSS, start, size, _word_table, &following)
+            piece.text, piece.length = document.text + start, end - start
+            if self.scheme == MURMUR3_32:
+                _kernels.min_murmur3_32(&piece, self.words, self.padded, scratch.kernel, <int32_t *> minima)
+            elif self.scheme == MURMUR3_64:
+                _kernels.min_murmur3_64(&piece, self.words, self.padded, scratch.kernel, scratch.row)
+            else:
+                skipped = (piece.unit == c.LSH_WORD and end < document.length
+                           and not _has_word(document, start, following, _word_table))
+                if not skipped:
+                    _kernels.fss(&piece, self.seed, self.words, self.k, scratch.kernel, out if first else minima)
+                if not (first or skipped):
+                    for s in range(self.k):
+                        out[s] = min(out[s], minima[s])
+                first = first and skipped
+            if end == document.length:
+                return 0
+            start = following
+            check_signals()
 
 
 def count_equal(a not None, b not None):
@@ -425,6 +573,8 @@ cdef int _count_equal(const component[:, ::1] a, const component[:, ::1] b, int6
     cdef Py_ssize_t i, j, k = a.shape[1]
     if k != b.shape[1] or k == 0 or a.shape[0] != out.shape[0] or b.shape[0] != out.shape[1]:
         raise ValueError(f"rows must have the same number of components, 1 or more, got {k} and {b.shape[1]}")
+    check_aligned(&a[0, 0], sizeof(component))
+    check_aligned(&b[0, 0], sizeof(component))
     with nogil:
         for i in range(a.shape[0]):
             for j in range(b.shape[0]):

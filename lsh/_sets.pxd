@@ -16,6 +16,10 @@ cdef struct Workspace:
     void *memory                     # of the table, not yet aligned
     size_t buckets                   # that there is memory for
     size_t span_buckets              # likewise, for spans and entries
+    uint64_t *bits                   # the filter of the table, if it is made
+    size_t bits_size                 # words that there is memory for
+    size_t places                    # shingles with repeats of the set, where they are spans
+    size_t asked                     # texts that the set was compared with
     Words words
     lsh_document document            # text `prepared`, as it is shingled
     Py_ssize_t prepared              # -1 for none
@@ -32,6 +36,7 @@ cdef struct CachedSet:
 cdef struct Text:
     # What is known of a text.
     int64_t size                     # distinct shingles, -1 while unknown
+    size_t places                    # shingles with repeats, where they are spans and `size` is known
     CachedSet *cached                # NULL for none
     uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
 
@@ -54,6 +59,8 @@ cdef class ShingleSets:
     cdef size_t ring_end             # where the oldest ones end, if the newest begin at 0 again
     cdef bint wrapped                # whether they do
     cdef size_t num_cached           # sets there
+    cdef object lock                 # held while a thread compares
+    cdef size_t unchecked            # bytes of texts read since signals were handled
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from lsh import _checks
+from lsh._minhash import stop_when
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -117,6 +118,7 @@ class _Calls(Generic[Item, Result]):
         self.helpers: list[threading.Thread] = []
         self.ends: list[threading.Event] = []  # of the helpers that have begun to work
         self.stopped = False
+        self.abandoned = False  # whether no more results will be asked for
         self.lock = threading.RLock()  # of `waiting`, `ends`, `stopped`; the garbage collector may call `stop` anywhere
 
     def add(self, item: Item) -> None:
@@ -147,8 +149,11 @@ class _Calls(Generic[Item, Result]):
         finally:
             call.error = None  # or the exception would hold this frame, and the frame the exception
 
-    def _make_call(self) -> bool:
-        """Make the first call that has not begun; return whether there was one."""
+    def _make_call(self, in_helper: bool = False) -> bool:
+        """Make the first call that has not begun; return whether there was one.
+
+        In the caller's thread an interrupt is raised at once. A helper's exception is raised in place of its result.
+        """
         with self.lock:
             if self.stopped or not self.waiting:
                 return False
@@ -158,23 +163,27 @@ class _Calls(Generic[Item, Result]):
         except BaseException as error:
             self.stopped = True
             call.error = error
+            if not in_helper and not isinstance(error, Exception):
+                raise
         del call.item
         call.done.set()
         return True
 
     def _help(self) -> None:
         """Make calls until none is left, in a thread of its own."""
+        stop_when(lambda: self.abandoned)
         end = threading.Event()
         with self.lock:
             if self.stopped:
                 return
             self.ends.append(end)
-        while self._make_call():
+        while self._make_call(in_helper=True):
             pass
         end.set()
 
     def stop(self) -> None:
-        """Begin no more calls, and wait until the helpers have ended."""
+        """Begin no more calls, and wait until the helpers have ended; the calls that they are making may end early."""
+        self.abandoned = True
         with self.lock:
             self.stopped = True
             self.waiting.clear()

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._minhash import NORMALISATIONS, UNIT_CODES
+from lsh._minhash import NORMALISATIONS, UNIT_CODES, end_if_stopped
 from lsh._minhash import shingles as _shingles
 from lsh._sets import ShingleSets
 from lsh._texts import Missing, Text, Texts
@@ -31,6 +31,9 @@ UNITS: tuple[Unit, ...] = ("byte", "char", "word")
 MAX_UNITS = 2**62 - 1  # units of a shingle: more than any text has, and within the range of Py_ssize_t
 NORMAL_FORMS: tuple[NormalForm, ...] = ("NFC", "NFKC")
 
+PIECE = 1 << 20  # bytes of a text that are normalised at once
+# Between such a character and a space no normalisation looks at both sides: the pieces can be normalised one by one.
+_BOUNDARY = re.compile(rb"[A-Za-z0-9](?= )")
 _WHITE_SPACE = re.compile(r"\s+")
 # A run of ASCII, another UTF-8 sequence (encoded surrogates included), or, as the only group, an undecodable byte.
 _UTF8 = re.compile(
@@ -158,7 +161,17 @@ class Shingles:
         return b"".join([*pieces, self._apply_to_segment(text[start:])])
 
     def _apply_to_segment(self, segment: bytes) -> bytes:
-        return self._apply_to_str(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+        """Normalise UTF-8, a long text piece by piece, as Python handles signals only between calls."""
+        pieces, start = [], 0
+        while start < len(segment):
+            boundary = _BOUNDARY.search(segment, start + PIECE) if len(segment) - start > PIECE else None
+            end = boundary.end() if boundary else len(segment)
+            piece = segment[start:end].decode("utf-8", "surrogatepass")
+            pieces.append(self._apply_to_str(piece).encode("utf-8", "surrogatepass"))
+            start = end
+            if start < len(segment):
+                end_if_stopped()
+        return b"".join(pieces)
 
     def _apply_to_str(self, text: str) -> str:
         if self.normalize:

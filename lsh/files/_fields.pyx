@@ -39,9 +39,9 @@ cdef class _FieldTable:
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
-        self.found = <c.lsh_field *> resize(NULL, lines * self.columns * sizeof(c.lsh_field))
-        self.names = <c.lsh_text *> resize(NULL, self.columns * sizeof(c.lsh_text))
-        self.places = <size_t *> resize(NULL, self.columns * sizeof(size_t))
+        self.found = <c.lsh_field *> resize(NULL, lines, self.columns * sizeof(c.lsh_field))
+        self.names = <c.lsh_text *> resize(NULL, self.columns, sizeof(c.lsh_text))
+        self.places = <size_t *> resize(NULL, self.columns, sizeof(size_t))
 
     def __dealloc__(self):
         free(self.found)
@@ -103,6 +103,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         If a key is wanted more than once.
     """
     cdef tuple wanted = (*texts, *names)
+    if any([type(key) is not bytes for key in wanted]):
+        raise TypeError(f"keys must be bytes, got {wanted}")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"expected keys that are all different, got {wanted}; name each once")
     cdef _FieldTable table = _FieldTable(block, wanted, True)
@@ -145,6 +147,8 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
         For each place the cells there; ``None`` if a line has fewer or more.
     """
     cdef _FieldTable table = _cell_table(block, places, least, False)
+    if len(separator) != 1:
+        raise ValueError(f"separator must be one byte, got {separator!r}")
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
@@ -171,9 +175,10 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
 cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
     """Return the table for cells at some places, which every record has."""
     cdef _FieldTable table = _FieldTable(block, places, decodes)
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, place
     for i in range(table.columns):
-        if not 0 <= places[i] < least:
-            raise ValueError(f"places must be from 0 to {least} - 1, got {places[i]}")
-        table.places[i] = places[i]
+        place = places[i]  # converted once: the value that is checked is the one that is used
+        if place < 0 or <size_t> place >= least:
+            raise ValueError(f"places must be from 0 to {least} - 1, got {place}")
+        table.places[i] = place
     return table

@@ -54,11 +54,11 @@ static void link_partition(lsh_link_record *restrict records, size_t count, size
     }
 }
 
-void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links)
 {
     const int all_enter = entered == documents; /* then any order will do to count them, the keys' own is the fastest */
-    uint32_t ends[1 << MAX_BITS] = {0}, entering[1 << MAX_BITS], sum = 0;
+    uint32_t ends[1 << MAX_BITS] = {0}, last[1 << MAX_BITS], entering[1 << MAX_BITS], sum = 0;
     unsigned bits = 0;
     while (bits < MAX_BITS && count >> bits > PARTITION)
         bits++;
@@ -72,13 +72,18 @@ void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order
         const uint32_t size = ends[p];
         ends[p] = sum;
         sum += size;
+        last[p] = sum;
     }
     for (size_t i = 0; i < count; i++) { /* and on to where each ends */
         const uint64_t spread = keys[order[i]] * SPREAD;
-        records[ends[partition_of(spread, bits)]++] = (lsh_link_record){.key = spread, .document = order[i]};
+        const size_t p = partition_of(spread, bits);
+        if (ends[p] == last[p])
+            return 0;
+        records[ends[p]++] = (lsh_link_record){.key = spread, .document = order[i]};
     }
     for (size_t p = 0, begin = 0; p < (size_t)1 << bits; begin = ends[p++])
         link_partition(records + begin, ends[p] - begin, entering[p], bits, lsh_link_slots(entered), table, links);
+    return 1;
 }
 
 size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)

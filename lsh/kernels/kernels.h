@@ -51,8 +51,8 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
  * places; there is room for as many records as there are lines. `out` has room for `size` bytes: strings that differ from
  * what stands in the block are written there.
  *
- * JSON objects, one a line: the fields of those names, which are all different; where a record has several of a name, the
- * last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key or in a
+ * JSON objects, one a line: the fields of those names; of equal names the first has the field. Where a record has several
+ * fields of a name, the last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key or in a
  * field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found);
@@ -186,6 +186,8 @@ typedef struct {
     size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
     uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
     uint32_t part_bits; /* the hash space has 2**part_bits parts, by the top bits of a token */
+    const uint64_t *bits; /* NULL, or a small filter before a large table: bit token >> bits_shift is 1 for each token, bit 0, too */
+    uint32_t bits_shift;
 } lsh_set_table;
 
 struct lsh_kernels {
@@ -231,6 +233,9 @@ struct lsh_kernels {
      * places of the text whose shingle is in the set, which has no spans. Stops, too. */
     size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                               const uint8_t *text, size_t length, size_t least);
+    /* Of these spans of a text how many have a token that is in the table: no shingle of the set is left out. */
+    size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
+                             const lsh_span *spans, size_t count);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
@@ -263,8 +268,8 @@ size_t lsh_link_slots(size_t entered);
 /* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
  * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found, the rest only ask.
  * documents < 2**31, and order has none of them twice. Scratch of any content: `count` records and lsh_link_slots(entered)
- * words, together 20 to 24 bytes a document. */
-void lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
+ * words, together 20 to 24 bytes a document. Returns 0 where keys change meanwhile, which leaves the links unspecified. */
+int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is

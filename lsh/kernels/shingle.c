@@ -52,6 +52,7 @@ size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
             break;
         walk->start = unit_end(walk, walk->start) + separator(walk);
         walk->end = unit_end(walk, walk->end + separator(walk));
+        walk->done = walk->start >= walk->end; /* only where the text changes meanwhile */
     }
     return count;
 }
@@ -135,8 +136,11 @@ size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_ta
 {
     size_t written = 0, at = 0, start, size;
     while ((size = next_word(text, length, word_table, &at, &start)) > 0) {
-        if (written > 0)
+        if (written > 0) {
+            if (length - written <= size) /* only where the text changes meanwhile */
+                break;
             out[written++] = ' ';
+        }
         memmove(out + written, text + start, size);
         written += size;
     }
@@ -151,9 +155,11 @@ static const uint64_t punctuation[2] = {0x8c00f7ee00000000u, 0x28000000b8000001u
 size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_t *restrict out)
 {
     enum { GAP = 0x100, DROPPED = 0x200 };
-    uint16_t becomes[128]; /* the character it becomes, and whether it is white space to collapse or to be dropped */
+    uint16_t becomes[256]; /* the character it becomes, and whether it is white space to collapse or to be dropped */
     size_t written = 0;
     uint32_t behind = 0; /* GAP where a space was written last, but for what was dropped */
+    for (size_t c = 128; c < 256; c++) /* not ASCII: only where the text changes meanwhile */
+        becomes[c] = (uint16_t)c;
     for (uint8_t c = 0; c < 128; c++) {
         const int gap = flags & LSH_COLLAPSE && spaces[c / 64] >> c % 64 & 1;
         const int drop = flags & LSH_STRIP && punctuation[c / 64] >> c % 64 & 1;

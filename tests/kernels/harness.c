@@ -715,7 +715,10 @@ static void check_links(void)
     memset(records, 0xA5, count * sizeof *records); /* scratch of any content */
     memset(table, 0xA5, slots * sizeof *table);
     memset(links, 0xA5, documents * sizeof *links);
-    lsh_link_equal(keys, documents, order, count, entered, records, table, links);
+    if (!lsh_link_equal(keys, documents, order, count, entered, records, table, links)) {
+        fprintf(stderr, "keys changed, %zu documents\n", documents);
+        failures++;
+    }
     for (size_t i = 0; i < documents; i++) {
         size_t j = i < count ? (i < entered ? i : entered) : 0;
         while (j && keys[shuffled[j - 1]] != keys[shuffled[i]])
@@ -877,11 +880,43 @@ static void check_fields(void)
     }
 }
 
+/* Names that are equal: the first has the field, and `out` needs no more than `size` bytes, however many names there are. */
+static void check_equal_names(void)
+{
+    enum { NAMES = 16, ESCAPES = 20000 };
+    static const uint8_t a[] = "a";
+    const size_t size = 6 * ESCAPES + 8;
+    room block_room = make_room(size), bytes_room = make_room(size), found_room = make_room(NAMES * sizeof(lsh_field));
+    uint8_t *block = at_end(block_room, size), *end = block, *out = at_end(bytes_room, size);
+    lsh_field *found = at_end(found_room, NAMES * sizeof *found);
+    lsh_text names[NAMES];
+    int differs;
+    memcpy(end, "{\"a\":\"", 6);
+    end += 6;
+    for (size_t i = 0; i < ESCAPES; i++, end += 6)
+        memcpy(end, "\\u0041", 6);
+    memcpy(end, "\"}", 2);
+    for (size_t i = 0; i < NAMES; i++)
+        names[i] = (lsh_text){a, 1};
+    differs = lsh_read_json(block, size, names, NAMES, out, found) != 1;
+    differs |= found[0].kind != LSH_STRING || found[0].text.length != ESCAPES || found[0].text.bytes != out;
+    for (size_t i = 1; i < NAMES; i++)
+        differs |= found[i].kind != LSH_ABSENT;
+    if (differs) {
+        fprintf(stderr, "fields of equal names differ\n");
+        failures++;
+    }
+    drop_room(block_room);
+    drop_room(bytes_room);
+    drop_room(found_room);
+}
+
 int main(int argc, char **argv)
 {
     const size_t cases = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
     state = (argc > 2 ? strtoull(argv[2], NULL, 10) : 0) * 2 + 1;
     prepare();
+    check_equal_names();
     for (size_t i = 0; i < cases; i++) {
         const enum lsh_unit unit = (enum lsh_unit)below(3);
         for (size_t size = 0; size <= 64; size++) /* every short text, with n around its length or any */

@@ -5,6 +5,8 @@ a time. The core is compiled, and the package requires numpy only. The modules `
 `report` and `text_plot` are loaded when they are first used.
 """
 
+from lsh import _start
+
 try:
     from lsh import _batch  # noqa: F401 - are the compiled modules there?
 except ImportError as _error:
@@ -18,12 +20,9 @@ except ImportError as _error:
 try:
     from lsh import _minhash  # noqa: F401 - selects the kernels; an error if LSH_SIMD is wrong
 except ImportError as _error:
-    import os
-    import sys
+    if _start.is_command():  # which cannot catch what its own package raises
+        import sys
 
-    # The command cannot catch what its own package raises. While "python -m" looks for a program, its name is "-m".
-    _started = os.path.splitext(os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""))[0]
-    if _started in ("lsh", "lsh-dedup") or (_started == "-m" and "lsh" in sys.orig_argv):
         print(f"lsh: error: {_error}", file=sys.stderr)
         raise SystemExit(2) from None
     raise

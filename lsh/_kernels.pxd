@@ -40,7 +40,7 @@ cdef extern from "kernels/kernels.h" nogil:
     cdef enum lsh_kind:
         LSH_ABSENT
         LSH_STRING
-        LSH_INTEGER
+        LSH_NUMBER
 
     ctypedef struct lsh_text:
         const uint8_t *bytes
@@ -55,8 +55,8 @@ cdef extern from "kernels/kernels.h" nogil:
                          lsh_field *found)
     size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
                           size_t least, size_t most, lsh_field *found)
-    size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least,
-                        size_t most, uint8_t *out, lsh_field *found, size_t *used)
+    size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                        size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used)
 
     cdef enum lsh_unit:
         LSH_BYTE

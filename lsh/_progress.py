@@ -1,6 +1,6 @@
-"""Progress of a long run, for people: a bar of tqdm for each stage, or, without tqdm, a plain line on standard error.
+"""Progress of a long run on standard error: a tqdm bar for each stage, or a plain line where tqdm is not installed.
 
-A terminal shows one line, which is drawn anew; a file or a pipe gets one line for each stage, when the stage is done.
+On a terminal the line is redrawn; a file or a pipe gets one line per stage, when the stage is done.
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsh._words import counted, duration
+from lsh._words import counted, duration, size
 
-REDRAW = 0.1  # seconds between two states of the line
+REDRAW = 0.1  # seconds between two updates of the line
+UNITS = {"grouping": "band"}  # of stages that do not count documents
+BYTE = "byte"
 
 Progress = Callable[[str, int, "int | None"], object]
 
 
 def checked_progress(progress: object) -> Progress:
-    """Return what is called with stage, done and total for the `progress` that was given."""
+    """Return the function for the parameter `progress`, to be called with stage, done and total."""
     if progress is None or progress is False:
         return lambda stage, done, total: None
     if progress is True:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return Line()
-        return Bars(tqdm)
+        return drawing()
     if not callable(progress):
         raise TypeError(
             f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
@@ -34,30 +32,35 @@ def checked_progress(progress: object) -> Progress:
     return progress
 
 
-def _unit(stage: str) -> str:
-    return "band" if stage == "grouping" else "document"
+def drawing() -> Drawing:
+    """Return bars where tqdm is installed, else a line."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return Line()
+    return Bars(tqdm)
 
 
 class Drawing:
-    """Progress on standard error; where it cannot be shown, that is no reason to fail, and no more of it is shown."""
+    """Progress on standard error. If writing fails, the run goes on and no more progress is shown."""
 
     _given_up = False
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Draw the state."""
+    def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
+        """Show how much of a stage is done."""
         if self._given_up:
             return
         try:
-            self._draw(stage, done, total)
-        except Exception:  # whatever a stream raises that is closed, full, or of another class
+            self._draw(stage, done, total, unit or UNITS.get(stage, "document"))
+        except Exception:  # a closed or full stream, or an object that is no stream
             self._given_up = True
             self._give_up()
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         raise NotImplementedError
 
     def _give_up(self) -> None:
-        """Draw nothing more, not even at the end."""
+        """Show nothing more, not even at exit."""
 
 
 class Bars(Drawing):
@@ -68,12 +71,13 @@ class Bars(Drawing):
         self._stage = ""
         self._bar: Any = None
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
         if stage != self._stage or done < self._bar.n:  # another collection may begin the same stage again
             if self._bar is not None:
                 self._bar.close()
             self._stage = stage
-            self._bar = self._tqdm(desc=stage, total=total, unit=f" {_unit(stage)}s", unit_scale=True)
+            shown = "B" if unit == BYTE else f" {unit}s"
+            self._bar = self._tqdm(desc=stage, total=total, unit=shown, unit_scale=True)
         self._bar.update(done - self._bar.n)
         if done == total:
             self._bar.close()
@@ -84,19 +88,19 @@ class Bars(Drawing):
 
 
 class Line(Drawing):
-    """A line on standard error that says how far the work is."""
+    """A plain line on standard error."""
 
     def __init__(self) -> None:
-        self._stage = ""
+        self._stage = self._unit = ""
         self._started = self._drawn = 0.0
         self._done, self._is_open = 0, False
 
-    def _draw(self, stage: str, done: int, total: int | None) -> None:
-        """Draw the state, if the last one has stood for a while; end the line with its stage."""
+    def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
+        """Redraw the line, but not too often; end it with its stage."""
         now = time.perf_counter()
         if stage != self._stage or done < self._done:
             self._end(now)
-            self._stage, self._started = stage, now
+            self._stage, self._unit, self._started = stage, unit, now
         self._done, self._is_open = done, True
         if done == total:
             self._end(now)
@@ -105,24 +109,28 @@ class Line(Drawing):
             self._write(self._text(total, now), "")
 
     def _end(self, now: float) -> None:
-        """Write the last state of the stage, on a line that stays."""
+        """Write the final state of the stage and end the line."""
         if self._is_open:
             self._write(self._text(None, now), "\n")
         self._is_open = False
 
     def _write(self, text: str, end: str) -> None:
-        if sys.stderr is not None:  # print would take standard output
+        if sys.stderr is not None:  # print would use standard output
             print(f"\r\x1b[K{text}" if _is_terminal() else text, end=end, file=sys.stderr, flush=True)
 
     def _text(self, total: int | None, now: float) -> str:
-        unit = _unit(self._stage)
-        done = counted(self._done, unit) if total is None else f"{self._done:,} of {counted(total, unit)}"
+        if self._unit == BYTE:
+            done = size(self._done) if total is None else f"{size(self._done)} of {size(total)}"
+        else:
+            done = counted(self._done, self._unit)
+            done = done if total is None else f"{self._done:,} of {counted(total, self._unit)}"
         text = f"{self._stage}: {done}"
         if not self._done or now == self._started:
             return text
         rate = self._done / (now - self._started)
         left = "" if total is None else f", {duration((total - self._done) / rate)} left"
-        return f"{text}, {rate:,.0f} a second{left}"
+        speed = size(round(rate)) if self._unit == BYTE else f"{rate:,.0f}"
+        return f"{text}, {speed} a second{left}"
 
 
 def _is_terminal() -> bool:

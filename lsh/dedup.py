@@ -346,7 +346,6 @@ def deduplicate(
         step = spill.paced(step, STEP)
         report("comparing", done, len(distinct))
     witness, value = walk.outcome()
-    seconds["comparing"] = time.perf_counter() - started
 
     first = np.where(corpus.has_shingles, groups.firsts, np.arange(total, dtype=np.int32))
     removed = _removed(distinct, witness, value, order, first, new)
@@ -361,6 +360,7 @@ def deduplicate(
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
         near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
+    seconds["comparing"] = time.perf_counter() - started
     return Deduplication(keeps, labels, removed, near, counts, parameters)
 
 

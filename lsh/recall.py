@@ -50,6 +50,8 @@ class MeasuredRecall(NamedTuple):
     pairs: int  # at the threshold or above
     found: int  # of those, the pairs that share a band
     both_kept: int  # of those, the pairs of which both documents were kept
+    positions: NDArray[np.int64]  # of the documents of those pairs, shape (pairs, 2)
+    shares_band: NDArray[np.bool_]  # whether each of those pairs is found, shape (pairs,)
 
 
 def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:
@@ -141,14 +143,17 @@ def measure(
         for band in bands.keys(fingerprints[with_shingles]):
             shared |= band[:, None] == band
         kept = keep[positions[with_shingles]]
-        upper = np.triu(exact < 1.0, 1)
-        parts.append((exact[upper], shared[upper], np.outer(kept, kept)[upper]))
+        first, second = np.nonzero(np.triu(exact < 1.0, 1))
+        similarities, found = exact[first, second], shared[first, second]
+        high = similarities >= threshold
+        pairs = np.column_stack([first[high], second[high]])
+        parts.append((similarities, found, positions[with_shingles][pairs], found[high], kept[pairs].all(axis=1)))
     if not any(len(part[0]) for part in parts):
         return None
-    similarities, found, both_kept = map(np.concatenate, zip(*parts))
-    high = similarities >= threshold
-    numbers = (int(high.sum()), int(found[high].sum()), int(both_kept[high].sum()))
-    return MeasuredRecall(documents, len(similarities), _intervals(bands, similarities, found), *numbers)
+    similarities, found, pairs, found_high, both_kept = map(np.concatenate, zip(*parts))
+    intervals = _intervals(bands, similarities, found)
+    counts = len(pairs), int(found_high.sum()), int(both_kept.sum())
+    return MeasuredRecall(documents, len(similarities), intervals, *counts, pairs, found_high)
 
 
 def _intervals(bands: Bands, similarities: NDArray[np.float64], found: NDArray[np.bool_]) -> list[SimilarityInterval]:

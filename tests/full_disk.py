@@ -28,10 +28,10 @@ class Full:
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Let what is written beside a target end after `room` bytes."""
+    """Let the disk be full after `room` bytes of a target."""
 
     def opened(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
-        file = open(path, mode, *more, **named)  # noqa: SIM115 - whoever asks for it closes it
+        file = open(path, mode, *more, **named)  # noqa: SIM115 - closed by the caller
         return Full(file, room) if "x" in mode else file
 
     monkeypatch.setattr(storage, "open", opened, raising=False)

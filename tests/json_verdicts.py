@@ -1,8 +1,8 @@
 """Verdicts on JSON, written from RFC 8259: what it allows is accepted, what it forbids is refused.
 
-Where it leaves the choice to a reader, the verdict is what lsh does: a lone surrogate is accepted, a number of 4,300
-digits (Python's limit), 500 objects and lists
-within each other and, beyond the RFC, NaN and Infinity. Each value is for a field of an object on one line.
+Where it leaves the choice to a reader, the verdict is what lsh does: a lone surrogate is accepted, a number of any
+length, 499 objects and lists within each other and, beyond the RFC, NaN and Infinity. Each value is for a field of an
+object on one line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ACCEPTED = [
     b"123", b"-123", b"0.5", b"-0.5", b"1.5", b"0.0", b"-0.0", b"20e1", b"123.456789", b"0e1", b"0e+1", b"0E-1",
     b"1E-2", b"1E+2", b"1E22", b"1e0", b"1e00", b"123.456e78", b"123e-10000000", b"1e400", b"-1e400", b"1e-400",
     b"0." + b"0" * 60 + b"1", b"100000000000000000000", b"-" + b"237462374673276894279832749832", b"9" * 300,
-    b"0." + b"9" * 300, b"1e" + b"0" * 300 + b"1", b"NaN", b"Infinity", b"-Infinity", b"[NaN]",
+    b"9" * 5000, b"0." + b"9" * 300, b"1e" + b"0" * 300 + b"1", b"NaN", b"Infinity", b"-Infinity", b"[NaN]",
     *(b"[" * depth + b"]" * depth for depth in (2, 63, 64, 65, 66, 200, 498)),
     *(b'{"a":' * depth + b"1" + b"}" * depth for depth in (2, 63, 64, 65, 66, 200, 498)),
     b'"' + b"[{" * 600 + b'\\""',
@@ -39,7 +39,7 @@ REFUSED = [
     b"1eE2", b"1e++1", b"0e", b"0e+", b"1 000", b"1_000", b"1,5x", b"1a", b"1+2", b"1-2", b"0.3e", b"9.e+", b"-2.",
     b"1ea", b"1L", b"1f", "\uff11".encode(), b"\xff", b"\xe2\x82", b"[\xe9]", b"[\x0b1]", b"[\x0c]", b"\xa0",
     "[\u2060]".encode(), "\ufeff1".encode(), b"[1\x00]", b"\x00", b"[\x1f]", b"#", b"*", b"@", b"%", b"'a'", b"a",
-    b"\\", b"\\n", b",", b":", b"}", b"]", "å".encode(), b"1]", b"9" * 5000, b"[" * 200_000,
+    b"\\", b"\\n", b",", b":", b"}", b"]", "å".encode(), b"1]", b"[" * 200_000,
     b"[" * 200_000 + b"]" * 200_000, b"[" * 500 + b"]" * 500, b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
 ]
 
@@ -81,14 +81,14 @@ REFUSED_STRINGS = [
 
 IDS = [
     (b'"a-7"', b"a-7"), (b'""', b""), ('"été"'.encode(), "été".encode()), (b'"\\u00e9"', "é".encode()),
-    (b"null", b"2"), (b"7", b"7"), (b"-7", b"-7"), (b"0", b"0"), (b"-0", b"0"), (b"0.5", b"0.5"), (b"1.0", b"1.0"),
-    (b"1e2", b"100.0"), (b"1E5", b"100000.0"), (b"-0.0", b"-0.0"), (b"1e400", b"Infinity"), (b"NaN", b"NaN"),
-    (b"-Infinity", b"-Infinity"), (b"1.10", b"1.1"),
+    (b"null", b"2"), (b"NaN", b"NaN"), (b"-Infinity", b"-Infinity"),
     *((digits, digits) for digits in (
+        b"7", b"-7", b"0", b"-0", b"0.5", b"1.0", b"1e2", b"1E2", b"1E+05", b"-0.0", b"1e400", b"1.10",
+        b"9" * 255, b"9" * 256, b"9" * 257, b"9" * 4300, b"-" + b"9" * 5000, b"0." + b"3" * 300,
         b"9" * 18, b"-" + b"9" * 18, b"9" * 19, b"1" + b"0" * 18, b"-" + b"1" * 30, b"12345678901234567890123",
     )),
 ]
 
 REFUSED_IDS = [
-    b"01", b"+1", b"1.", b"true", b"false", b"[1]", b"{}", b"9" * 5000,
+    b"01", b"+1", b"1.", b"true", b"false", b"[1]", b"{}",
 ]

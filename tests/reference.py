@@ -717,14 +717,17 @@ def deduplicate_exact(
 
 
 def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
-    """Some fields of JSON objects, one a line, as Python has them; ``None`` if a line is no object.
+    """Some fields of JSON objects, one a line, as Python has them, numbers as they are written.
 
+    It is ``None`` if a line is no object; blank lines are none.
     A name that a record does not have leads into its objects by its parts between dots.
     """
     rows = []
     for line in block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]:
         try:
-            record = json.loads(line.decode())
+            if not line.strip(b" \t\r"):
+                continue
+            record = json.loads(line.decode(), parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             return None
         if not isinstance(record, dict):
@@ -749,12 +752,12 @@ def line_cells(block: bytes, separator: bytes) -> list[list[bytes]]:
     return [line.removesuffix(b"\r").split(separator) for line in lines]
 
 
-def csv_cells(block: bytes) -> list[list[bytes]] | None:
+def csv_cells(block: bytes, separator: bytes = b",") -> list[list[bytes]] | None:
     """The cells of CSV as Python's reader has them; ``None`` if it is none."""
     lines = block.decode("utf-8", "surrogateescape").split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     try:
-        rows = list(csv.reader(lines, strict=True))
+        rows = list(csv.reader(lines, delimiter=separator.decode(), strict=True))
     except csv.Error:
         return None
     return [[cell.encode("utf-8", "surrogateescape") for cell in row] for row in rows if row]

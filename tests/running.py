@@ -126,14 +126,18 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def refused(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, **options: object) -> str:
-    """Run a command that must end with code 2, leave the folder as it is and print nothing but one line of error."""
+    """Run a command that must end with code 2, leave the folder as it is and print one line of error.
+
+    Before it a line may stand for each group of files that says which column is the text.
+    """
     before = contents(folder)
     result = run(folder, *arguments, **options)
     message = result.stderr.decode("utf-8")
     assert result.returncode == 2, (result.returncode, message)
     assert result.stdout == b""
     assert contents(folder) == before
-    assert message.count("\n") == 1, message
     assert message.endswith("\n"), message
-    assert message.startswith("lsh: error: "), message
-    return message.rstrip("\n")
+    *notes, error = message.removesuffix("\n").split("\n")
+    assert all("text: " in note for note in notes), message
+    assert error.startswith("lsh: error: "), message
+    return error

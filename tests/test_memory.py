@@ -138,18 +138,19 @@ def test_keys_and_texts_of_escapes_fit_where_they_are_decoded():
 def test_cells_at_places_that_no_row_has(place):
     block = b"a\nb\n" * 50
     refused(line_cells, block, b"\t", (place,), 1, 9)
-    refused(csv_cells, block, (place,), 1, 9)
+    refused(csv_cells, block, b",", (place,), 1, 9)
 
 
 def test_cells_of_other_arguments():
     for separator in (b"", b"ab", None, "\t", 9):
         refused(line_cells, b"a\n", separator, (0,), 1, 1)
+        refused(csv_cells, b"a\n", separator, (0,), 1, 1)
     refused(line_cells, b"a\n", b"\t", [0], 1, 1)
     refused(line_cells, b"a\n", b"\t", (0,), 0, 1)
     refused(line_cells, b"a\n", b"\t", (0,), -1, 1)
     assert line_cells(b"a\nb\tc\n", b"\t", (), 0, 2) == []
     assert [column.tolist() for column in line_cells(b"a\n", b"\t", (0,) * 50, 1, 1) or []] == [[b"a"]] * 50
-    found = csv_cells(b'"a""b"\n' * 99, (0,) * 50, 1, 1)
+    found = csv_cells(b'"a""b"\n' * 99, b",", (0,) * 50, 1, 1)
     assert found is not None
     assert found[0][49].tolist() == [b'a"b'] * 99
     refused(count_lines, None)

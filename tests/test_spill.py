@@ -246,7 +246,7 @@ def test_arrays_of_a_spill(files):
     mapped[:] = numpy.arange(8)
     spill.release()
     assert (mapped == numpy.arange(8)).all()
-    assert spill.array(3, numpy.int32).shape == (3,)  # what is small is not worth a file
+    assert spill.array(3, numpy.int32).shape == (3,)  # small arrays are not put into files
     assert spill.array((0, 5), numpy.int64).shape == (0, 5)
     assert not Spill().is_bounded
     assert Spill().array((4, 2), numpy.float64).shape == (4, 2)
@@ -314,7 +314,7 @@ def test_sizes_of_a_wrong_type(value):
         find_pairs([], max_memory=value)
 
 
-# What goes wrong, and what is left behind.
+# Errors, and the files that they leave.
 
 
 @pytest.mark.usefixtures("tiny")
@@ -339,7 +339,7 @@ def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how):
-    """Not even a signal that cannot be handled leaves a file."""
+    """Not even SIGKILL, which cannot be caught."""
     program = textwrap.dedent(
         """
         import os, signal, sys

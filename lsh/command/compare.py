@@ -1,11 +1,10 @@
-"""``lsh compare``: how similar two texts are, exactly and as fingerprints estimate it."""
+"""``lsh compare``: the Jaccard similarity of two texts, exact and estimated from fingerprints."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import sys
 
 import lsh
 from lsh import _checks, files
@@ -24,17 +23,18 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "compare",
-        help="tell how similar two texts are",
-        description="Tell the Jaccard similarity of two files, each as it is one document, or of two texts: exactly, "
-        "and as fingerprints estimate it.",
+        help="print the similarity of two texts",
+        description="Print the Jaccard similarity of two files, each of which is one document, or of two texts: the "
+        "exact value, and the estimate from fingerprints with its confidence interval.",
         epilog=EPILOG,
     )
-    parser.add_argument("a", metavar="A", help="a file, or - for standard input")
-    parser.add_argument("b", metavar="B", help="another one")
-    parser.add_argument("--texts", action="store_true", help="A and B are the texts themselves")
-    options.add(parser, "--ngram", "--unit", "--num-seeds")
+    parser.add_argument("a", metavar="A", help="a file, which may be compressed, or - for standard input")
+    parser.add_argument("b", metavar="B", help="the other file")
+    parser.add_argument("--texts", action="store_true", help="A and B are texts, not files")
+    options.add_shingles(parser)
+    options.add(parser, "--num-seeds")
     parser.add_argument(
-        "--confidence", type=float, default=0.95, help="probability of the interval of the estimate (default 0.95)"
+        "--confidence", type=float, default=0.95, help="confidence level of the interval (default 0.95)"
     )
     options.add(parser, "--json")
     parser.set_defaults(run=run)
@@ -42,6 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh compare``."""
+    console.check_standard_output()
     hasher = options.hasher(namespace)
     confidence = _checks.fraction("--confidence", namespace.confidence, zero=False, one=False)
     if namespace.texts:
@@ -63,18 +64,13 @@ def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_j
         return json.dumps({**similarities, **parameters}) + "\n"
     return (
         f"exact     {exact:.6f}\n"
-        f"estimate  {estimate:.6f}, of {counted(hasher.num_seeds, 'component')}\n"
-        f"interval  {low:.6f} to {high:.6f}, with a confidence of {confidence:g}\n"
+        f"estimate  {estimate:.6f}, from {counted(hasher.num_seeds, 'component')}\n"
+        f"interval  {low:.6f} to {high:.6f}, at confidence {confidence:g}\n"
     )
 
 
 def _content(path: str) -> bytes:
-    """Return the bytes of a file or of standard input."""
-    if path != files.STANDARD:
-        if not os.path.lexists(path):
-            raise ValueError(f"{path}: no such file; to compare the words themselves give --texts")
-        with open(path, "rb") as file:
-            return file.read()
-    if sys.stdin is None:
-        raise OSError("standard input is closed; name a file as A and B")
-    return sys.stdin.buffer.read()
+    """Return the bytes of a file, unpacked, or of standard input."""
+    if path != files.STANDARD and not os.path.lexists(path):
+        raise ValueError(f"{path}: no such file; to compare two texts, use --texts")
+    return files.content(path)

@@ -1,52 +1,83 @@
-"""What the commands print, and how they end: help, errors, progress, the cost of a run, exit codes.
+"""Help, errors, progress, signals, exit codes, time and memory of a run: what all commands have in common.
 
-Messages go to standard error, data to standard output. Nothing here knows a command or a file of documents.
+Messages go to standard error, data to standard output. This module knows neither commands nor formats of files.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 import textwrap
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from lsh import files
+from lsh import _start, files
+from lsh._progress import Drawing, drawing
 from lsh._words import size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-EXIT_OK, EXIT_BAD, EXIT_INTERRUPTED, EXIT_PIPE, EXIT_TERMINATED = 0, 2, 130, 141, 143
+EXIT_OK, EXIT_BAD, EXIT_PIPE = 0, 2, 141  # after a signal: 128 + its number
 EXITS = """\
-exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 130 interrupted; 141 broken pipe;
-143 terminated
+exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
+141 broken pipe; 143 terminated
 """
+WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
+# The options for the parameters that messages of the library name. Parameters that are also English words are replaced
+# only where they begin a message or are followed by "=" and a number.
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
+OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field")}
+WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
+WORDS_TOO += ["confidence", "pattern", "field", "format"]
+SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for name in WORDS_TOO}}
+_NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
+_SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
+_WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
+READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
 HELP_WIDTH = 100  # of a description
 
 
-class TerminatedError(KeyboardInterrupt):
-    """SIGTERM came; whatever cleans up after Ctrl-C does so now."""
+class EndedError(KeyboardInterrupt):
+    """A signal asked the process to end. It is a KeyboardInterrupt, so that files are cleaned up as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+        self.word = WORDS[number]
 
 
-def end_on_signals() -> None:
-    """Let SIGTERM do what Ctrl-C does, and each of them once: no half of a file is to be left."""
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise `EndedError` at the first signal that asks the process to end; the second ends it at once.
+
+    Signals that are ignored, or that a program which calls `main` handles itself, keep their handlers. The previous
+    handlers are restored at the end.
+    """
+    previous: dict[int, Any] = {}
 
     def end(number: int, frame: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT):  # a second signal must not disturb the cleaning up
-            signal.signal(each, signal.SIG_IGN)
-        raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
+        for each in previous:
+            signal.signal(each, signal.SIG_DFL)
+        raise EndedError(number)
 
-    defaults = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
-    with suppress(ValueError):  # in another thread than the main one
-        for number, default in defaults.items():
-            if signal.getsignal(number) == default:
-                signal.signal(number, end)
+    defaults = (signal.SIG_DFL, signal.default_int_handler, _start.interrupted)
+    with suppress(ValueError):  # not in the main thread
+        for number in WORDS:
+            if signal.getsignal(number) in defaults:
+                previous[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes options by their whole names only, keeps the lines of an epilog, and prints help as data."""
+    """Accepts whole names of options only, keeps the line breaks of an epilog, and prints help to standard output."""
 
     def __init__(self, *, description: str, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -57,23 +88,37 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; see {self.prog} --help")
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help, by default where data goes, so that a closed pipe is met as everywhere."""
+        """Print the help; by default as data, so that a broken pipe ends it as it ends other output."""
         if file is None:
             write_data(self.format_help())
         else:
             super().print_help(file)
 
 
+def check_standard_output() -> None:
+    """Raise OSError if standard output is closed; to be called before the work."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed; redirect it to a file")
+
+
 def write_data(text: str) -> None:
-    """Write text to standard output, through a descriptor of its own: nothing is left to flush at the end."""
+    """Write text to standard output through a duplicate of its descriptor, so that nothing is left to flush at exit."""
     with files.Target(files.STANDARD) as target:
         target.write(text.encode("utf-8", "surrogatepass"))
         target.commit()
 
 
+def decoded(identity: bytes) -> str:
+    """Return an id as text: lone surrogates of JSON stay, other bytes that are not UTF-8 become lone surrogates."""
+    try:
+        return identity.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return identity.decode("utf-8", "surrogateescape")
+
+
 def say(line: str) -> None:
-    """Write a message to standard error, over the progress line where there is one."""
-    with suppress(OSError):  # a message that cannot be written is no reason to fail
+    """Write a message to standard error, in place of the progress line if there is one."""
+    with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
@@ -89,34 +134,92 @@ def fail(error: BaseException | str, code: int) -> int:
 
 
 def _message(error: BaseException | str) -> str:
+    """Return the message of an error, with options in place of parameters of the library; names of files stay."""
+    if isinstance(error, files.InputError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
+        return (f"{error.filename}: " if error.filename else "") + _with_options(error.strerror)
+    return _with_options(str(error))
+
+
+def _with_options(message: str) -> str:
+    options = OPTIONS | SUBJECTS
+    message = _WITH_VALUES.sub(lambda match: f"{options[match[1]]} ", message)
+    return _NAMES.sub(lambda match: options[match[1]], _SUBJECTS.sub(lambda match: options[match[1]], message))
 
 
 # ---- progress ----
 
 
-def progress(quiet: bool, output: str | None) -> bool:
-    """Tell whether progress is shown: on a terminal, nowhere else.
+class Stream(Protocol):
+    """Files that are read, for `Meter`; such as a `lsh.command.inputs.TextStream`."""
+
+    num_passes: int
+    position: int
+
+    @property
+    def size(self) -> int: ...
+
+
+class Meter:
+    """Shows the progress of a run. Stages that read files are measured in bytes of the files as they are on disk.
+
+    Parameters
+    ----------
+    draw : callable or None
+        Called with stage, done, total and unit; ``None`` to show nothing.
+    streams : sequence of Stream
+        The files, in the order in which they are read.
+    """
+
+    def __init__(self, draw: Drawing | None, streams: Sequence[Stream] = ()) -> None:
+        self._draw, self._streams = draw, streams
+        self._state = ("", -1)
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Show the progress that `lsh.deduplicate` reports."""
+        if stage in READ_STAGES:
+            self.reading(stage)
+        elif self._draw is not None:
+            self._draw(stage, done, total)
+
+    def reading(self, stage: str) -> None:
+        """Show how much of all files has been read in the latest pass over them."""
+        if self._draw is not None:
+            latest = max(stream.num_passes for stream in self._streams)
+            position = sum(stream.position for stream in self._streams if stream.num_passes == latest)
+            self.bytes(stage, position, sum(stream.size for stream in self._streams))
+
+    def bytes(self, stage: str, done: int, total: int) -> None:
+        """Show how many bytes are done, unless as many or more were shown for the stage before."""
+        before, most = self._state
+        if self._draw is not None and (stage != before or most < done <= total):
+            self._state = stage, done
+            self._draw(stage, done, total, "byte")
+
+
+def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = ()) -> Meter:
+    """Return what shows progress, which it does on a terminal only.
 
     Parameters
     ----------
     quiet : bool
         Show nothing.
     output : str or None
-        Where the data goes: a terminal that shows data shows no progress.
+        The output file; if it is standard output and a terminal, no progress is shown.
+    streams : sequence of Stream
+        The files that are read.
     """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        return False
-    return not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    is_shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    is_shown &= not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    return Meter(drawing() if is_shown else None, streams)
 
 
-# ---- what a run cost ----
+# ---- time and memory ----
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes of memory that the process held at once, ``None`` where the system does not tell."""
+    """Return the peak resident memory of the process in bytes, ``None`` where the system does not report it."""
     with suppress(OSError), open("/proc/self/status", "rb") as status:  # Linux; getrusage counts its parent, too
         for line in status:
             if line.startswith(b"VmHWM:"):
@@ -130,7 +233,7 @@ def peak_memory() -> int | None:
 
 
 def cost(seconds: float, num_bytes: int) -> list[str]:
-    """Return the parts of the closing line that every run has: its time, its speed, its memory."""
+    """Return the time, speed and peak memory of a run for its summary line."""
     peak = peak_memory()
     parts = [f"{seconds:.1f} seconds", f"{num_bytes / 1e6 / max(seconds, 1e-9):.1f} MB/s"]
     return parts if peak is None else [*parts, f"peak memory {size(peak)}"]

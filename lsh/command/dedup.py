@@ -1,12 +1,14 @@
-"""``lsh dedup``: the documents of files without the near duplicates of kept ones.
+"""``lsh dedup``: write the documents of files that are not near duplicates of a kept document.
 
-`lsh.deduplicate` decides; here files are opened, and the kept documents, the tables and the report are written.
+`lsh.deduplicate` decides which documents are kept. This module opens the files and writes the kept documents, the
+tables and the report.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,9 +24,11 @@ from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
+from lsh.files import compression
 from lsh.planning import checked_bands
 
-OPTIONS_OF_REPORT = (  # that a report lists, where they were given or have a default
+HTML = (".html", ".htm")  # endings of a report
+OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
     "removed",
     "clusters",
@@ -44,19 +48,21 @@ EPILOG = f"""\
 examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
   lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
+  lsh dedup 'part-*.jsonl.gz' -o unique/
 
-{options.FORMATS}Kept documents go out as they came in, in their order: lines byte for byte.
+{options.FORMATS}Kept documents are written unchanged and in their order, lines byte for byte.
 
 tables, tab-separated:
-  --removed   removed id, kept id, similarity; with --against also new or old: where the kept one is
-  --clusters  number of the cluster, id; one line a document, the kept one of each cluster first
+  --removed   id of the removed document, id of the kept one, their similarity; with --against also where the kept one
+              is: new (INPUT) or old (OLD)
+  --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
 
 {console.EXITS}"""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, ``None`` for one that is not asked for; of a dry run the report alone is written."""
+    """The files to write, ``None`` for one that is not wanted; a dry run writes the report only."""
 
     documents: str | None
     removed: str | None
@@ -67,7 +73,7 @@ class Outputs:
     dry_run: bool
 
     def named(self) -> list[tuple[str, str | None]]:
-        """Return the files with what the help calls them."""
+        """Return the files with their names in the help."""
         return [
             ("OUTPUT", self.documents),
             ("--removed", self.removed),
@@ -78,7 +84,7 @@ class Outputs:
 
     @property
     def with_ids(self) -> bool:
-        """Whether one of the files has ids of documents."""
+        """Whether a file contains ids of documents."""
         return any(path is not None for path in (self.removed, self.clusters, self.report))
 
 
@@ -89,7 +95,7 @@ class Request:
     Attributes
     ----------
     paths, references : sequence of str
-        The files of documents, and those of documents that are all kept.
+        The files of INPUT and of --against.
     given : dict of str to str
         The options that the report lists.
     """
@@ -111,31 +117,45 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "dedup",
-        help="write the documents of a file that are no near duplicates of a kept one",
-        description="Write the documents of INPUT to OUTPUT, without those that are near duplicates of a kept one: "
-        "whose shingle sets have a Jaccard similarity of at least the threshold.",
+        help="remove near-duplicate documents",
+        description="Write the documents of INPUT to OUTPUT, except near duplicates of a kept document. Documents are "
+        "near duplicates if the Jaccard similarity of their shingle sets is at least the threshold.",
         epilog=EPILOG,
     )
     parser.add_argument(
         "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
+    ).required = False  # as it may be the last name after --against
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUTPUT",
+        help="file to write, or - for standard output; name/ makes a new folder with a file for each INPUT",
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", help="the file to write, or a new folder; - for standard output"
+        "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
     )
-    parser.add_argument("--removed", metavar="FILE", help="write here what is removed, and for which document")
-    parser.add_argument("--clusters", metavar="FILE", help="write here the clusters of two or more documents")
-    parser.add_argument("--rejects", metavar="FILE", help="write here the lines that --on-bad-line skip passes over")
-    parser.add_argument("--report", metavar="FILE", help="write here a page of HTML to look at")
-    parser.add_argument("--source-field", metavar="FIELD", help="the column of sources, for --report (default: files)")
-    parser.add_argument("--json", action="store_true", help="write the counts of the run to standard output")
+    parser.add_argument("--clusters", metavar="FILE", help="write the clusters of two or more documents")
+    parser.add_argument("--rejects", metavar="FILE", help="write the lines that --on-bad-line skip leaves out")
+    parser.add_argument("--report", metavar="FILE", help="write a report, a page of HTML")
     parser.add_argument(
-        "--dry-run", action="store_true", help="write no file but --report, only tell how many would be removed"
+        "--source-field",
+        action=options.Once,
+        metavar="FIELD",
+        help="column that names the source of a document in --report (default: its file)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the counts of the run to standard output, as one JSON object"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write no file except --report; print how many documents would be removed",
     )
     options.add_matching(parser)
     parser.add_argument(
         "--preset",
         choices=presets.NAMES,
-        help="do as FineWeb, BigCode or NeMo Curator did: sets shingles, bands, threshold and clustering",
+        help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
     )
     _add_keeping(parser)
     options.add_reading(parser)
@@ -156,29 +176,34 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
         "--keep",
         choices=("first", "last", "longest"),
         default="first",
-        help="which document stands for those like it (default first)",
+        help="which of several similar documents is kept (default first)",
     )
     group.add_argument(
         "--clusters-mode",
         choices=("representative", "components"),
-        help="remove what is like a kept one, or what is connected with it through similar pairs "
-        "(default representative)",
+        help="remove documents similar to a kept one, or keep one document of each connected component of similar "
+        "pairs (default representative)",
     )
 
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh dedup``."""
-    started = time.perf_counter()
+    watch = _Stopwatch()
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
-    counts = _deduplicate(request)
-    counts["seconds"]["total"] = time.perf_counter() - started
+    counts = _deduplicate(request, watch)
+    watch.stage("writing")  # and closing
+    counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
     _print_counts(request, counts)
 
 
 def _request(namespace: argparse.Namespace) -> Request:
-    """Return what is asked for, checked."""
+    """Return the checked request."""
+    if namespace.input is None:  # --against takes all names that follow it, and the last one of them is INPUT
+        if len(namespace.against or ()) < 2:
+            namespace.parser.error("the following arguments are required: INPUT")
+        namespace.input = [namespace.against.pop()]
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
     outputs = Outputs(
@@ -193,9 +218,13 @@ def _request(namespace: argparse.Namespace) -> Request:
     for name, path in outputs.named():
         written = name == "--report" or not outputs.dry_run
         if outputs.json and written and path == files.STANDARD:
-            raise ValueError(f"--json and {name} both take standard output; name a file as {name}")
+            raise ValueError(f"--json and {name} both write to standard output; name a file as {name}")
+        if outputs.json or (written and path == files.STANDARD):
+            console.check_standard_output()
     if namespace.source_field is not None and outputs.report is None:
         raise ValueError("--source-field requires --report")
+    if outputs.rejects is not None and namespace.on_bad_line != "skip":
+        raise ValueError("--rejects requires --on-bad-line skip")
     request = Request(
         namespace.input,
         namespace.against or (),
@@ -207,12 +236,23 @@ def _request(namespace: argparse.Namespace) -> Request:
         _given(namespace),
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named())
+    inputs.check_files(read, outputs.named(), request.reading, into_folder=True)
+    _check_report(outputs.report)
     return request
 
 
+def _check_report(path: str | None) -> None:
+    """Check that the name of the report ends in .html or .htm, also before .gz, or has no ending."""
+    if path is None or path == files.STANDARD or files.is_stream(path):
+        return
+    name, packed = path.lower(), compression.of_path(path)
+    ending = os.path.splitext(name.removesuffix(f".{packed}"))[1]
+    if ending and ending not in HTML:
+        raise ValueError(f"--report is a page of HTML; its name must end in .html, got {path}")
+
+
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
-    """Return what else a report says of the run: what was given, but for what leaves the result alone."""
+    """Return the options that a report lists: those that change the result or name files."""
     given = {
         "INPUT": " ".join(namespace.input),
         "--against": " ".join(namespace.against or ()),
@@ -221,10 +261,26 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
     return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
 
 
-# ---- the work ----
+# ---- the run ----
 
 
-def _deduplicate(request: Request) -> dict[str, Any]:
+class _Stopwatch:
+    """Measures the seconds of each stage of a run, without gaps between stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    def stage(self, name: str, parts: dict[str, float] | None = None) -> None:
+        """End a stage; some of its time may be known as stages of their own, `parts`."""
+        now = time.perf_counter()
+        parts = parts or {}
+        self.seconds |= parts
+        self.seconds[name] = self.seconds.get(name, 0.0) + max(now - self._started - sum(parts.values()), 0.0)
+        self._started = now
+
+
+def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
     reading, outputs = request.reading, request.outputs
     with ExitStack() as opened:
@@ -235,21 +291,28 @@ def _deduplicate(request: Request) -> dict[str, Any]:
         _check_format(documents, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
-            target = files.target(documents, outputs.documents)  # an error now if it cannot be there
+            target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
         with_report = outputs.report is not None
-        texts = TextStream([documents], outputs.with_ids, with_sizes=with_report, with_sources=with_report)
-        against = TextStream(references, outputs.with_ids)
-        result = _decide(request, texts, against)
+        notes = None if request.running.quiet else ""
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes)
+        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ")
+        shown_output = files.STANDARD if outputs.json else outputs.documents
+        meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
+        watch.stage("preparing")
+        result = _decide(request, texts, against, meter)
+        watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
             report = opened.enter_context(files.Target(outputs.report))
-            report.write(_report(request, result, texts, against).encode())
+            report.write(_report(request, result, texts, against, meter).encode())
+            watch.stage("report")
         if target is not None:
-            _write(outputs, documents, result, texts.ids, against.ids, target)
+            _write(outputs, documents, result, texts.ids, against.ids, target, meter)
         for complete in filter(None, (rejects, report)):
             complete.commit()
+        watch.stage("writing")
     counts = result.summary()
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
@@ -257,15 +320,15 @@ def _deduplicate(request: Request) -> dict[str, Any]:
 
 
 def _check_format(documents: files.Documents, output: str | None) -> None:
-    """Check that the name of OUTPUT does not promise another format than that of INPUT."""
+    """Check that the name of OUTPUT does not end in another format than that of INPUT."""
     ending = None if output is None else files.Format.of_path(output)
     if ending is not None and documents.format.name not in (ending.name, files.FOLDER):
         raise ValueError(
-            f"OUTPUT gets the documents of INPUT as they are, .{documents.format.name}; got the name {output}"
+            f"OUTPUT is written in the format of INPUT, .{documents.format.name}, got the name {output}; rename it"
         )
 
 
-def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Deduplication:
+def _decide(request: Request, texts: TextStream, against: TextStream, meter: console.Meter) -> lsh.Deduplication:
     matching, running = request.matching, request.running
     return lsh.deduplicate(
         texts,
@@ -279,26 +342,32 @@ def _decide(request: Request, texts: TextStream, against: TextStream) -> lsh.Ded
         missing=request.reading.missing,
         max_memory=running.max_memory,
         num_threads=running.num_threads,
-        progress=console.progress(running.quiet, files.STANDARD if request.outputs.json else request.outputs.documents),
+        progress=meter,
     )
 
 
-def _report(request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream) -> str:
-    """Return the page of the run; of the texts those that it shows are read once more."""
+def _report(
+    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream, meter: console.Meter
+) -> str:
+    """Return the report; the texts that it shows are read again."""
     from lsh import report
 
     sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
     choice = report.choose(result, sizes=sizes)
+
+    def show() -> None:
+        meter.reading("report")
+
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
     return report.html(
         result,
-        texts=dict(texts.at(choice.positions)).__getitem__,
+        texts=dict(texts.at(choice.positions, show)),
         choice=choice,
         parameters=request.given,
         ids=texts.ids,
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(choice.against_positions)).__getitem__,
+        against=dict(against.at(choice.against_positions, show)),
         against_ids=against.ids,
     )
 
@@ -310,11 +379,16 @@ def _write(
     ids: inputs.Ids,
     reference_ids: inputs.Ids,
     target: files.Target | files.FolderTarget,
+    meter: console.Meter,
 ) -> None:
-    """Write the kept documents and the tables, and put them in their places when all are complete."""
+    """Write the kept documents and the tables, and put all files in place when they are complete."""
     with ExitStack() as opened:
         opened.enter_context(target)
-        files.write_kept(documents, result.keep.tolist(), target)
+        size = documents.size
+        files.write_kept(
+            documents, result.keep.tolist(), target, lambda position: meter.bytes("writing", position, size)
+        )
+        meter.bytes("writing", size, size)
         tables = []
         if outputs.removed is not None:
             tables.append(opened.enter_context(files.Target(outputs.removed)))
@@ -328,11 +402,11 @@ def _write(
             table.commit()
 
 
-# ---- what is printed ----
+# ---- counts ----
 
 
 def _print_counts(request: Request, counts: dict[str, Any]) -> None:
-    """Print what came of the run: as JSON to standard output, in words to standard error."""
+    """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
         bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
         run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
@@ -341,7 +415,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
         console.say(
             f"{counts['candidates']:,} candidate pairs, {counts['compared']:,} of them compared\n"
-            f"{counts['identical']:,} removed for the same bytes, {counts['without_shingles']:,} without shingles\n"
+            f"{counts['identical']:,} removed as identical copies, {counts['without_shingles']:,} without shingles\n"
             f"seconds: {stages}"
         )
     if not request.running.quiet:
@@ -350,13 +424,13 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
 
 def _summary(counts: dict[str, Any], with_references: bool) -> str:
     parts = [counted(counts["documents"], "document")]
-    parts += [f"against {counts['old']:,}"] if with_references else []
-    for_old = f", {counts['for_old']:,} of them for an old one" if with_references else ""
+    parts += [f"{counted(counts['old'], 'reference document')}"] if with_references else []
+    for_old = f", {counts['for_old']:,} of them for a reference document" if with_references else ""
     parts += [f"{counts['removed']:,} removed{for_old}", counted(counts["clusters"], "cluster")]
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
-    parts += [f"{counted(counts['hidden'], 'hidden file')} passed over"] if counts["hidden"] else []
+    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
     parts += console.cost(counts["seconds"]["total"], counts["bytes"])
     if counts["capped"]:
-        parts.append(f"{counted(counts['capped'], 'comparison')} left out, in buckets of more than {CAP:,}")
+        parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)

@@ -1,59 +1,86 @@
-"""The files that a command reads: checking them against those it writes, opening them, and their texts as a stream.
-
-What a command does with its documents is not known here.
-"""
+"""The files that a command reads: checking them against those it writes, opening them, and streaming their texts."""
 
 from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from lsh import files
 from lsh._batch import Batch
 from lsh._texts import Pieces
+from lsh.command import console
 from lsh.command.options import Reading
 
-NO_TEXT = -1  # the size of a text that is missing
+NO_TEXT = -1  # the size of a missing text
+MAX_SHOWN_ID = 40  # bytes of an id in a message
+MAX_LISTED_IDS = 1 << 12  # ids that are Python objects at the same time when all are read
 
 
 def check_files(
-    read: Sequence[tuple[str, str]], written: Sequence[tuple[str, str | None]], folders: bool = True
+    read: Sequence[tuple[str, str]],
+    written: Sequence[tuple[str, str | None]],
+    reading: Reading | None = None,
+    folders: bool = True,
+    into_folder: bool = False,
 ) -> None:
     """Check that no file is both read and written, or written twice, and that each can be written.
 
     Parameters
     ----------
     read, written : sequence of tuple
-        What the help calls a file, and its path; ``None`` for one that is not asked for.
+        The name of a file in the help, and its path; ``None`` for a file that is not written.
+    reading : Reading, optional
+        How files are read: its pattern needs a folder.
     folders : bool, optional
         Whether a folder can be read.
+    into_folder : bool, optional
+        Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
+    if reading is not None and reading.pattern is not None and not any(_is_folder(path) for _, path in read):
+        raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(path == files.STANDARD for _, path in read) > 1:
-        raise ValueError("standard input can be read once; give - for one of the files only")
+        raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
-    from_folder = any(path != files.STANDARD and os.path.isdir(path) for name, path in read if name == "INPUT")
+    several = sum(name == "INPUT" for name, _ in read) > 1 or any(_is_folder(path) for name, path in read)
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-        _check_target(name, path, new_folder=from_folder and name == "OUTPUT")
+            if (name == "OUTPUT" or os.path.exists(path)) and _lies_in(path, source):
+                raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
+        is_folder = path.endswith(os.sep) or (several and _is_folder(path))
+        _check_target(name, path, new_folder=into_folder and name == "OUTPUT" and is_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
     for name, path in () if folders else read:
-        if path != files.STANDARD and os.path.isdir(path):
+        if _is_folder(path):
             raise ValueError(f"{name} must be a file, got the folder {path}")
+
+
+def _is_folder(path: str) -> bool:
+    return path != files.STANDARD and os.path.isdir(path)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path leads into a folder that is read."""
+    if path == files.STANDARD or not _is_folder(folder):
+        return False
+    inner, outer = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([inner, outer]) == outer
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
     if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
         return  # an empty folder will do
     if new_folder and os.path.lexists(path):
-        raise ValueError(f"{name} must be a new folder, as INPUT is one, got {path}, which is there; name another")
+        raise ValueError(f"{name} must be a new or an empty folder, got {path}; name another")
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
     if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):
@@ -69,12 +96,15 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
 def open_documents(
     reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
 ) -> files.Documents:
-    """Return the documents of some files, to be closed by the caller."""
-    return files.Documents(paths, rejects=rejects, **vars(reading))
+    """Open documents, which the caller closes; a pattern counts for the folders among all inputs of a command."""
+    values = dict(vars(reading))
+    if not any(map(_is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
+        values["pattern"] = None
+    return files.Documents(paths, rejects=rejects, **values)
 
 
 class Ids(Sequence[bytes]):
-    """The ids of many documents, in little more memory than their bytes."""
+    """The ids of many documents; each needs its bytes and eight more."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -89,6 +119,31 @@ class Ids(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(0, len(self), MAX_LISTED_IDS):
+            ends = self._ends[start : start + MAX_LISTED_IDS + 1].tolist()
+            piece = bytes(self._bytes[ends[0] : ends[-1]])
+            yield from [piece[begin - ends[0] : end - ends[0]] for begin, end in pairwise(ends)]
+
+    def first_repeated(self) -> tuple[int, int] | None:
+        """Return two positions of the first id that repeats, ``None`` if all ids differ.
+
+        Ids with equal 64-bit hashes are compared. While it runs it needs 16 bytes for each document, and about 40 if
+        ids repeat.
+        """
+        hashes = np.fromiter(map(hash, self), np.int64, len(self))
+        ordered = np.sort(hashes)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return None
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        equal = np.flatnonzero(hashes[1:] == hashes[:-1])
+        for place in equal[np.argsort(order[equal + 1])].tolist():
+            first, second = int(order[place]), int(order[place + 1])
+            if self[first] == self[second]:
+                return first, second
+        return None
+
     def __getitem__(self, position: Any) -> Any:
         if not 0 <= position < len(self):
             raise IndexError(f"there are {len(self)} ids, got position {position}")
@@ -96,7 +151,7 @@ class Ids(Sequence[bytes]):
 
 
 class Names(Sequence[bytes]):
-    """A name for each of many documents, of which many have the same one, such as that of their source.
+    """A name for each of many documents, such as the source; many documents have the same one.
 
     Attributes
     ----------
@@ -126,14 +181,17 @@ class Names(Sequence[bytes]):
 
 
 class TextStream:
-    """The texts of some files, read anew at each call; their ids, sizes and counts are noted at the first one.
+    """The texts of some files, read again at each call; ids, sizes, sources and counts are noted at the first call.
 
     Parameters
     ----------
     documents : sequence of Documents
-        The files, one after the other.
+        The files, in order.
     with_ids, with_sizes, with_sources : bool
-        Whether to note the ids, the size of each text, and where each is from.
+        Whether to note the id, the size and the source of each text.
+    notes : str, optional
+        Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
+        prefix. Default: print none.
 
     Attributes
     ----------
@@ -142,11 +200,13 @@ class TextStream:
     sizes : array of int
         The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
     sources : Names
-        Where each text is from; empty without `with_sources`.
+        The source of each text; empty without `with_sources`.
     count, num_bytes : int
-        How many texts there are, and their bytes together.
+        How many texts there are, and the sum of their sizes.
+    num_passes, position : int
+        How often the files were opened, and how many of their bytes, packed where they are, were read since then.
     skipped, hidden : int
-        How many lines or files were skipped, and hidden files passed over.
+        How many malformed lines or files were skipped, and how many hidden files were not read.
     """
 
     def __init__(
@@ -155,27 +215,68 @@ class TextStream:
         with_ids: bool = True,
         with_sizes: bool = False,
         with_sources: bool = False,
+        notes: str | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
+        self._notes, self._num_said = notes, [0] * len(documents)
         self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
         self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
+        self.num_passes = self.position = 0
+        self._size: int | None = None
 
     def __call__(self) -> Pieces:
         first_time, self._is_noted = not self._is_noted, True
+        self._begin()
         return Pieces(files.prefetched(self._batches(first_time)))
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files, packed where they are."""
+        if self._size is None:
+            self._size = sum(documents.size for documents in self._documents)
+        return self._size
+
+    def _begin(self) -> None:
+        self.num_passes, self.position = self.num_passes + 1, 0
 
     def _batches(self, first_time: bool) -> Iterator[Batch]:
         for block in self._blocks():
             if first_time:
                 self._note(block)
             yield block.texts
+        self.position = self.size
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
+            self._say_repeated()
 
     def _blocks(self) -> Iterator[files.Block]:
-        return chain.from_iterable(documents.blocks() for documents in self._documents)
+        before = 0
+        for number, documents in enumerate(self._documents):
+            for block in documents.blocks():
+                self.position = before + documents.position
+                self._say_notes(number, documents)
+                yield block
+            before += documents.size
+
+    def _say_notes(self, number: int, documents: files.Documents) -> None:
+        """Print the notes that have not been printed."""
+        new = documents.notes[self._num_said[number] :]
+        self._num_said[number] += len(new)
+        for note in new if self._notes is not None else ():
+            console.say(f"{self._notes}{note}")
+
+    def _say_repeated(self) -> None:
+        """Print a note if ids repeat."""
+        found = self.ids.first_repeated() if self._notes is not None else None
+        if found is not None:
+            first, second = (position + 1 for position in found)
+            identity = self.ids[found[0]][:MAX_SHOWN_ID].decode("utf-8", "replace")
+            remedy = "use --id-field none for record numbers as ids"
+            if len(self._documents) > 1:  # each has record numbers of its own
+                remedy = "name the files by one pattern or folder, and use record numbers as ids"
+            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {identity!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)
@@ -187,10 +288,14 @@ class TextStream:
         if self._with_sources:
             self.sources.extend(block.sources())
 
-    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes | None]]:
-        """Yield some positions and the texts there, in ascending order."""
+    def at(
+        self, positions: Iterable[int], report: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """Yield some positions and the texts there, in ascending order; `report` is called between blocks."""
         wanted, first = sorted(set(positions), reverse=True), 0
+        self._begin()
         for block in self._blocks() if wanted else ():
+            report()
             stop = first + len(block.texts)
             while wanted and wanted[-1] < stop:
                 position = wanted.pop()

@@ -1,27 +1,30 @@
-"""The command line: ``lsh COMMAND``. The parser of all commands, and how the process ends.
+"""The command line: ``lsh COMMAND``. It parses the arguments, runs a command and returns the exit code.
 
-Each command is a module that adds its parser and runs. Data goes to files or standard output, messages to standard
-error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 130 interrupted; 141
-broken pipe; 143 terminated.
+Each command is a module with `add_parser` and `run`. Data goes to files or standard output, messages to standard
+error. Exit codes: 0 done; 2 bad usage or bad input, or a file that cannot be read or written; 129 hangup; 130
+interrupted; 141 broken pipe; 143 terminated.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import signal
 import sys
 from collections.abc import Sequence
 
 import lsh
-from lsh.command import compare, console, dedup, pairs, plan, stats, version
+from lsh.command import compare, console, dedup, pairs, plan, show, stats, version
 
-COMMANDS = (dedup, pairs, compare, plan, stats, version)
+COMMANDS = (dedup, pairs, show, compare, plan, stats, version)
+
+MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 
 EPILOG = f"""\
 example:
   lsh dedup news.tsv.gz -o unique.tsv
 
-"lsh COMMAND --help" tells the rest, with an example of each.
+"lsh COMMAND --help" describes a command, with examples.
 
 {console.EXITS}"""
 
@@ -29,16 +32,16 @@ example:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        console.end_on_signals()
-        return _run(arguments)
+        with console.ended_by_signals():
+            return _run(arguments)
     except BrokenPipeError:
-        return console.EXIT_PIPE  # what is written goes through a descriptor of its own, so nothing is left to flush
-    except console.TerminatedError:
-        return console.fail("terminated", console.EXIT_TERMINATED)
-    except KeyboardInterrupt:
-        return console.fail("interrupted", console.EXIT_INTERRUPTED)
+        return console.EXIT_PIPE  # nothing is left to flush; see console.write_data
+    except console.EndedError as ended:
+        return console.fail(ended.word, ended.code)
+    except KeyboardInterrupt:  # from a handler of the program that calls this function
+        return console.fail("interrupted", 128 + signal.SIGINT)
     except MemoryError:
-        return console.fail("there is not enough memory; see --max-memory", console.EXIT_BAD)
+        return console.fail("not enough memory; set --max-memory to less than the machine has", console.EXIT_BAD)
     except (ValueError, OSError, ImportError) as error:
         return console.fail(error, console.EXIT_BAD)
 
@@ -59,18 +62,18 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
-    """Return what to say about an argument that the parser does not know."""
+    """Return the message for an argument that the parser does not know."""
     if not argument.startswith("-"):
         return f"unexpected argument {argument!r}; quote patterns such as 'shards/*.tsv'"
     name = argument.partition("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]
-    similar = difflib.get_close_matches(name, known, 1) if name.startswith("--") else []
+    similar = difflib.get_close_matches(name, known, 1, MIN_LIKENESS) if name.startswith("--") else []
     return f"unrecognized option {name}; " + (f"did you mean {similar[0]}?" if similar else f"see {parser.prog} --help")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = console.Parser(prog="lsh", description="Find near-duplicate documents.", epilog=EPILOG)
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
     for module in COMMANDS:
         module.add_parser(commands)

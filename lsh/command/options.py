@@ -1,81 +1,114 @@
-"""The options that several commands share: adding them to a parser, and turning what was given into typed values.
+"""The options that several commands share: they are added to a parser and turned into typed values.
 
-A command calls `reading`, `matching` or `running` once and works with what they return; nothing else sees the
-`argparse.Namespace`. The library checks what values mean; here they get the names that a person typed.
+A command calls `reading`, `matching` or `running` once and works with the values that these return; no other code sees
+the `argparse.Namespace`. The library checks values; `console` puts the names of options into its messages.
 """
 
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import lsh
 from lsh import _checks, _threads, files, presets
+from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size
 from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
-from lsh.shingling import UNITS
+from lsh.shingling import NORMAL_FORMS, UNITS
 
+MIN_MEMORY = 100_000  # bytes; a smaller --max-memory is most likely a size without its unit
 MISSING = ("error", "empty")
+
+
+def whole(text: str) -> int:
+    """Parse a whole number: ``1000000``, ``1_000_000`` or ``1e6``."""
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+    raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+
+
 SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
-    "--threshold": {"type": float, "help": "least similarity of near duplicates (default 0.8)"},
-    "--ngram": {"type": int, "help": "units per shingle (default 8)"},
-    "--unit": {"choices": UNITS, "help": "what is shingled (default char)"},
-    "--num-seeds": {"type": int, "help": f"components per fingerprint (default {DEFAULT_SEEDS})"},
+    "--threshold": {"type": float, "help": "minimum similarity of near duplicates (default 0.8)"},
+    "--ngram": {"type": whole, "help": "length of a shingle in units (default 8)"},
+    "--unit": {"choices": UNITS, "help": "unit of --ngram (default char)"},
+    "--normalize": {"choices": NORMAL_FORMS, "help": "convert texts to a Unicode normal form"},
+    "--lowercase": {"action": "store_true", "default": None, "help": "ignore case"},
+    "--strip-punctuation": {"action": "store_true", "default": None, "help": "ignore punctuation"},
+    "--collapse-whitespace": {
+        "action": "store_true",
+        "default": None,
+        "help": "count each run of white space as one space",
+    },
+    "--num-seeds": {"type": whole, "help": f"number of components of a fingerprint (default {DEFAULT_SEEDS})"},
     "--recall": {
         "type": float,
-        "help": f"least probability to find a pair just at the threshold (default {DEFAULT_RECALL})",
+        "help": f"minimum probability that a pair at the threshold is found (default {DEFAULT_RECALL})",
     },
     "--json": {"action": "store_true", "help": "write one JSON object"},
 }
-MATCHING_DEFAULTS: dict[str, Any] = {  # not those of argparse: a preset refuses options that were given
+MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know which options were given
     "threshold": 0.8,
     "recall": DEFAULT_RECALL,
     "ngram": 8,
     "unit": "char",
+    "normalize": None,
+    "lowercase": False,
+    "strip_punctuation": False,
+    "collapse_whitespace": False,
     "num_seeds": DEFAULT_SEEDS,
     "verify": "exact",
     "clusters_mode": "representative",
 }
 
+# Options of `shingles`, with the parameters of `lsh.Shingles`.
+SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATIONS, "normalize")}}
+
 FORMATS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
   .jsonl    one JSON object per line; dots in --field lead into nested ones
-  .csv      a header, unless --no-header; records as RFC 4180 has them
+  .csv      a header, unless --no-header; records as in RFC 4180
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line
   .parquet  and .arrow, .feather: a row per document (extra io)
-  a folder  one document per file, its path within the folder is the id; hidden files are passed over and counted
-Named columns: the text is in the only one, or in text, content or body, unless --field names it; the id in id, unless
---id-field does. Without an id the running number is the id.
+A folder of data files is read as these files. In a folder of texts (.txt, .md, .html, ...), and with --format files,
+each file is a document, and its path within the folder is the id. Hidden files are not read, but counted.
+With a header, the text is the only column, or text, content or body, unless --field names it; the id is the column id,
+unless --id-field names it. Without an id the number of the record is the id.
 """
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How documents are read; `lsh.files.Documents` says what each value means."""
+    """How documents are read; `lsh.files.Documents` explains each value."""
 
     format: files.Format | None
     field: str | None
     id_field: str | None
     source_field: str | None
     header: bool | None
-    encoding: str
+    delimiter: str | None
+    encoding: str | None
     on_bad_line: Literal["error", "skip"]
     missing: Literal["error", "empty"]
-    pattern: str
+    pattern: str | None
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Which documents are near duplicates, and the bands that find them; `lsh.deduplicate` says what each value means.
+    """Which documents are near duplicates, and the bands that find them; `lsh.deduplicate` explains each value.
 
     Attributes
     ----------
     bands : Bands or Plan
-        The bands that were given, else the plan for the recall.
+        The bands of --bands, else the plan for --recall.
     """
 
     threshold: float
@@ -87,7 +120,7 @@ class Matching:
 
 @dataclass(frozen=True)
 class Running:
-    """What changes a run, but not its result."""
+    """Threads, memory and messages: values that do not change the result."""
 
     num_threads: int | None
     max_memory: int | None
@@ -98,25 +131,49 @@ class Running:
 # ---- adding options to a parser ----
 
 
+class Once(argparse.Action):
+    """Stores the value of an option that may be given once only."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store the value."""
+        if getattr(namespace, self.dest) is not None:
+            several = "; for several columns use commas: --field title,text" if option == "--field" else ""
+            raise argparse.ArgumentError(None, f"{option} is given twice{several}")
+        setattr(namespace, self.dest, values)
+
+
 def add(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add options that several commands have, by their names."""
+    """Add shared options by name."""
     for name in names:
         parser.add_argument(name, **SHARED_OPTIONS[name])
+
+
+def add_shingles(parser: argparse._ActionsContainer) -> None:
+    """Add the options of `shingles`."""
+    add(parser, "--ngram", "--unit", "--normalize", "--lowercase", "--strip-punctuation", "--collapse-whitespace")
 
 
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--field", help="the column that holds the text, or several with commas between")
-    group.add_argument("--id-field", metavar="FIELD", help="the column that holds the id")
-    named = group.add_mutually_exclusive_group()
-    named.add_argument("--header", action="store_true", default=None, help="the first record of a .tsv names columns")
-    named.add_argument("--no-header", dest="header", action="store_false", help="the first line of a .csv is data")
-    group.add_argument("--format", help="such as jsonl, csv.zst or parquet; for - or another ending of INPUT")
-    group.add_argument("--encoding", default="utf-8", help="of text files (default utf-8)")
+    group.add_argument("--field", action=Once, help="column of the text, by name or number; several as title,text")
     group.add_argument(
-        "--pattern", default="*", help="which files of a folder are read, such as '*.txt'; hidden ones by '.*' only"
+        "--id-field", action=Once, metavar="FIELD", help="column of the id, or none for record numbers as ids"
     )
+    named = group.add_mutually_exclusive_group()
+    named.add_argument("--header", action="store_true", default=None, help="the first line of a .tsv names columns")
+    named.add_argument(
+        "--no-header", dest="header", action="store_false", default=None, help="the first line of a .csv is data"
+    )
+    group.add_argument("--delimiter", help="character between the columns of a .csv or .tsv, such as ';' or tab")
+    group.add_argument(
+        "--format",
+        help="such as jsonl, csv.zst or parquet (default: by the file's name), or files for a folder of texts",
+    )
+    group.add_argument("--encoding", help="encoding of text files (default utf-8)")
+    group.add_argument("--pattern", help="files of a folder to read, such as '*.txt'; '.*' for hidden files")
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),
@@ -133,45 +190,57 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
 
 
 def add_matching(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `matching`, but for those of `lsh dedup` alone: ``--preset`` and ``--clusters-mode``."""
+    """Add the options of `matching`, except those that only `lsh dedup` has: ``--preset`` and ``--clusters-mode``."""
     group = parser.add_argument_group("near duplicates")
-    add(group, "--threshold", "--ngram", "--unit", "--num-seeds", "--recall")
-    group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, in place of --recall")
+    add(group, "--threshold", "--num-seeds", "--recall")
+    group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, instead of --recall")
     group.add_argument(
         "--verify",
         choices=("exact", "sketch", "none"),
-        help="what makes a candidate a near duplicate: its exact similarity, the estimate, or a shared band alone "
-        "(default exact)",
+        help="how candidate pairs are verified: by their exact similarity, by its estimate from fingerprints, or not "
+        "at all (default exact)",
     )
+    add_shingles(parser.add_argument_group("shingles"))
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
 def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
-    group.add_argument("--num-threads", type=int, metavar="N", help="threads (default: every core)")
+    group.add_argument("--num-threads", type=whole, metavar="N", help="number of threads (default: all cores)")
     if max_memory:
         group.add_argument(
-            "--max-memory", metavar="SIZE", help="memory, such as 2GB; what does not fit goes to temporary files"
+            "--max-memory",
+            metavar="SIZE",
+            help="memory to use, such as 2GB; data beyond it goes to temporary files in TMPDIR",
         )
     else:
         parser.set_defaults(max_memory=None)
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="print parameters, counts and times")
+    loudness.add_argument("-v", "--verbose", action="store_true", help="also print parameters, counts and times")
 
 
 # ---- typed values ----
 
 
 def reading(namespace: argparse.Namespace) -> Reading:
-    """Return how documents are to be read."""
+    """Return how documents are read."""
     values = {value.name: getattr(namespace, value.name) for value in fields(Reading)}
     if namespace.format is not None:
         values["format"] = files.Format.from_string(namespace.format)
         if values["format"] is None:
-            raise ValueError(f"--format must be one of {files.KNOWN}, got {namespace.format!r}")
+            known = f"{files.KNOWN}, or files (each file of a folder is a document)"
+            raise ValueError(f"--format must be one of {known}, got {namespace.format!r}")
     return Reading(**values)
+
+
+def reading_given(namespace: argparse.Namespace) -> list[str]:
+    """Return the names of the options of `reading` that differ from their defaults."""
+    names = [value.name for value in fields(Reading)]
+    given = [name for name in names if getattr(namespace, name) != namespace.parser.get_default(name)]
+    typed = {"header": "--header" if namespace.header else "--no-header"}
+    return [typed.get(name, f"--{name.replace('_', '-')}") for name in given]
 
 
 def threshold(namespace: argparse.Namespace) -> float:
@@ -190,23 +259,23 @@ def num_seeds(namespace: argparse.Namespace) -> int:
 
 
 def shingles(namespace: argparse.Namespace) -> lsh.Shingles:
-    """Return how texts are cut into shingles."""
-    n = _checks.whole_number("--ngram", _given_or_default(namespace, "ngram"), 1)
-    return lsh.Shingles(n, _given_or_default(namespace, "unit"))
+    """Return the shingles."""
+    values = {name: _given_or_default(namespace, option) for option, name in SHINGLE_OPTIONS.items()}
+    return lsh.Shingles(**values)
 
 
 def hasher(namespace: argparse.Namespace) -> lsh.MinHasher:
-    """Return what makes the fingerprints."""
+    """Return the hasher."""
     return lsh.MinHasher(num_seeds(namespace), scheme="fss", shingles=shingles(namespace))
 
 
 def matching(namespace: argparse.Namespace) -> Matching:
-    """Return which documents are near duplicates, by the options or by a preset.
+    """Return which documents are near duplicates, from the options or a preset.
 
     Raises
     ------
     ValueError
-        If a value is bad, before any work is done.
+        If a value is bad; nothing has been read by then.
     """
     if namespace.preset is not None:
         for name in (*MATCHING_DEFAULTS, "bands"):
@@ -227,18 +296,18 @@ def matching(namespace: argparse.Namespace) -> Matching:
 
 
 def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
-    """Check the bands that are given, or plan them: no other function of the commands does."""
+    """Return the values with their bands, checked or planned; bands are planned only here."""
     filtered = values["verify"] == "exact"
     bands, plan = chosen_bands(values["bands"], recall, values["threshold"], values["hasher"], filtered=filtered)
     return Matching(**{**values, "bands": bands if plan is None else plan})
 
 
 def running(namespace: argparse.Namespace) -> Running:
-    """Return what changes the run, but not its result."""
+    """Return threads, memory and messages."""
     num_threads = namespace.num_threads
     if num_threads is not None:
         num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
-    max_memory = memory_size("--max-memory", namespace.max_memory)
+    max_memory = memory_size("--max-memory", namespace.max_memory, MIN_MEMORY)
     return Running(num_threads, max_memory, namespace.quiet, namespace.verbose)
 
 

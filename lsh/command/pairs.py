@@ -1,4 +1,4 @@
-"""``lsh pairs``: the pairs of documents that are near duplicates, in one file or between two."""
+"""``lsh pairs``: the pairs of documents that are near duplicates, within one corpus or between two."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ EPILOG = f"""\
 examples:
   lsh pairs news.tsv.gz --threshold 0.7
   lsh pairs train.jsonl test.jsonl -o shared.tsv
+  lsh pairs --within train.jsonl test.jsonl -o all.tsv
 
-A line is: id, id, similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines come in the
-order of the documents.
+Each line has two ids and the similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines are
+in the order of the documents.
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -32,11 +33,19 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "pairs",
         help="write the pairs of documents that are near duplicates",
         description="Write each pair of documents whose shingle sets have a Jaccard similarity of at least the "
-        "threshold: of one file, or one document of each of two files.",
+        "threshold: both of one INPUT, or one of each of two.",
         epilog=EPILOG,
     )
-    parser.add_argument("input", metavar="INPUT", help="the file of documents; - for standard input")
-    parser.add_argument("other", metavar="INPUT2", nargs="?", help="a second one: only pairs between the two")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="+",
+        help="a file of documents, a folder or a quoted pattern, - for standard input; with a second INPUT, the pairs "
+        "between the two only",
+    )
+    parser.add_argument(
+        "--within", action="store_true", help="read all INPUTs as one corpus: the pairs within and between them"
+    )
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
     )
@@ -51,21 +60,33 @@ def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh pairs``."""
     started = time.perf_counter()
     matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
-    paths = [namespace.input] + ([namespace.other] if namespace.other is not None else [])
-    inputs.check_files(list(zip(("INPUT", "INPUT2"), paths)), [("OUTPUT", namespace.output)])
+    paths = namespace.input
+    if len(paths) > 2 and not namespace.within:
+        raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
+    inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
-    number, sides = _write_pairs(paths, namespace.output, namespace.json, matching, reading, running)
+    collections = [paths] if namespace.within else [[path] for path in paths]
+    number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:
         console.say(_summary(number, sides, time.perf_counter() - started))
 
 
 def _write_pairs(
-    paths: Sequence[str], output: str, as_json: bool, matching: Matching, reading: Reading, running: Running
+    collections: Sequence[Sequence[str]],
+    output: str,
+    as_json: bool,
+    matching: Matching,
+    reading: Reading,
+    running: Running,
 ) -> tuple[int, list[inputs.TextStream]]:
-    """Write the pairs; return their number and the documents of each file."""
+    """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
-        sides = [inputs.TextStream([opened.enter_context(inputs.open_documents(reading, path))]) for path in paths]
+        documents = [opened.enter_context(inputs.open_documents(reading, paths)) for paths in collections]
+        names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
+        sides = [inputs.TextStream([one], notes=None if running.quiet else name) for one, name in zip(documents, names)]
         found = lsh.find_pairs(
             sides[0],
             matching.threshold,
@@ -76,7 +97,7 @@ def _write_pairs(
             missing=reading.missing,
             max_memory=running.max_memory,
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output),
+            progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
         first, second = sides[0].ids, sides[-1].ids
@@ -90,16 +111,8 @@ def _write_pairs(
 
 def _line(a: bytes, b: bytes, similarity: float, as_json: bool) -> bytes:
     if as_json:
-        return json.dumps({"a": _decoded(a), "b": _decoded(b), "similarity": similarity}).encode() + b"\n"
+        return json.dumps({"a": console.decoded(a), "b": console.decoded(b), "similarity": similarity}).encode() + b"\n"
     return files.table_row(a, b, repr(similarity).encode())
-
-
-def _decoded(identity: bytes) -> str:
-    """Return an id as text: surrogates as they came in JSON, other bytes that are no UTF-8 as Python has them."""
-    try:
-        return identity.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return identity.decode("utf-8", "surrogateescape")
 
 
 def _summary(number: int, sides: Sequence[inputs.TextStream], seconds: float) -> str:

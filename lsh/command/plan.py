@@ -1,4 +1,4 @@
-"""``lsh plan``: the cheapest bands for a threshold and a recall, what they find and what that costs."""
+"""``lsh plan``: the cheapest bands for a threshold and a recall, with their recall and cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -34,42 +35,48 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "plan",
-        help="choose bands, and tell what they find",
-        description="Print the cheapest bands that find a pair at the threshold with the recall, what they find at "
-        "other similarities, and what that costs.",
+        help="choose bands, and print their recall and cost",
+        description="Print the cheapest bands that find a pair at the threshold with the recall, their recall at other "
+        "similarities, and their cost.",
         epilog=EPILOG,
     )
     options.add(parser, "--threshold", "--recall", "--num-seeds")
     parser.add_argument(
-        "--documents", type=int, metavar="N", help="size of the whole corpus (default: that of --corpus)"
+        "--documents", type=options.whole, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
-        "--corpus", metavar="FILE", help="a file of documents: expect pairs as similar as random pairs of it"
+        "--corpus",
+        metavar="FILE",
+        nargs="+",
+        help="files of documents, or folders: the cost is that of random pairs of these documents",
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve to a .svg or .png file (extra plot)")
     options.add(parser, "--json")
-    options.add(parser.add_argument_group("shingles of --corpus"), "--ngram", "--unit")
+    options.add_shingles(parser.add_argument_group("shingles of --corpus"))
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
+    console.check_standard_output()
     documents, corpus = namespace.documents, namespace.corpus
     if documents is not None:
         documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
-    for name in ("documents", "ngram", "unit"):
+    for name in ("documents", *options.SHINGLE_OPTIONS):
         if corpus is None and getattr(namespace, name) is not None:
-            raise ValueError(f"--{name} requires --corpus")
+            raise ValueError(f"--{name.replace('_', '-')} requires --corpus")
+    for name in options.reading_given(namespace) if corpus is None else ():
+        raise ValueError(f"{name} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
-    inputs.check_files([] if corpus is None else [("--corpus", corpus)], [("--plot", namespace.plot)])
+    inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
-    planned = lsh.plan(*goal)  # an error if no bands keep the recall, before the corpus is read
+    planned = lsh.plan(*goal)  # an error if no bands have the recall, before the corpus is read
     if corpus is not None:
         count, texts = _sample(corpus, reading)
         if not count:
-            raise ValueError(f"--corpus must have documents, {corpus} has none")
+            raise ValueError(f"--corpus must have documents, {' '.join(corpus)} has none")
         planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents or count)
     console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
     if namespace.plot is not None:
@@ -86,10 +93,10 @@ def _check_plot(path: str | None) -> None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
 
 
-def _sample(path: str, reading: Reading) -> tuple[int, list[bytes | None]]:
-    """Return how many texts a corpus has, and of many ones as many as a plan looks at, the same each time."""
-    with inputs.open_documents(reading, path) as documents:
-        texts = inputs.TextStream([documents], with_ids=False)
+def _sample(paths: Sequence[str], reading: Reading) -> tuple[int, list[bytes | None]]:
+    """Return the number of texts of a corpus, and the texts or, of many, the same sample each time."""
+    with inputs.open_documents(reading, paths) as documents:
+        texts = inputs.TextStream([documents], with_ids=False, notes="")
         count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
         return count, [text for _, text in texts.at(wanted.tolist())]
@@ -103,7 +110,7 @@ def _table(planned: lsh.Plan) -> str:
 
 
 def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
-    """Return what the table says, for machines."""
+    """Return the figures of the table, for ``--json``."""
     similarities = [s / 10 for s in range(3, 11)]
     return {
         "threshold": planned.threshold,
@@ -124,14 +131,14 @@ def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
 
 
 def _draw(planned: lsh.Plan, path: str) -> None:
-    """Draw the curve of the bands to a file; the same one gives the same bytes."""
+    """Draw the curve of the bands to a file; equal plans give equal bytes."""
     import matplotlib
     from matplotlib.figure import Figure
 
     from lsh import plot
 
     with matplotlib.rc_context(), files.Target(path, "") as target:
-        matplotlib.rcdefaults()  # whatever a file of settings says
+        matplotlib.rcdefaults()  # without the user's matplotlibrc
         matplotlib.rcParams["svg.hashsalt"] = "lsh"
         figure = Figure()
         plot.s_curve(planned, threshold=planned.threshold, ax=figure.subplots())

@@ -1,10 +1,11 @@
-"""``lsh stats``: the lengths of the documents of a file, their numbers of shingles, and how many are copies."""
+"""``lsh stats``: the lengths of documents, their numbers of shingles, and how many are exact duplicates."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,11 @@ from lsh.command.options import Reading, Running
 from lsh.minhash import batch_fingerprints
 from lsh.shingling import MAX_UNITS
 
-MAX_SHINGLED_TEXTS = 10_000  # whose shingles are counted
-MAX_SHINGLED_BYTES = 1_000_000  # of such a text: a shingle takes a hundred bytes as an object
+MAX_SHINGLED_TEXTS = 10_000  # texts whose shingles are counted
+MAX_SHINGLED_BYTES = 1_000_000  # of such a text, since a shingle needs about 100 bytes as an object
 QUARTILES = ("min", "q25", "median", "q75", "max")
-COUNTS = ("exact duplicates", "empty", "without shingles", "missing")  # that the table always has
-WHOLE_TEXT = lsh.Shingles(MAX_UNITS, unit="byte")  # a whole text is one shingle, so that only equal texts are similar
+COUNTS = ("exact duplicates", "empty", "without shingles", "missing")  # always in the table
+WHOLE_TEXT = lsh.Shingles(MAX_UNITS, unit="byte")  # a whole text is one shingle, so only equal texts are similar
 
 EPILOG = f"""\
 example:
@@ -38,13 +39,16 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "stats",
-        help="tell what kind of documents a file has",
-        description="Tell how long the documents of FILE are, how many shingles they have, and how many are exact "
-        "duplicates, empty or missing.",
+        help="print lengths and numbers of shingles of documents",
+        description="Print how long documents are, how many shingles they have, and how many are exact duplicates, "
+        "empty or missing.",
         epilog=EPILOG,
     )
-    parser.add_argument("input", metavar="FILE", help="the file of documents; - for standard input")
-    options.add(parser, "--ngram", "--unit", "--json")
+    parser.add_argument(
+        "input", metavar="FILE", nargs="+", help="files of documents of one format, or folders; - for standard input"
+    )
+    options.add_shingles(parser)
+    options.add(parser, "--json")
     options.add_reading(parser, missing="empty")
     options.add_running(parser, max_memory=False)
     parser.set_defaults(run=run)
@@ -52,19 +56,22 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh stats``."""
+    console.check_standard_output()
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
-    inputs.check_files([("FILE", namespace.input)], [])
+    inputs.check_files([("FILE", path) for path in namespace.input], [], reading)
     figures = _figures(namespace.input, shingles, reading, running)
     console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:
         console.say(", ".join(console.cost(time.perf_counter() - started, figures["bytes"])))
 
 
-def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
-    """Return what is known of the documents: `lengths` are in bytes, `shingles` are those of `shingled` texts."""
-    with inputs.open_documents(reading, path) as documents:
-        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True)
+def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
+    """Return the figures of the table: `lengths` are in bytes, `shingles` are of `shingled` texts."""
+    with inputs.open_documents(reading, paths) as documents:
+        notes = None if running.quiet else ""
+        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
+        meter = console.progress(running.quiet, files.STANDARD, [texts])
         copies = lsh.deduplicate(
             texts,
             1.0,
@@ -72,13 +79,13 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
             num_seeds=1,
             missing="empty",
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, files.STANDARD),
+            progress=meter,
         ).summary()["removed"]
         sizes = np.frombuffer(texts.sizes, np.int64)
-        counts = _shingle_counts(texts, shingles, sizes)
+        counts = _shingle_counts(texts, shingles, sizes, meter)
         empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
         without = empty
-        if shingles.depends_on_unicode:  # by word, for instance, other texts than the empty ones may have none
+        if shingles.depends_on_unicode:  # by word, for instance, texts that are not empty may have no shingles
             without = _without_shingles(texts, shingles) - missing
     return {
         "documents": len(sizes),
@@ -95,23 +102,24 @@ def _figures(path: str, shingles: lsh.Shingles, reading: Reading, running: Runni
     }
 
 
-def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers) -> Numbers:
-    """Return how many distinct shingles texts have: all texts but huge ones, or some of many at even distances."""
+def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers, meter: console.Meter) -> Numbers:
+    """Return the number of distinct shingles of texts that are not huge; of many texts, of an even sample."""
     positions = np.flatnonzero((sizes >= 0) & (sizes <= MAX_SHINGLED_BYTES))
     if len(positions) > MAX_SHINGLED_TEXTS:
         positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
-    return np.array([len(shingles.of(text or b"")) for _, text in texts.at(positions.tolist())], np.int64)
+    found = texts.at(positions.tolist(), lambda: meter.reading("shingles"))
+    return np.array([len(shingles.of(text or b"")) for _, text in found], np.int64)
 
 
 def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:
-    """Count the texts without shingles, missing ones among them."""
+    """Count the texts without shingles, including missing texts."""
     hasher = lsh.MinHasher(1, scheme="fss", shingles=shingles)
     found = (batch_fingerprints(hasher, Batch(piece, missing=True)) for piece in texts().pieces)
     return sum(int(hasher.is_empty(rows).sum()) for rows in found)
 
 
 def _spread(numbers: Numbers) -> dict[str, float] | None:
-    """Return mean and quartiles, ``None`` of nothing."""
+    """Return mean and quartiles, ``None`` if there are no numbers."""
     if not len(numbers):
         return None
     quartiles = np.percentile(numbers, [0, 25, 50, 75, 100], method="inverted_cdf").tolist()
@@ -119,13 +127,13 @@ def _spread(numbers: Numbers) -> dict[str, float] | None:
 
 
 def _table(figures: dict[str, Any], shingles: lsh.Shingles) -> str:
-    """Return the figures as a table to read."""
+    """Return the figures as a table."""
     rows = {"documents": figures["documents"], "bytes of text": figures["bytes"]}
     for name in ("lengths", "shingles"):
         rows |= {f"{name}: {part}": number for part, number in (figures[name] or {}).items()}
     rows |= {name: figures[name.replace(" ", "_")] for name in COUNTS}
     rows |= {"bad lines skipped": figures["skipped"]} if figures["skipped"] else {}
-    rows |= {"hidden files passed over": figures["hidden"]} if figures["hidden"] else {}
+    rows |= {"hidden files not read": figures["hidden"]} if figures["hidden"] else {}
     numbers = [f"{number:,.0f}" for number in rows.values()]
     width, number_width = max(map(len, rows)), max(map(len, numbers))
     lines = [f"{name:<{width}}  {number:>{number_width}}" for name, number in zip(rows, numbers)]

@@ -1,4 +1,4 @@
-"""``lsh version``: the versions of lsh, numpy and Python, and the level of the CPU."""
+"""``lsh version``: the versions of lsh, numpy and Python, and the instruction set of the kernels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     """Add the command to the parsers of the command line."""
     parser = commands.add_parser(
         "version",
-        help="tell the versions of lsh, numpy and Python, and the level of the CPU",
-        description="Tell the versions of lsh, numpy and Python, and which instruction set the kernels use.",
+        help="print the versions of lsh, numpy and Python, and the instruction set in use",
+        description="Print the versions of lsh, numpy and Python, and the instruction set that the kernels use.",
         epilog=EPILOG,
     )
     options.add(parser, "--json")

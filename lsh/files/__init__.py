@@ -1,20 +1,14 @@
-"""Documents in files: records in, kept records out.
+"""Read documents from files, and write the kept ones.
 
-`Documents` reads files of one format, or a folder of text files, as often as needed; `write_kept` writes the kept ones
-as they came in. What this module exports is what the commands and Spark use; the modules beside it are its parts.
+`Documents` reads files of one format, or a folder of texts, as often as needed; `write_kept` writes the kept records
+byte for byte. Commands import from this module only.
 """
 
-from lsh.files.documents import (
-    Documents,
-    expanded,
-    table_row,
-    target,
-    write_kept,
-    write_removed,
-)
+from lsh.files.documents import Documents, table_row, target, write_kept, write_removed
+from lsh.files.finding import expanded
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.storage import STANDARD, FolderTarget, Target, is_stream, same_file
+from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_stream, same_file
 
 __all__ = [
     "FOLDER",
@@ -27,6 +21,7 @@ __all__ = [
     "InputError",
     "Record",
     "Target",
+    "content",
     "expanded",
     "is_stream",
     "prefetched",

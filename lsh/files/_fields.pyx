@@ -48,14 +48,14 @@ cdef class _FieldTable:
         free(self.names)
         free(self.places)
 
-    cdef Batch column(self, Py_ssize_t place, bint integers):
-        """Return a field of all records; ``None`` if one of them is not a string (or an integer)."""
+    cdef Batch column(self, Py_ssize_t place, bint numbers):
+        """Return a field of all records; ``None`` if one of them is not a string (or a number)."""
         cdef Batch batch = Batch(())
         cdef const c.lsh_field *field = self.found + place
         cdef Py_ssize_t i
         batch._reserve((self.data, self.out), <Py_ssize_t> self.rows)
         for i in range(batch.count):
-            if field.kind != c.LSH_STRING and not (integers and field.kind == c.LSH_INTEGER):
+            if field.kind != c.LSH_STRING and not (numbers and field.kind == c.LSH_NUMBER):
                 return None
             batch.texts[i], batch.lengths[i] = field.text.bytes, <Py_ssize_t> field.text.length
             field += self.columns
@@ -80,7 +80,7 @@ def count_lines(bytes block not None):
 
 
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):
-    """Find texts, and ids or sources, in JSON objects, one a line.
+    """Find texts, and ids or sources, in JSON objects, one a line; blank lines are not records.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     texts : tuple of bytes
         Keys, in UTF-8, whose values are strings in every record.
     names : tuple of bytes
-        Keys whose values are strings or integers in every record, or that no record has.
+        Keys whose values are strings, or numbers as they are written, in every record, or that no record has.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
 
 
-def csv_cells(bytes block not None, tuple places not None, size_t least, size_t most):
+def csv_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
     """Find cells of records of CSV, as `line_cells` does.
 
     Returns
@@ -165,9 +165,12 @@ def csv_cells(bytes block not None, tuple places not None, size_t least, size_t 
         The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
+    if len(separator) != 1:
+        raise ValueError(f"separator must be one byte, got {separator!r}")
     cdef size_t used = 0
+    cdef uint8_t by = separator[0]
     with nogil:
-        table.rows = c.lsh_read_csv(table.start, table.size, table.places, table.columns, least, most, table.room,
+        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
                                     table.found, &used)
     return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
 

@@ -1,7 +1,7 @@
-"""The lines of a file, one at a time or in blocks of whole ones.
+"""The lines of a file, one at a time or in blocks of whole lines.
 
-A line ends at a newline, which is one byte or, of encodings with wide characters, several that begin at a multiple of
-their number. What a line says is not known here.
+A line ends at a newline. In encodings with wide characters a newline has several bytes, and begins at a multiple of
+their number. This module does not look at what a line says.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ READ_SIZE = 1 << 20  # bytes that are read at once
 
 
 class Stream:
-    """The lines of a file, to be taken one at a time or in blocks.
+    """The lines of a file, read one at a time or in blocks.
 
     Parameters
     ----------
     blocks : iterator of bytes
         Whole lines.
     newline : bytes
-        What ends them.
+        The bytes that end a line.
     number : int
-        Of the line before the first.
+        The number of the line before the first.
 
     Attributes
     ----------
     number : int
-        That of the line that was taken last.
+        The number of the line that was read last.
     """
 
     def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
         self._blocks, self._newline = blocks, newline
-        self._waiting: list[bytes] = []  # lines, backwards
+        self._waiting: list[bytes] = []  # lines, the next one last
         self._back = b""
         self.number = number
 
@@ -59,19 +59,19 @@ class Stream:
         return next(self._blocks, b"")
 
     def block(self) -> bytes:
-        """Take the lines that come next together, none at the end."""
+        """Read the next block of lines; it is empty at the end."""
         block = b"".join(reversed(self._waiting)) or self._next_block()
         self._waiting = []
         self.number += count_lines(block)
         return block
 
     def give_back(self, block: bytes) -> None:
-        """Take back the lines that were taken last."""
+        """Put back the lines that were read last: they are read again."""
         self._back = block + self._back
         self.number -= count_lines(block)
 
     def again(self, block: bytes) -> Stream:
-        """Return the lines of a block that was taken last as a stream of their own."""
+        """Return the lines of the block that was read last as a stream with the same line numbers."""
         return Stream(iter([block]), self._newline, self.number - count_lines(block))
 
     def split(self, block: bytes) -> list[bytes]:
@@ -87,7 +87,7 @@ class Stream:
 
 
 def chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield some bytes at a time; what can be read of a damaged file comes before the error."""
+    """Yield the bytes of a file in pieces; those that can be read of a corrupt file come before the error."""
     while True:
         held: list[bytes] = []
         size = 0
@@ -117,14 +117,14 @@ def blocks(chunks: Iterator[bytes], newline: bytes) -> Iterator[bytes]:
 
 
 def _emptied(held: list[memoryview]) -> bytes:
-    """Return what is held as one, and empty the list: a line may nearly fill the memory."""
+    """Join the pieces, and empty the list at once: a line may need nearly all the memory."""
     joined = b"".join(held)
     held.clear()
     return joined
 
 
 def _last_end(data: bytes, newline: bytes, offset: int) -> int:
-    """Return where the last line ends, 0 where none does; a newline of several bytes begins at a multiple of them."""
+    """Return where the last whole line ends, 0 if there is none; see the module on newlines of several bytes."""
     at = data.rfind(newline)
     while at >= 0 and (offset + at) % len(newline):
         at = data.rfind(newline, 0, at + len(newline) - 1)
@@ -132,7 +132,7 @@ def _last_end(data: bytes, newline: bytes, offset: int) -> int:
 
 
 def _line_end(data: bytes, newline: bytes, begin: int) -> int:
-    """Return where the line ends that begins there, 0 if it does not."""
+    """Return where the line that begins at `begin` ends, 0 if its end is not in the data."""
     at = data.find(newline, begin)
     while at >= 0 and at % len(newline):
         at = data.find(newline, at + 1)

@@ -1,8 +1,8 @@
 """Compressed files: gzip, bzip2, xz and zstd, unpacked as they are read and packed as they are written.
 
-A file may hold several compressed streams, one after another. One that ends too early, or goes on with something else,
-is an error: a document that is lost in silence would pass for a duplicate. The same content gives the same packed
-bytes. Zstandard needs the package zstandard, of the extra ``io``. Nothing here knows a format.
+A file may hold several compressed streams, one after another. A file that ends too early, or has other data after a
+stream, is an error: a document that is not read would look like a removed one. The same content always gives the same
+compressed bytes. Zstandard needs the package zstandard, of the extra ``io``.
 """
 
 from __future__ import annotations
@@ -14,45 +14,67 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Any, NamedTuple, cast
 
-PACKED = 1 << 16  # bytes that are taken from a packed file at once
-PACKED_ZSTD = 1 << 13  # zstandard unpacks all that it is given, and four bytes may stand for 128 KB
-UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library takes a limit
-LONGEST_WINDOW = 1 << 31  # bytes that zstd may look back; what `zstd --long=31` writes
+PACKED = 1 << 16  # bytes that are read from a compressed file at once
+PACKED_ZSTD = 1 << 13  # fewer: zstandard has no limit of its output, and four bytes may stand for 128 KB
+UNPACKED = 1 << 20  # most bytes that are unpacked at once, where the library has such a limit
+LONGEST_WINDOW = 1 << 31  # bytes that zstd may refer back to; `zstd --long=31` writes such files
 
-NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}  # by the ending of a file's name
-PADDED = ("gz", "xz")  # which may have zeros between and after the streams
-# the first bytes of a stream
+NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
+ENDINGS = {**{name: name for name in NAMES}, "zstd": "zst"}  # of a file's name
+PADDED = ("gz", "xz")  # that may have zeros between and after the streams
+# The first bytes of a stream.
 MAGIC = re.compile(rb"(?P<gz>\x1f\x8b\x08)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zst>\x28\xb5\x2f\xfd)")
 
 
 class DamagedError(Exception):
-    """A file is not what its compression should look like."""
+    """The data of a compressed file are corrupt.
+
+    Attributes
+    ----------
+    at : int
+        How many bytes of the compressed file were read without an error.
+    """
+
+    def __init__(self, problem: str, at: int) -> None:
+        super().__init__(problem)
+        self.at = at
+
+
+def corrupt(compression: str, error: DamagedError) -> str:
+    """Return what is wrong with a compressed file.
+
+    Examples
+    --------
+    >>> corrupt("gz", DamagedError("invalid block type", 65536))
+    'corrupt gzip data after byte 65,536 (invalid block type)'
+    """
+    return f"corrupt {NAMES[compression]} data after byte {error.at:,} ({error})"
 
 
 class _Method(NamedTuple):
     """How files are compressed and unpacked."""
 
-    unpacker: Callable[[], Any]  # of one stream
-    error: type[Exception]  # that it raises
+    unpacker: Callable[[], Any]  # for one stream
+    error: type[Exception]  # that the unpacker raises
     packer: Callable[[IO[bytes]], Any]
-    packed: int = PACKED  # bytes that an unpacker is given at once
-    limit: tuple[int, ...] = ()  # of what it returns at once, where it takes one
+    packed: int = PACKED  # bytes that the unpacker is given at once
+    limit: tuple[int, ...] = ()  # on the bytes that it returns at once, where it has one
 
 
 def of_path(path: str) -> str:
-    """Return the compression that the end of a file's name stands for, ``""`` for none.
+    """Return the compression by the ending of a file's name, ``""`` for none.
 
     Examples
     --------
-    >>> of_path("news.tsv.GZ"), of_path("news.tsv")
-    ('gz', '')
+    >>> of_path("news.tsv.GZ"), of_path("news.tsv.zstd"), of_path("news.tsv")
+    ('gz', 'zst', '')
     """
     ending = path.lower().rpartition(".")[2]
-    return ending if ending in NAMES and ending != path.lower() else ""
+    return ENDINGS.get(ending, "") if ending != path.lower() else ""
 
 
 def recognised(start: bytes) -> str | None:
-    """Tell by its first bytes how a file is compressed; ``None`` where it does not look so.
+    """Return how a file is compressed, by its first bytes; ``None`` if it does not look compressed.
 
     Examples
     --------
@@ -70,7 +92,7 @@ def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
 
 
 def packing(file: IO[bytes], compression: str) -> Any:
-    """Return a file that packs what is written to it into `file`, which stays open when it is closed."""
+    """Return a file that compresses what is written to it into `file`; closing it leaves `file` open."""
     return _method(compression).packer(file)
 
 
@@ -114,25 +136,31 @@ def _method(compression: str) -> _Method:
 def _chunks(file: IO[bytes], compression: str) -> Iterator[bytes]:
     """Yield the content, stream by stream."""
     method = _method(compression)
-    waiting = file.read(method.packed)
+    waiting, num_read = file.read(method.packed), 0
     if not waiting:
-        raise DamagedError("the file is empty")
+        raise DamagedError("the file is empty", 0)
     while waiting:
         stream = method.unpacker()
         while not stream.eof:
             if not waiting and getattr(stream, "needs_input", True):
                 waiting = file.read(method.packed)
                 if not waiting:
-                    raise DamagedError("it ends too early")
+                    raise DamagedError("it ends too early", num_read)
             try:
                 chunk = stream.decompress(waiting, *method.limit)
             except method.error as error:
-                raise DamagedError(str(error)) from error
+                raise DamagedError(str(error), num_read) from error
+            num_read += len(waiting)
             waiting = b""
             yield chunk
+        num_read -= len(stream.unused_data)
         waiting = stream.unused_data or file.read(method.packed)
-        while waiting and compression in PADDED and not (waiting := waiting.lstrip(b"\0")):
+        while waiting and compression in PADDED and not (rest := waiting.lstrip(b"\0")):
+            num_read += len(waiting)
             waiting = file.read(method.packed)
+        if waiting and compression in PADDED:
+            num_read += len(waiting) - len(rest)
+            waiting = rest
 
 
 class _Unpacked(io.RawIOBase):

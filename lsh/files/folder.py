@@ -1,23 +1,22 @@
-"""A folder of text files: each file is a document, and its path within the folder is the id.
+"""A folder of texts: each file is a document, and its path within the folder is the id.
 
-Folders within are read, too; what is hidden, by a dot at the start of its name or of a folder's, is passed over, and
-counted, unless the pattern begins with a dot. A file that is compressed, by the ending of its name, is read unpacked.
-Kept files are copied as they are. What the texts are for is not known here.
+`finding` tells which files are read. A file whose name ends in .gz, .bz2, .xz or .zst is unpacked. Kept files are
+copied unchanged.
 """
 
 from __future__ import annotations
 
 import codecs
-import fnmatch
 import os
 from collections.abc import Callable, Iterator
 
 from lsh.files import compression
+from lsh.files.finding import list_folder
+from lsh.files.marks import check_mark, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import FolderTarget
 
-EVERY = "*"  # the pattern of a folder where none is given
-State = tuple[int, int]  # bytes, nanoseconds of the last change
+State = tuple[int, int]  # size in bytes, time of the last change in nanoseconds
 
 
 class Folder:
@@ -27,17 +26,24 @@ class Folder:
     ----------
     path : str
         The folder.
-    pattern : str
+    pattern : str, optional
         Which files are read: their names, or their paths within the folder, match it as in a shell.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted, and the paths of the files that are skipped.
+        Receives the counts and the paths of skipped files.
     """
 
-    def __init__(self, path: str, pattern: str, options: ReadOptions, counts: ReadCounts) -> None:
+    def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
         self._path, self._pattern, self._options, self._counts = path, pattern, options, counts
         self._files: dict[str, State] | None = None
+        self.position = 0  # bytes of the files that have been read since they were listed last
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        found = self._found() if self._files is None else self._files
+        return sum(size for size, _ in found.values())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
@@ -61,7 +67,7 @@ class Folder:
                 target.copy(os.path.join(self._path, relative), relative)
 
     def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
-        """Yield each file with its text, or with what is wrong with it where that is to be skipped."""
+        """Yield each file with its text, or with the error of a file that is to be skipped."""
         for relative in listing:
             text: bytes | InputError
             try:
@@ -79,46 +85,37 @@ class Folder:
             try:
                 content = (compression.unpacked(file, packed) if packed else file).read()
             except compression.DamagedError as error:
-                problem = f"damaged {compression.NAMES[packed]} ({error}); create it anew"
-                raise InputError(path, problem) from error
-        if self._options.encoding == "utf-8":
+                raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
+        encoding = self._options.encoding
+        if encoding == "utf-8":
+            if not self._options.encoding_given:
+                check_mark(content, path)
+            note_bytes(self._counts, content, path)
             return content.removeprefix(codecs.BOM_UTF8)
         try:
-            return utf8(content.decode(self._options.encoding).removeprefix("\ufeff"))
+            return utf8(content.decode(encoding).removeprefix("\ufeff"))
         except UnicodeError as error:
-            raise InputError(path, undecodable(self._options.encoding, error)) from None
+            remedy = "give the right --encoding, or use --on-bad-line skip"
+            raise InputError(path, f"{undecodable(encoding, error)}; {remedy}") from None
 
     def _listing(self) -> Iterator[str]:
-        """Return the paths within the folder; the files must be as they were when they were listed first."""
+        """Return the paths within the folder; the files must not have changed since they were listed first."""
         found = self._found()
         if self._files not in (None, found):
-            raise InputError(self._path, "it changed while it was read; run again when nothing writes to it")
-        self._files = found
-        return iter(found)
+            raise InputError(self._path, "the folder changed while it was read; run again when nothing writes to it")
+        self._files, self.position = found, 0
+        return self._passed(found)
+
+    def _passed(self, found: dict[str, State]) -> Iterator[str]:
+        """Yield the paths, and count the bytes of the files that have been read."""
+        for relative, (size, _) in found.items():
+            yield relative
+            self.position += size
 
     def _found(self) -> dict[str, State]:
-        names = []
-        hidden = 0
-        for folder, _, files in os.walk(self._path, onerror=_fail):
-            within = os.path.relpath(folder, self._path)
-            for name in files:
-                relative = name if within == os.curdir else f"{within}{os.sep}{name}".replace(os.sep, "/")
-                matches = fnmatch.fnmatchcase(relative, self._pattern) or fnmatch.fnmatchcase(name, self._pattern)
-                if not matches or not os.path.isfile(os.path.join(folder, name)):
-                    continue
-                if "/." in f"/{relative}" and not self._pattern.startswith("."):
-                    hidden += 1
-                else:
-                    names.append(relative)
-        self._counts.hidden = hidden
-        if not names and self._pattern != EVERY:
-            raise InputError(self._path, f"no file matches the pattern {self._pattern!r}; correct --pattern")
+        names, self._counts.hidden = list_folder(self._path, self._pattern)
         states = {}
-        for relative in sorted(names):
+        for relative in names:
             state = os.stat(os.path.join(self._path, relative))
             states[relative] = (state.st_size, state.st_mtime_ns)
         return states
-
-
-def _fail(error: OSError) -> None:
-    raise error

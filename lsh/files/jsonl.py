@@ -1,8 +1,9 @@
-"""JSON lines: a JSON object (RFC 8259) a line, of which some fields are read.
+"""JSON lines: a JSON object (RFC 8259) a line, of which some fields are read. A blank line is no record.
 
-The compiled reader takes blocks in which every field that is named is where it is expected; Python's `json` judges
-every other line, so it decides what is accepted: NaN, Infinity and halves of surrogate pairs, too. A field is a key
-of the object or, by a name with dots, of objects within it; names with dots are read by Python alone.
+The compiled reader reads blocks in which every line is plain and has the fields. Python's `json` reads all other lines,
+and so decides what is accepted: NaN, Infinity and lone surrogates, too. A field is a key of the object or, with dots in
+its name, a key of an object within it; Python alone reads such names. Ids and sources that are numbers keep their
+digits as they are written.
 """
 
 from __future__ import annotations
@@ -11,48 +12,77 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from lsh._batch import Batch
 from lsh.files._fields import json_fields
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
-from lsh.files.records import ID_COLUMN, InputError, ReadOptions, default_column, listed, utf8
+from lsh.files.records import ID_COLUMN, InputError, ReadOptions, columns_note, default_column, listed, utf8
 
 TEXT_REMEDY = "name the text's field with --field"  # where a record lacks the field
+SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have it
 
-# Objects and lists within each other. Where Python gives up depends on how deep its own calls are, and one reading of a
-# file must judge a line as another does.
+# Objects and lists within each other. Python's own limit depends on the depth of its calls; with this one, each reading
+# of a file accepts the same lines.
 MAX_DEPTH = 500
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
 JsonObject = Mapping[str, object]
 
 
+class _Number(str):
+    """A number as it is written: ids keep their digits."""
+
+    __slots__ = ()
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+
+
 class JsonLines(Reader):
-    """Reads JSON lines; the first record with a text shows which field holds it, where none is named."""
+    """Reads JSON lines; where no field is named, the first record with a text shows which field holds the text."""
 
     format = "jsonl"
+    has_blanks = checks_utf8 = True
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._fields = options.text_fields()
-        self._id_name = ID_COLUMN if options.id_field is None else options.id_field
+        self._id_name = ID_COLUMN if options.id_field is None else options.named_id()
         self._is_found = options.field is None  # whether any record has the field that is named
-        self._absent: InputError | None = None  # the error where none has
+        self._absent: InputError | None = None  # the error if none has
 
     @property
     def is_ready(self) -> bool:
         """Whether it is known which field holds the text."""
         return self._fields is not None
 
+    def note(self) -> str:
+        """Return which fields hold the text and the id."""
+        if self._fields is None:
+            return ""
+        identity = None if self._id_name is None else f"field {self._id_name!r}"
+        if identity is not None and self.options.id_field is None:
+            identity += " or record number"
+        return columns_note([f"field {field!r}" for field in self._fields], identity)
+
+    def start_problem(self, line: str) -> str:
+        """Return what is wrong with a file that is one list."""
+        is_list = line.lstrip().startswith("[")
+        return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
+
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""
         found, options = _object(record), self.options
         if self._fields is None:
-            default = default_column(found, options)
+            default = default_column(found, self._id_name)
             if default is not None:
                 self._fields = (default,)
             elif not options.allow_missing or len(found) > 1:
-                raise _absent(record, "text", found, TEXT_REMEDY)
+                fields = listed(list(found)) or "no fields at all"
+                raise record.error(f"no text field found among {fields}; name it with --field")
         text = None if self._fields is None else self._text(record, found, self._fields)
-        identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
+        identity = None
+        if self._id_name is not None:
+            identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
         if options.source_field is None:
             return Fields(identity, text)
         return Fields(identity, text, _name(record, found, options.source_field, "--source-field") or "")
@@ -67,9 +97,11 @@ class JsonLines(Reader):
                     self._absent = _absent(record, field, found, TEXT_REMEDY)
                 continue
             if not exists:
-                raise _absent(record, field, found, TEXT_REMEDY)
-            if not isinstance(text, str):
-                raise record.error(f"field {field!r} must be a string, got {_type_name(text)}")
+                raise _absent(record, field, found, f"{TEXT_REMEDY}, or {SKIP_REMEDY}")
+            if text is None:
+                raise record.error(f"field {field!r} is null; {SKIP_REMEDY}")
+            if not isinstance(text, str) or isinstance(text, _Number):
+                raise record.bad(f"field {field!r} must be a string, got {_type_name(text)}")
             texts.append(text)
         return " ".join(texts) if texts else None
 
@@ -78,21 +110,23 @@ class JsonLines(Reader):
         options, texts = self.options, self._fields
         if texts is None:
             return None
-        names = (self._id_name,) if options.source_field is None else (self._id_name, options.source_field)
+        names = tuple(name for name in (self._id_name, options.source_field) if name is not None)
         wanted = (*texts, *names)
         if len(set(wanted)) < len(wanted) or any("." in name for name in wanted):
             return None
         found = json_fields(block, tuple(map(utf8, texts)), tuple(map(utf8, names)))
         if found is None:
             return None
-        columns, (identities, *sources) = found
-        if sources == [None] or (identities is None and options.id_field is not None):
+        columns, named = found
+        by_name: dict[str | None, Batch | None] = dict(zip(names, named))
+        if any(name is not None and by_name[name] is None for name in (options.named_id(), options.source_field)):
             return None
         self._is_found = True
-        return FieldColumns(len(block), joined(columns), identities, sources[0] if sources else None)
+        identities, sources = by_name.get(self._id_name), by_name.get(options.source_field)
+        return FieldColumns(len(block), joined(columns), identities, sources)
 
     def problem_at_end(self) -> InputError | None:
-        """Return the error where no record has the field that is named: texts may be missing, but not all of them."""
+        """Return the error if no record has the field that is named: some texts may be missing, but not all."""
         return None if self._is_found else self._absent
 
 
@@ -102,17 +136,14 @@ def _object(record: RawRecord) -> JsonObject:
     try:
         text = line.decode("utf-8") if isinstance(line, bytes) else line
         if _is_too_deep(text):
-            raise record.error(f"objects and lists must be nested at most {MAX_DEPTH} deep; correct the line")
-        found = json.loads(text)
+            raise record.bad(f"objects and lists are nested more than {MAX_DEPTH} deep")
+        found = _DECODER.decode(text)
     except UnicodeDecodeError as error:
-        raise record.error(f"expected UTF-8, got byte 0x{error.object[error.start]:02x}; correct it") from None
-    except InputError:
-        raise
-    except ValueError as error:
-        got = f"({error})" if line.strip() else "an empty line"
-        raise record.error(f"expected a JSON object, got {got}; correct the line") from None
+        raise record.bad(f"byte 0x{error.object[error.start]:02x} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise record.bad(f"not JSON ({error.msg} at character {error.pos + 1})") from None
     if not isinstance(found, dict):
-        raise record.error(f"expected a JSON object, got {_type_name(found)}; correct the line")
+        raise record.bad(f"not a JSON object but {_type_name(found)}")
     return found
 
 
@@ -141,21 +172,21 @@ def _value(found: JsonObject, field: str) -> tuple[bool, object]:
 
 
 def _name(record: RawRecord, found: JsonObject, field: str, option: str) -> Line | None:
-    """Return an id or a source; a field that no option names may be missing."""
+    """Return an id or a source, a number as it is written; a field that no option names may be missing."""
     exists, value = _value(found, field)
     if not exists and option:
         raise _absent(record, field, found, f"name the right one with {option}")
     if isinstance(value, (dict, list, bool)):
-        raise record.error(f"field {field!r} must be a string or a number, got {_type_name(value)}")
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+        raise record.bad(f"field {field!r} must be a string or a number, got {_type_name(value)}")
+    return value if isinstance(value, str) else None
 
 
 def _absent(record: RawRecord, field: str, found: JsonObject, remedy: str) -> InputError:
-    fields = listed(list(found)) or "no field at all"
-    return record.error(f"expected a field {field!r}, got {fields}; {remedy}")
+    fields = listed(list(found)) or "no fields at all"
+    return record.error(f"no field {field!r} among {fields}; {remedy}")
 
 
 def _type_name(value: object) -> str:
-    """Return what JSON calls a value of this type."""
+    """Return the type of a value in the words of JSON."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

@@ -1,17 +1,15 @@
 """What all formats of text share: opening files, marks, headers, blocks of lines, bad lines, numbers, kept records.
 
-A file is cut into records, which are lines or, in CSV, one line or more. A record keeps its bytes, so that it can be
-written as it was read. Lines end at a newline only. UTF-8 is checked only where a format requires it; other encodings
-are decoded.
+A file is cut into records: lines or, in CSV, one line or more. A record keeps its bytes, so that it can be written as
+it was read. Lines end at a newline only. UTF-8 is checked only if a format requires it; other encodings are decoded.
 
-What a record says is up to the `Reader` of the format, in `jsonl` and `separated`. It has two ways to read: `many` a
-block of whole lines at once, in C, and `one` a single record, in Python. `many` returns ``None`` for a block that is
-not plain; its records then go to `one`, which decides and names the line to correct. Both ways give the same documents.
+The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
+lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
+records, and names the line of an error. Both ways give the same documents.
 """
 
 from __future__ import annotations
 
-import codecs
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -21,17 +19,17 @@ from typing import IO, ClassVar, NamedTuple, cast
 
 from lsh._batch import Batch
 from lsh.files import compression
+from lsh.files._fields import count_lines
 from lsh.files.blocks import Stream, blocks, chunks
+from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import Input, Target
+from lsh.files.storage import Input, ShardTarget, Target
 
-MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than it
+MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
+MAX_START = 1 << 16  # bytes of a file of which the first line is checked
+BLANK = " \t\r"  # characters of a blank line
 
-MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-MARKS |= {"utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": codecs.BOM_UTF32_BE}
-BY_MARK = ("utf-16", "utf-32")  # encodings whose byte order a mark at the beginning tells
-
-Line = bytes | str  # of UTF-8, or decoded from another encoding
+Line = bytes | str  # bytes of UTF-8, or text that was decoded from another encoding
 
 
 class RawRecord(NamedTuple):
@@ -40,16 +38,20 @@ class RawRecord(NamedTuple):
     raw: bytes  # with its line end
     cells: Sequence[Line]  # without the line end; a line is one cell
     file: str
-    number: int  # of its first line
-    problem: str = ""  # why there are no cells
+    number: int  # the number of its first line
+    problem: str = ""  # why it has no cells
 
     def error(self, problem: str) -> InputError:
         """Return the error that names the file and the line."""
         return InputError(self.file, problem, self.number)
 
+    def bad(self, problem: str) -> InputError:
+        """Return the error of a malformed line, which can be skipped."""
+        return self.error(f"{problem}; fix the line or use --on-bad-line skip")
+
 
 class Fields(NamedTuple):
-    """What a record says; ``None`` for a field that it does not have."""
+    """The fields of a record; ``None`` for one that it does not have."""
 
     identity: Line | None
     text: Line | None
@@ -57,16 +59,19 @@ class Fields(NamedTuple):
 
 
 class FieldColumns(NamedTuple):
-    """What the records of a block say: each has a text; ``None`` for a field that none of them has."""
+    """The fields of the records of a block, as columns; ``None`` for a field that no record has.
 
-    size: int  # bytes of the block that are whole records
+    Each record has a text.
+    """
+
+    size: int  # how many bytes of the block are whole records
     texts: Batch
     identities: Batch | None = None
     sources: Batch | None = None
 
 
 class Reader(ABC):
-    """Reads the records of one format, once from the first file to the last; it keeps what the first record shows.
+    """Reads the records of one format, once from the first file to the last; it remembers the columns of the first one.
 
     Attributes
     ----------
@@ -74,10 +79,19 @@ class Reader(ABC):
         The name of the format.
     spans_lines : bool
         Whether a record may have more than one line.
+    has_blanks : bool
+        Whether there are blank lines, which are no records.
+    checks_utf8 : bool
+        Whether a line that is not UTF-8 is malformed.
+    has_header : bool
+        Whether the first record names the columns where `ReadOptions.header` does not say it.
     """
 
     format: ClassVar[str]
     spans_lines: ClassVar[bool] = False
+    has_blanks: ClassVar[bool] = False
+    checks_utf8: ClassVar[bool] = False
+    has_header: ClassVar[bool] = False
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
@@ -85,7 +99,15 @@ class Reader(ABC):
     @property
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether `many` can be called: it is known where the texts and the ids are. `one` finds it out."""
+        """Whether `many` can be called: the columns of texts and ids are known. `one` finds them."""
+
+    def note(self) -> str:
+        """Return which columns hold the text and the id, once that is known; empty in formats without columns."""
+        return ""
+
+    def start_problem(self, line: str) -> str:
+        """Return the error message if the first line shows that other options are needed, else an empty string."""
+        return ""
 
     def take_header(self, header: RawRecord) -> None:
         """Find the columns by the first record of a file, in formats that have a header."""
@@ -93,27 +115,20 @@ class Reader(ABC):
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        for raw in lines:
-            if encoding == "utf-8":
-                yield RawRecord(raw, (raw.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
-                continue
-            try:
-                line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
-            except UnicodeError as error:
-                yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
-            else:
-                yield RawRecord(raw, (line,), name, lines.number)
+        for record in line_records(lines, name, encoding):
+            if not (self.has_blanks and record.cells and is_blank(record.cells[0])):
+                yield record
 
     @abstractmethod
     def one(self, record: RawRecord) -> Fields:
-        """Read a record; raises InputError if it is not of the format."""
+        """Read a record; raise InputError if it is malformed."""
 
     @abstractmethod
     def many(self, block: bytes) -> FieldColumns | None:
         """Read the records of a block of UTF-8; ``None`` if any of them is not plain."""
 
     def problem_at_end(self) -> InputError | None:
-        """Return the error that only the end of the last file shows, if there is one."""
+        """Return the error that is known only at the end of the last file, if there is one."""
         return None
 
 
@@ -123,13 +138,13 @@ class Lines:
     Parameters
     ----------
     inputs : sequence of Input
-        The files; their header is the same.
+        The files; all have the same header.
     reader : type of Reader
-        Reads their format; each time the files are read has one of its own.
+        The reader of their format; there is a new one each time the files are read.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted, and the lines that are skipped.
+        Receives the counts, the notes and the skipped lines.
     """
 
     def __init__(self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts) -> None:
@@ -140,7 +155,7 @@ class Lines:
         self._counts.start()
         return _Pass(self._inputs, self._reader(self._options), self._counts).blocks()
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the header and the records that are kept; `is_kept` is called once for each document."""
         _Pass(self._inputs, self._reader(self._options), ReadCounts()).write_kept(is_kept, target)
 
@@ -151,8 +166,8 @@ class _Pass:
     def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts) -> None:
         self._inputs, self._reader, self._counts = inputs, reader, counts
         self._options = reader.options
-        self._number = 0  # of the document that was read last
-        self._encoding = reader.options.encoding  # with the byte order, once a file is open
+        self._number = 0  # the number of the record that was read last
+        self._encoding = reader.options.encoding  # with its byte order once a file is open
 
     @property
     def newline(self) -> bytes:
@@ -163,21 +178,25 @@ class _Pass:
         """Yield the documents."""
         for number, file in enumerate(self._inputs):
             with self._opened(file, number == 0) as (_, _, lines):
-                yield from self._blocks_of(file, lines)
+                for block in self._blocks_of(file, lines):
+                    self._counts.note(self._reader.note())
+                    yield block
         problem = self._reader.problem_at_end()
         if problem is not None:
             raise problem
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
-        """Write the mark of the first file, the first header and the records that are kept, as they were read."""
-        has_header, is_complete = False, True  # whether what was written last ends its line
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
+        """Write the kept records as they were read, after the first mark and header of each part."""
+        last: Target | None = None
+        has_header, is_complete = False, True  # whether the last line that was written has its end
         for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (mark, header, lines):
-                if number == 0:
-                    target.write(mark)
+            with self._opened(file, number == 0) as (mark, header, lines), target.part(number) as part:
+                if part is not last:
+                    part.write(mark)
+                    last, has_header, is_complete = part, False, True
                 for raw in chain([b"" if has_header else header], self._kept(file, lines, is_kept)):
                     if raw:
-                        target.write(raw if is_complete else self.newline + raw)
+                        part.write(raw if is_complete else self.newline + raw)
                         is_complete = raw.endswith(self.newline)
                 has_header |= bool(header)
 
@@ -185,24 +204,28 @@ class _Pass:
         """Yield the records of a file that are kept, one by one or many together."""
         if self._options.skip_bad:
             yield from (record.raw for record, _ in self._documents(file, lines) if is_kept())
-        elif self._reader.spans_lines:
+        elif self._reader.spans_lines or (self._reader.has_blanks and self._encoding != "utf-8"):
             records = self._reader.records(lines, file.name, self._encoding)
             yield from (record.raw for record in records if is_kept())
         else:
+            has_blanks = self._reader.has_blanks
             while block := lines.block():
-                yield b"".join([line for line in lines.split(block) if is_kept()])
+                found = lines.split(block)
+                found = [line for line in found if not is_blank(line.removesuffix(b"\n"))] if has_blanks else found
+                yield b"".join([line for line in found if is_kept()])
 
     @contextmanager
     def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
-        """Open a file; gives its byte order mark and its header, where it has them, and the lines after them."""
+        """Open a file; yields its byte order mark and its header, both may be empty, and the lines after them."""
         try:
             with file.opened() as opened:
                 mark, lines = self._lines_of(file, opened, is_first)
                 records = self._reader.records(lines, file.name, self._encoding)
-                header = next(records, None) if self._options.header else None
+                given = self._options.header
+                header = next(records, None) if (self._reader.has_header if given is None else given) else None
                 if header is not None:
                     if header.problem:
-                        raise header.error(header.problem)
+                        raise header.error(f"{header.problem}; correct the header")
                     self._reader.take_header(header)
                 yield mark, b"" if header is None else header.raw, lines
         except compression.DamagedError as error:
@@ -214,15 +237,31 @@ class _Pass:
         read = chunks(opened)
         start = next(read, b"")
         file.check_plain(start, self._reader.format)
+        if not self._options.encoding_given:
+            check_mark(start, file.name)
         if encoding in BY_MARK:
-            found = next((name for name in MARKS if name.startswith(encoding) and start.startswith(MARKS[name])), None)
-            encoding = found or f"{encoding}-le"
+            encoding = mark_of(start, encoding) or f"{encoding}-le"
         mark = MARKS.get(encoding, b"")
         mark = mark if start.startswith(mark) else b""
         if not is_first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding = encoding
-        return mark, Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
+        lines = Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
+        self._check_start(file, lines)
+        return mark, lines
+
+    def _check_start(self, file: Input, lines: Stream) -> None:
+        """Let the reader look at the first line that is not blank."""
+        block = lines.block()
+        start = Stream(iter([block[:MAX_START]]), self.newline)
+        for record in line_records(start, file.name, self._encoding):
+            if record.cells and not is_blank(record.cells[0]):
+                line = record.cells[0]
+                problem = self._reader.start_problem(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+                if problem:
+                    raise record.error(problem)
+                break
+        lines.give_back(block)
 
     def _blocks_of(self, file: Input, lines: Stream) -> Iterator[Block]:
         """Yield the documents of a file."""
@@ -235,6 +274,8 @@ class _Pass:
             block = lines.block()
             if not block:
                 return
+            if not self._reader.checks_utf8:
+                note_bytes(self._counts, block, file.name, lines.number - count_lines(block) + 1)
             block, columns = self._grown(block, lines)
             if columns is not None:
                 lines.give_back(block[columns.size :])
@@ -246,11 +287,11 @@ class _Pass:
                 yield from self._one_by_one(file, lines.again(block))
 
     def _grown(self, block: bytes, lines: Stream) -> tuple[bytes, FieldColumns | None]:
-        """Read a block, to which the next lines are added where not even its first record is whole."""
+        """Read a block; add the next lines to it as long as its first record is not whole."""
         columns = self._reader.many(block)
         while columns is not None and not columns.size:
             parts, size = [block], 0
-            while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # as much again
+            while size < len(block) <= MAX_GROWN_BLOCK and (more := lines.block()):  # until it is twice as long
                 parts.append(more)
                 size += len(more)
             block = b"".join(parts)
@@ -258,7 +299,7 @@ class _Pass:
         return block, columns
 
     def _numbered(self, columns: FieldColumns, name: bytes) -> Block:
-        """Return the next documents; without ids their numbers are the ids, without sources the file is the source."""
+        """Return the next documents; without ids the numbers are the ids, without sources the file is the source."""
         count, first = len(columns.texts), self._number + 1
         self._number += count
 
@@ -281,7 +322,7 @@ class _Pass:
             self._number += 1
             try:
                 if record.problem:
-                    raise record.error(record.problem)
+                    raise record.bad(record.problem)
                 fields = self._reader.one(record)
             except InputError:
                 if not self._options.skip_bad:
@@ -295,6 +336,25 @@ class _Pass:
             yield record, Record(identity, text, name if fields.source is None else utf8(fields.source))
 
 
+def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
+    """Return the lines of a file as records of one cell."""
+    for raw in lines:
+        if encoding == "utf-8":
+            yield RawRecord(raw, (raw.removesuffix(b"\n").removesuffix(b"\r"),), name, lines.number)
+            continue
+        try:
+            line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
+        except UnicodeError as error:
+            yield RawRecord(raw, (), name, lines.number, undecodable(encoding, error))
+        else:
+            yield RawRecord(raw, (line,), name, lines.number)
+
+
+def is_blank(line: Line) -> bool:
+    """Tell whether a line, without its end, has nothing but spaces."""
+    return not (line.strip(BLANK) if isinstance(line, str) else line.strip(BLANK.encode()))
+
+
 def joined(texts: Sequence[Batch]) -> Batch:
     """Return the texts of several fields with a space between."""
     return texts[0] if len(texts) == 1 else Batch([b" ".join(row) for row in zip(*[one.tolist() for one in texts])])
@@ -306,7 +366,7 @@ def _whole(column: Batch) -> list[bytes]:
 
 
 def _complete_lines(file: Input) -> int:
-    """Return how many lines of a damaged file can be read."""
+    """Return how many lines of a corrupt file can be read."""
     count = 0
     with suppress(compression.DamagedError), file.opened() as opened:
         for _ in opened:

@@ -1,7 +1,7 @@
-"""Prefetching: a thread reads the next items of an iterator while the last ones are used.
+"""Prefetching: a thread reads the next items of an iterator while the current one is used.
 
-So files are read, unpacked and parsed while fingerprints are computed, which releases the GIL. No more than a few items
-wait at a time, so that memory stays bounded. Items keep their order; an error is raised in its place among them.
+Files are read, unpacked and parsed while fingerprints are computed, which releases the GIL. Only a few items wait at a
+time, so memory stays bounded. Items keep their order, and an error is raised after the items before it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from typing import TypeVar
 
 from lsh import _threads
 
-WAITING = 4  # items, such as blocks of documents; room for the last one and the end when no more are wanted
+WAITING = 4  # items, such as blocks of documents, that wait at most; at least 2: one item and the end
 
 Item = TypeVar("Item")
 Prefetched = tuple[Item] | BaseException | None  # an item, the error that ended them, or their end
 
 
 def prefetched(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items while a thread reads the next ones.
+    """Yield the items while a thread reads the next ones; without that thread where none can be started.
 
-    Closing the generator ends the thread; where that is forgotten it ends with the program. Where the system starts no
-    more threads, each item is read when it is asked for.
+    Closing the generator ends the thread; otherwise it ends with the program.
 
     Examples
     --------
@@ -43,13 +42,13 @@ def prefetched(items: Iterable[Item]) -> Iterator[Item]:
             yield one[0]
     finally:
         stopped.set()
-        while not waiting.empty():  # so that the thread does not wait for room
+        while not waiting.empty():  # so that the thread can put its last item
             waiting.get()
         thread.join()
 
 
 def _fill(waiting: queue.Queue[Prefetched[Item]], items: Iterator[Item], stopped: threading.Event) -> None:
-    """Hand over the items, then None or the error that was raised; and close what was read from."""
+    """Put the items into the queue, then None or the error that was raised; close the iterator."""
     last: BaseException | None = None
     try:
         try:

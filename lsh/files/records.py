@@ -1,6 +1,6 @@
-"""The formats by name, what a document of any of them is, and which of its columns hold the text and the id.
+"""What all formats share: their names, documents, errors, options, counts, and the columns of the text and the id.
 
-Errors of input and the options of reading are here too, since every format shares them. Nothing here opens a file.
+This module opens no file.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from lsh._batch import Batch
 from lsh.files import compression
 
 FORMATS = ("jsonl", "csv", "tsv", "txt")  # of lines of text, each plain or compressed
-TABLES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; compressed inside, if at all
-FOLDER = "folder"  # a document a file
+LINES = {**{name: name for name in FORMATS}, "ndjson": "jsonl"}  # by ending
+TABLES = {"parquet": "parquet", "pq": "parquet", "arrow": "arrow", "feather": "arrow"}  # by ending; not compressed
+FOLDER = "files"  # the format of a folder in which each file is a document
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
-BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # bytes and documents of a block that is gathered
-MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns that a message lists, and characters of each
+NO_ID = "none"  # instead of a column: the numbers of the records are the ids
+MAX_PLACE_DIGITS = 9  # of a column's number
+BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
+MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
 
 
 class InputError(ValueError):
-    """Bad input; the message names the file, and the line where one is to blame."""
+    """Bad input; the message names the file, and the line if it is malformed."""
 
     def __init__(self, name: str, problem: str, line: int | None = None) -> None:
         where = f"{name}, line {line}" if line else name
@@ -38,8 +41,8 @@ class Format(NamedTuple):
     --------
     >>> Format.from_string("tsv.gz")
     Format(name='tsv', compression='gz')
-    >>> Format.of_path("corpus/part-7.feather")
-    Format(name='arrow', compression='')
+    >>> Format.of_path("corpus/part-7.feather"), Format.of_path("part-8.ndjson.zstd")
+    (Format(name='arrow', compression=''), Format(name='jsonl', compression='zst'))
     """
 
     name: str
@@ -47,24 +50,29 @@ class Format(NamedTuple):
 
     @classmethod
     def from_string(cls, text: str) -> Format | None:
-        """Read ``"tsv"``, ``"tsv.gz"`` or ``"parquet"``; ``None`` for anything else."""
+        """Read ``"tsv"``, ``"tsv.gz"``, ``"parquet"`` or ``"files"``; ``None`` for anything else."""
+        return cls(FOLDER, "") if text == FOLDER else cls._of_ending(text)
+
+    @classmethod
+    def _of_ending(cls, text: str) -> Format | None:
         if text in TABLES:
             return cls(TABLES[text], "")
         name, dot, packed = text.partition(".")
-        known = name in FORMATS and (packed in compression.NAMES if dot else True)
-        return cls(name, packed) if known else None
+        known = name in LINES and (packed in compression.ENDINGS if dot else True)
+        return cls(LINES[name], compression.ENDINGS.get(packed, "")) if known else None
 
     @classmethod
     def of_path(cls, path: str) -> Format | None:
-        """Tell the format by the ending of a file's name; ``None`` for another ending."""
+        """Return the format by the ending of a file's name; ``None`` for an unknown ending."""
         parts = os.path.basename(path).lower().split(".")[1:]
-        return cls.from_string(".".join(parts[-2:])) or cls.from_string(".".join(parts[-1:]))
+        return cls._of_ending(".".join(parts[-2:])) or cls._of_ending(".".join(parts[-1:]))
 
 
 class Record(NamedTuple):
-    """A document: its id, its text in UTF-8 or ``None`` for none, and where it is from.
+    """A document: its id, its text in UTF-8 or ``None`` for none, and its source.
 
-    That is what the column of the source says, or, where none is named, the file; of a folder, the folder within it.
+    The source is the value of the source's column or, if none is named, the file; in a folder of texts, the folder
+    within it.
     """
 
     id: bytes
@@ -73,7 +81,7 @@ class Record(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some documents, one after another, as columns: faster to hand over than one document at a time."""
+    """Documents that follow one another, as columns, which is faster than one document at a time."""
 
     texts: Batch
     ids: Callable[[], Sequence[bytes]]
@@ -85,7 +93,7 @@ class Block(NamedTuple):
 
 
 def gathered(records: Iterable[Record]) -> Iterator[Block]:
-    """Yield documents that are read one by one in blocks."""
+    """Gather documents that are read one by one into blocks."""
     held: list[Record] = []
     size = 0
     for record in records:
@@ -106,80 +114,142 @@ def _block(records: Sequence[Record]) -> Block:
 class ReadOptions(NamedTuple):
     """How documents are read; `Documents` says what each option means."""
 
-    field: str | None
-    id_field: str | None
-    source_field: str | None
-    header: bool
-    encoding: str
-    skip_bad: bool
-    allow_missing: bool
+    field: str | None = None
+    id_field: str | None = None
+    source_field: str | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    encoding_given: bool = False
+    skip_bad: bool = False
+    allow_missing: bool = False
 
     def text_fields(self) -> tuple[str, ...] | None:
-        """Return the names of the fields that make the text; ``None`` where none is named."""
+        """Return the names of the fields of the text; ``None`` if none is named."""
         return None if self.field is None else tuple(name.strip() for name in self.field.split(","))
+
+    def named_id(self) -> str | None:
+        """Return the named field of the id; ``None`` if none is named, or record numbers are the ids."""
+        return None if self.id_field == NO_ID else self.id_field
+
+    def default_id(self) -> str | None:
+        """Return the field of the id that need not exist; ``None`` if one is named, or record numbers are the ids."""
+        return ID_COLUMN if self.id_field is None else None
 
 
 class ReadCounts:
-    """What was counted while the documents were read the last time: bad lines or files, missing texts, hidden files.
+    """Counts of the last reading: skipped lines or files, missing texts, hidden files; and notes on all readings.
 
     Parameters
     ----------
     write_reject : callable, optional
-        Receives what is skipped, once, however often the documents are read.
+        Receives each skipped line or file once, however often the documents are read.
+
+    Attributes
+    ----------
+    notes : list of str
+        What the user should know about how the documents are read, each note once.
+    looks_for_bytes : bool
+        Whether to look for bytes that are not UTF-8: in the first reading, until one is found.
     """
 
     def __init__(self, write_reject: Callable[[bytes], None] | None = None) -> None:
         self._write_reject, self._num_written = write_reject, 0
-        self.start()
+        self.hidden = self.skipped = self.missing = 0
+        self.notes: list[str] = []
+        self.looks_for_bytes = True
+        self._is_read = False
 
     def start(self) -> None:
-        """Count from zero: the documents are read anew."""
-        self.skipped = self.missing = self.hidden = 0
+        """Begin a reading: count from zero."""
+        self.skipped = self.missing = 0
+        self.looks_for_bytes = self.looks_for_bytes and not self._is_read
+        self._is_read = True
 
     def skip(self, rejected: bytes) -> None:
-        """Count what is skipped, and write it where that has not been done."""
+        """Count a skipped line or file, and write it if that has not been done."""
         self.skipped += 1
         if self._write_reject is not None and self.skipped > self._num_written:
             self._write_reject(rejected)
             self._num_written = self.skipped
 
+    def note(self, note: str) -> None:
+        """Add a note."""
+        if note and note not in self.notes:
+            self.notes.append(note)
 
-def default_column(names: Iterable[str], options: ReadOptions) -> str | None:
-    """Return the column that holds the text where none is named: one of the usual names, or the only one but the id.
+
+# ---- columns ----
+
+
+def place_of(names: Sequence[str], wanted: str) -> int | None:
+    """Return the place of a column by its name or, if no column has that name, by its number from 1.
 
     Examples
     --------
-    >>> options = ReadOptions(None, None, None, True, "utf-8", False, False)
-    >>> default_column(["id", "headline"], options), default_column(["id", "title", "body"], options)
-    ('headline', 'body')
-    >>> default_column(["title", "summary"], options) is None
+    >>> place_of(["id", "text"], "text"), place_of(["id", "text"], "2"), place_of(["2", "text"], "2")
+    (1, 1, 0)
+    >>> place_of(["id", "text"], "3") is None
     True
     """
-    identity = ID_COLUMN if options.id_field is None else options.id_field
-    others = [name for name in names if name != identity]
+    if wanted in names:
+        return names.index(wanted) if names.count(wanted) == 1 else None
+    number = int(wanted) if is_number(wanted) else 0
+    return number - 1 if 0 < number <= len(names) else None
+
+
+def is_number(wanted: str) -> bool:
+    """Tell whether a string can be the number of a column."""
+    return wanted.isascii() and wanted.isdigit() and len(wanted) <= MAX_PLACE_DIGITS
+
+
+def default_column(names: Iterable[str], identity: str | None = None) -> str | None:
+    """Return the column of the text if none is named: the only one beside the id, or ``text``, ``content``, ``body``.
+
+    Examples
+    --------
+    >>> default_column(["id", "headline"]), default_column(["id", "title", "body"])
+    ('headline', 'body')
+    >>> default_column(["title", "summary"]) is None
+    True
+    """
+    others = [name for name in names if name != (ID_COLUMN if identity is None else identity)]
     return others[0] if len(others) == 1 else next((name for name in TEXT_COLUMNS if name in others), None)
 
 
 def named_columns(
     names: Sequence[str], options: ReadOptions, error: Callable[[str], InputError]
 ) -> tuple[Sequence[str], str | None]:
-    """Return the columns of the text and of the id, by the names of all columns.
+    """Return the columns of the text and of the id, as they are named in the options or by default.
 
     Raises
     ------
     InputError
-        What `error` makes of the problem, if no field is named and it cannot be told which column is the text.
+        Made by `error`, if no field is named and several columns may be the text.
     """
-    fields, identity = options.text_fields(), options.id_field
+    fields, identity = options.text_fields(), options.named_id()
     if fields is None:
-        default = default_column(names, options)
+        place = None if identity is None else place_of(names, identity)
+        default = default_column(names, identity if place is None else names[place])
         if default is None:
-            columns = listed(names) or "no column at all"
-            raise error(f"which column is the text? name it with --field: {columns}")
+            others = listed([name for name in names if name != identity]) or "no columns at all"
+            beside = "" if identity is None else f" beside --id-field {identity}"
+            raise error(f"no text column found among {others}{beside}; name it with --field")
         fields = (default,)
-    if identity is None and ID_COLUMN in names and ID_COLUMN not in fields:
+    if options.default_id() in names and ID_COLUMN not in fields:
         identity = ID_COLUMN
     return fields, identity
+
+
+def columns_note(texts: Sequence[str], identity: str | None) -> str:
+    """Return the note that says where the text and the id are.
+
+    Examples
+    --------
+    >>> columns_note(["column 3 'text'"], None)
+    "text: column 3 'text'; id: record number"
+    """
+    return f"text: {' + '.join(texts)}; id: {identity or 'record number'}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -196,23 +266,23 @@ def listed(names: Sequence[str]) -> str:
 
 
 def utf8(text: str | bytes) -> bytes:
-    """Return a text, an id or the name of a source as bytes."""
+    """Return a text, an id or a source as bytes."""
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def undecodable(encoding: str, error: UnicodeError) -> str:
-    """Return what is wrong with a text that cannot be decoded."""
-    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else f"({error})"
-    return f"expected {encoding}, got {got}; correct it or the encoding"
+    """Return the message about a text that cannot be decoded."""
+    got = f"byte 0x{error.object[error.start]:02x}" if isinstance(error, UnicodeDecodeError) else str(error)
+    return f"not {encoding}: {got}"
 
 
 def checked_encoding(encoding: str) -> str:
-    """Return the name that Python has for an encoding of text.
+    """Return Python's name of an encoding of text.
 
     Raises
     ------
     ValueError
-        If it has none.
+        If Python does not know it.
 
     Examples
     --------
@@ -223,5 +293,26 @@ def checked_encoding(encoding: str) -> str:
         name = codecs.lookup(encoding).name
         "".encode(name)  # some codecs are not of text
     except (LookupError, ValueError, TypeError):
-        raise ValueError(f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}") from None
+        raise ValueError(
+            f"--encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}"
+        ) from None
     return "utf-8" if name == "utf-8-sig" else name
+
+
+def checked_delimiter(delimiter: str) -> str:
+    r"""Return a delimiter; ``"tab"`` and ``"\t"`` stand for a tab.
+
+    Raises
+    ------
+    ValueError
+        If it is not one ASCII character, or a quote, a line end or NUL.
+
+    Examples
+    --------
+    >>> checked_delimiter("tab"), checked_delimiter(";")
+    ('\t', ';')
+    """
+    found = "\t" if delimiter in ("tab", r"\t") else delimiter
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise ValueError(f"--delimiter must be one ASCII character, such as ; or |, or tab, got {delimiter!r}")
+    return found

@@ -1,26 +1,69 @@
 """CSV (RFC 4180), tab-separated lines and plain lines: records of cells.
 
-A header names the cells. Without one a lone cell is the text; of two or more the first is the id and the second the
-text, and the first record shows which of the two it is. The compiled readers take blocks in which every record has
-the cells that are expected; Python's `csv` judges every other record of CSV. A quote has no meaning outside CSV.
+A header names the columns. Without a header a single column is the text; of several columns, as many as the first
+record has, the first is the id and the second the text. A first line that looks like an unexpected header, or has
+another delimiter, is an error. The compiled readers read blocks of plain records; Python's `csv` reads all other
+records of CSV. Quotes have no meaning outside CSV.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
 from lsh._batch import Batch
+from lsh._words import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
 from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
-from lsh.files.records import ReadOptions, listed, named_columns, undecodable, utf8
+from lsh.files.records import (
+    ID_COLUMN,
+    TEXT_COLUMNS,
+    ReadOptions,
+    columns_note,
+    listed,
+    named_columns,
+    place_of,
+    undecodable,
+    utf8,
+)
 
-MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a quote that is never closed must not fill the memory
-MAX_CELLS = sys.maxsize  # of a record without a header
+MAX_CELL_LENGTH = 1 << 30  # characters of a cell of CSV: a limit if a quote is never closed
+MAX_CELLS = sys.maxsize  # of a record without a header: any number
+DELIMITERS = (",", ";", "\t", "|")  # that are recognised
+HEADER_NAMES = {ID_COLUMN, *TEXT_COLUMNS, "title", "headline", "url"}  # by which a header is recognised
+
+_CSV_PROBLEMS = {  # by the first word of the message of `csv`
+    "new-line": "a carriage return outside quotes",
+    "unexpected": "a quote is not closed",
+}
+
+
+class _CellLimit:
+    """Raises the limit of `csv`, which the whole process shares, while a record is read, in any thread."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._before = csv.field_size_limit(MAX_CELL_LENGTH)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                csv.field_size_limit(self._before)
+
+
+_cell_limit = _CellLimit()
 
 
 class PlainText(Reader):
@@ -40,41 +83,75 @@ class PlainText(Reader):
 
 
 class _Layout(NamedTuple):
-    """Where the text, the id and the source are in a record, and how many cells it has."""
+    """The places of the text, the id and the source in a record, and how many cells a record has."""
 
     texts: tuple[int, ...]
     identity: int | None
     source: int | None
     min_cells: int
     max_cells: int
-    line: int  # of the record that shows it
+    line: int  # the line of the header, or of the first record
     header: Sequence[Line] = ()
 
     def places(self) -> tuple[int, ...]:
-        """Return the cells to read: those of the text, then those of the id and the source, where there are any."""
+        """Return the places of the cells to read: the text's, then the id's and the source's, if there are any."""
         return (*self.texts, *(place for place in (self.identity, self.source) if place is not None))
 
     def columns(self, size: int, cells: Sequence[Batch]) -> FieldColumns:
-        """Return what the cells at `places` say."""
+        """Return the fields, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
         return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
 
+    def note(self) -> str:
+        """Return which columns hold the text and the id."""
+        names = _names(self.header)
+
+        def shown(place: int) -> str:
+            return f"column {place + 1}" + (f" {listed([names[place]])}" if names else "")
+
+        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+
+    def mismatch(self, count: int) -> str:
+        """Return the error message for a record of another number of cells."""
+        if self.header:
+            return f"expected {counted(self.min_cells, 'column')}, as in the header, got {count}"
+        more = " or more" if self.max_cells > self.min_cells else ""
+        return f"expected {counted(self.min_cells, 'column')}{more}, as in line {self.line}, got {count}"
+
 
 class _Separated(Reader):
-    """Reads records of cells; the header, or else the first record, shows the layout of all."""
+    """Reads records of cells; the header or, without one, the first record shows the layout of all."""
 
-    LONE: ClassVar[str]  # what a record of one cell is called in a message without a header
-    PAIR: ClassVar[str]  # what a record of two is
+    DELIMITER: ClassVar[str]  # if none is given
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._layout: _Layout | None = None
+        self._delimiter = self.DELIMITER if options.delimiter is None else options.delimiter
 
     @property
     def is_ready(self) -> bool:
         """Whether the layout is known."""
         return self._layout is not None
+
+    def note(self) -> str:
+        """Return which columns hold the text and the id."""
+        return "" if self._layout is None else self._layout.note()
+
+    def start_problem(self, line: str) -> str:
+        """Return the error message if the first line has another delimiter, or looks like an unexpected header."""
+        other = self._other_delimiter(line) if self.options.delimiter is None else None
+        if other is not None:
+            remedy = f"use --delimiter {_typed(other)}, or --delimiter {_typed(self._delimiter)} if that is wrong"
+            return f"the columns seem to be separated by {_typed(other)}; {remedy}"
+        cells = line.split(self._delimiter)
+        if self.options.header is None and not self.has_header and _is_header(cells):
+            return f"the first line looks like a header: {listed(cells)}; use --header, or --no-header if it is data"
+        return ""
+
+    @abstractmethod
+    def _other_delimiter(self, line: str) -> str | None: ...
 
     @abstractmethod
     def _cells(self, record: RawRecord) -> Sequence[Line]: ...
@@ -92,76 +169,81 @@ class _Separated(Reader):
         """Read a record."""
         cells = self._cells(record)
         if self._layout is None:
-            pair = _Layout((1,), 0, None, 2, MAX_CELLS, record.number)
-            lone = _Layout((0,), None, None, 1, 1, record.number)
-            self._layout = pair if len(cells) > 1 else lone
+            self._layout = _numbered_layout(record, len(cells), self.options)
         layout = self._layout
         if not layout.min_cells <= len(cells) <= layout.max_cells:
-            raise record.error(self._mismatch(layout, len(cells)))
+            raise record.bad(layout.mismatch(len(cells)))
         identity = None if layout.identity is None else cells[layout.identity]
         source = None if layout.source is None else cells[layout.source]
         return Fields(identity, b" ".join([utf8(cells[place]) for place in layout.texts]), source)
 
-    def _mismatch(self, layout: _Layout, count: int) -> str:
-        if layout.header:
-            return f"expected {layout.min_cells} columns, as in the header, got {count}; correct the line"
-        expected, got = (self.PAIR, self.LONE) if count == 1 else (self.LONE, self.PAIR)
-        return f"expected {expected}, as in line {layout.line}, got {got}; correct the line"
-
 
 class Tsv(_Separated):
-    """Reads lines of cells with tabs between."""
+    """Reads lines of cells with tabs between, or another delimiter."""
 
     format = "tsv"
-    LONE, PAIR = "no tab", "an id, a tab and a text"
+    DELIMITER = "\t"
+
+    def _other_delimiter(self, line: str) -> str | None:
+        if self._delimiter in line:
+            return None
+        return next((other for other in DELIMITERS if other in line and _is_header(line.split(other))), None)
 
     def _cells(self, record: RawRecord) -> Sequence[Line]:
         (line,) = record.cells
-        return line.split(b"\t") if isinstance(line, bytes) else line.split("\t")
+        return line.split(self._delimiter.encode()) if isinstance(line, bytes) else line.split(self._delimiter)
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
-        if self._layout is None:
+        layout = self._layout
+        if layout is None:
             return None
-        cells = line_cells(block, b"\t", self._layout.places(), self._layout.min_cells, self._layout.max_cells)
-        return None if cells is None else self._layout.columns(len(block), cells)
+        cells = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
+        return None if cells is None else layout.columns(len(block), cells)
 
 
 class Csv(_Separated):
     """Reads records of CSV, in which a quoted cell may hold newlines; an empty line is no record."""
 
     format = "csv"
-    spans_lines = True
-    LONE, PAIR = "one column", "an id and a text"
+    spans_lines = has_header = True
+    DELIMITER = ","
+
+    def _other_delimiter(self, line: str) -> str | None:
+        """Return the delimiter by which the first cell ends first, ``None`` if it is the expected one."""
+        found = {delimiter: _first_cell(line, delimiter) for delimiter in DELIMITERS}
+        first = found.pop(self._delimiter)
+        ends = {delimiter: len(cell) for delimiter, cell in found.items() if cell is not None}
+        other = min(ends, key=ends.__getitem__, default=None)
+        return other if other is not None and (first is None or ends[other] < len(first)) else None
 
     def _cells(self, record: RawRecord) -> Sequence[Line]:
         return record.cells
 
     def records(self, lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
         """Cut a file into records."""
-        csv.field_size_limit(MAX_CELL_LENGTH)
         is_utf8 = encoding == "utf-8"
-        read: list[bytes] = []  # the lines of the record
+        read: list[bytes] = []  # the lines of the current record
 
         def decoded(line: bytes) -> str:
             read.append(line)
             return line.decode(encoding, "surrogateescape" if is_utf8 else "strict")
 
-        reader = csv.reader(map(decoded, lines), strict=True)
+        reader = csv.reader(map(decoded, lines), delimiter=self._delimiter, strict=True)
         while True:
             read.clear()
             number, problem = lines.number + 1, ""
             cells: Sequence[Line] = ()
             try:
-                row = next(reader)
+                with _cell_limit:
+                    row = next(reader)
                 cells = [cell.encode("utf-8", "surrogateescape") for cell in row] if is_utf8 else row
             except StopIteration:
                 return
             except UnicodeError as error:
                 number, problem = lines.number, undecodable(encoding, error)
             except csv.Error as error:
-                got = "a carriage return outside quotes" if "new-line" in str(error) else str(error)
-                problem = f"expected a record of CSV, got {got}; correct it"
+                problem = f"not CSV ({_CSV_PROBLEMS.get(str(error).partition(' ')[0], str(error))})"
             if cells or problem:  # else an empty line
                 yield RawRecord(b"".join(read), cells, name, number, problem)
 
@@ -169,31 +251,76 @@ class Csv(_Separated):
         """Read the whole records of a block."""
         if self._layout is None:
             return None
-        found = csv_cells(block, self._layout.places(), self._layout.min_cells, self._layout.max_cells)
+        layout = self._layout
+        found = csv_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
         if found is None:
             return None
         cells, size = found
-        return self._layout.columns(size, cells)
+        return layout.columns(size, cells)
 
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:
     """Return the layout that a header shows."""
     names = _names(cells)
     fields, identity = named_columns(names, options, header.error)
-    named = [(field, "--field") for field in fields]
-    for column, option in [*named, (options.id_field, "--id-field"), (options.source_field, "--source-field")]:
-        if column is not None and names.count(column) != 1:
-            raise header.error(f"expected one column {column!r}, got {listed(names)}; name the right one with {option}")
-    return _Layout(
-        tuple(names.index(field) for field in fields),
-        None if identity is None else names.index(identity),
-        None if options.source_field is None else names.index(options.source_field),
-        len(names),
-        len(names),
-        header.number,
-        cells,
-    )
+
+    def place(column: str, option: str) -> int:
+        found = place_of(names, column)
+        if found is None:
+            what = "several columns" if column in names else "no column"
+            raise header.error(f"{what} {column!r} among {listed(names)}; name the right one with {option}")
+        return found
+
+    texts = tuple(place(field, "--field") for field in fields)
+    id_place = None if identity is None else place(identity, "--id-field")
+    source = None if options.source_field is None else place(options.source_field, "--source-field")
+    return _Layout(texts, id_place, source, len(names), len(names), header.number, cells)
+
+
+def _numbered_layout(first: RawRecord, count: int, options: ReadOptions) -> _Layout:
+    """Return the layout by the first record, without a header; columns are named by their numbers."""
+    names = [str(number + 1) for number in range(count)]
+
+    def place(column: str, option: str) -> int:
+        found = place_of(names, column)
+        if found is None:
+            problem = f"{option} is {column}, and the line has {counted(count, 'column')}"
+            raise first.error(f"{problem}; name another column or use --on-bad-line skip")
+        return found
+
+    named_id = options.named_id()
+    identity = None if named_id is None else place(named_id, "--id-field")
+    fields = options.text_fields()
+    if fields is not None:
+        texts = tuple(place(field, "--field") for field in fields)
+    else:
+        others = [number for number in range(count) if number != identity]
+        if not others or (identity == 1 and len(others) > 1):
+            raise first.error(f"--id-field is {named_id}, and it is not known which column is the text; give --field")
+        texts = (others[0] if len(others) == 1 else 1,)
+    if options.id_field is None and count > 1 and 0 not in texts:
+        identity = 0
+    source = None if options.source_field is None else place(options.source_field, "--source-field")
+    places = [*texts, *(found for found in (identity, source) if found is not None)]
+    return _Layout(texts, identity, source, max(places) + 1, 1 if count == 1 else MAX_CELLS, first.number)
 
 
 def _names(header: Sequence[Line]) -> list[str]:
     return [cell if isinstance(cell, str) else cell.decode("utf-8", "replace") for cell in header]
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    return any(cell.strip(' "').lower() in HEADER_NAMES for cell in cells)
+
+
+def _first_cell(line: str, delimiter: str) -> str | None:
+    """Return the first of several cells of a line of CSV, ``None`` if there is one only or the line is malformed."""
+    with suppress(csv.Error, StopIteration):
+        row = next(csv.reader([line], delimiter=delimiter, strict=True))
+        return row[0] if len(row) > 1 else None
+    return None
+
+
+def _typed(delimiter: str) -> str:
+    """Return a delimiter as it is typed in a shell."""
+    return "tab" if delimiter == "\t" else f"'{delimiter}'"

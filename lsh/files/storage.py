@@ -1,26 +1,29 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input is the same bytes each time it is opened, or an error; standard input and pipes are copied to a temporary file.
-A target is written beside its place and then renamed, so that an interrupted run leaves what was there. Formats are
-not known here.
+An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file. A
+target is written beside its place and then renamed, so an interrupted run leaves the old file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from typing import IO, Any, cast
 
+from lsh._spill import temporary_errors
 from lsh.files import compression
 from lsh.files.records import InputError
 
-BUFFER = 1 << 20  # bytes that are read at once: each time the lock is let go, and may be waited for
+BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
 STANDARD = "-"  # the name of standard input and output
+FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
 
 class Input:
@@ -32,92 +35,169 @@ class Input:
         The file, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
+
+    Attributes
+    ----------
+    path, packed : str
+        As they are given.
+    name : str
+        The path, or ``"standard input"``.
     """
 
     def __init__(self, path: str, packed: str) -> None:
         self.name = "standard input" if path == STANDARD else path
-        self._path, self._packed = path, packed
+        self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
+        self._file: IO[bytes] | None = None  # while it is read
+        self.share_read: float | None = None  # for a format that is not read from the start to the end
         if path == STANDARD:
             if sys.stdin is None:
-                raise InputError(self.name, "it is closed; give it a file, or name one as INPUT")
-            self._copy = _copied(sys.stdin.buffer)
+                raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
+            self._copy = _copied(sys.stdin.buffer, self.name)
         elif os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
-                self._copy = _copied(pipe)
+                self._copy = _copied(pipe, self.name)
 
     def close(self) -> None:
-        """Drop the copy of a pipe."""
+        """Close the copy of a pipe."""
         if self._copy is not None:
             self._copy.close()
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """Open the file, unpacked; reading it may raise `compression.DamagedError`, which `damaged` puts into words."""
-        with open(self._path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
+        """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
+        with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
             file.seek(0)
             self._check_state(file)
-            yield compression.unpacked(file, self._packed) if self._packed else file
+            self._file, self.share_read = file, None
+            try:
+                yield compression.unpacked(file, self.packed) if self.packed else file
+            finally:
+                self._file = None
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes, as it is on disk."""
+        if self._state is not None:
+            return self._state[0]
+        return os.stat(self.path).st_size if self._copy is None else os.fstat(self._copy.fileno()).st_size
+
+    @property
+    def position(self) -> int | None:
+        """How many bytes of the file have been read, ``None`` while it is not open; for the thread that reads."""
+        if self._file is None:
+            return None
+        return self._file.tell() if self.share_read is None else int(self.size * self.share_read)
 
     def _check_state(self, file: IO[bytes]) -> None:
-        """Refuse a file that is not as it was when it was opened first."""
+        """Refuse a file that changed since it was opened first."""
         state = os.fstat(file.fileno())
         if self._state not in (None, (state.st_size, state.st_mtime_ns)):
             raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
         self._state = (state.st_size, state.st_mtime_ns)
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is not as it was when it was opened, before it is blamed for what it says."""
+        """Refuse a file that changed since it was opened, before an error about one of its lines."""
         if self._copy is None:
-            with suppress(FileNotFoundError), open(self._path, "rb") as file:
+            with suppress(FileNotFoundError), open(self.path, "rb") as file:
                 self._check_state(file)
 
     def check_plain(self, start: bytes, format: str) -> None:
-        """Refuse a file that is compressed without saying so, by its first bytes."""
-        found = None if self._packed else compression.recognised(start)
+        """Refuse a file whose first bytes show that it is compressed, where none is expected."""
+        found = None if self.packed else compression.recognised(start)
         if found is not None:
             raise InputError(self.name, f"it is compressed; give --format {format}.{found}")
 
-    def damaged(self, error: Exception, line: int = 0) -> InputError:
-        """Return the error for a file whose compression is damaged after a line."""
-        after = f" after line {line}" if line else ""
-        kind = compression.NAMES[self._packed]
-        return InputError(self.name, f"damaged {kind}{after} ({error}); create it anew")
+    def damaged(self, error: compression.DamagedError, line: int = 0) -> InputError:
+        """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
+        after = f", line {line} is the last that can be read" if line else ""
+        return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
 
 
-def _copied(file: IO[bytes]) -> IO[bytes]:
-    """Return a temporary file with the rest of `file`."""
-    copy = tempfile.TemporaryFile(buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
-    shutil.copyfileobj(file, copy)
+def content(path: str) -> bytes:
+    """Return the bytes of a file, unpacked by the ending of its name, or of standard input.
+
+    Raises
+    ------
+    InputError
+        If its compression is corrupt, or its name does not say that it is compressed.
+    """
+    file = Input(path, compression.of_path(path))
+    with closing(file), file.opened() as opened:
+        try:
+            data = opened.read()
+        except compression.DamagedError as error:
+            raise file.damaged(error) from error
+    packed = compression.recognised(data) if compression.of_path(path) == "" else None
+    if packed is not None:
+        raise InputError(file.name, f"it is compressed by {compression.NAMES[packed]}; unpack it or name it *.{packed}")
+    return data
+
+
+def _copied(file: IO[bytes], name: str) -> IO[bytes]:
+    """Copy the rest of `file` to a temporary file."""
+    with temporary_errors(f"a copy of {name}"):
+        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    try:
+        while chunk := file.read(BUFFER):
+            with temporary_errors(f"a copy of {name}"):
+                copy.write(chunk)
+        with temporary_errors(f"a copy of {name}"):
+            copy.flush()
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            copy.close()
+        raise
     return copy
 
 
-class Target:
-    """A file that appears only when it is complete: written beside its place, then renamed.
+class _Packed:
+    """The file that a compressor writes to. Once `file` is ``None``, further data is discarded.
 
-    Use it as a context manager and call `commit` at the end; without that nothing is left. What is no regular file
-    (standard output, a pipe, a device) is written to directly.
+    A compressor writes once more when it is finalized, even if an earlier write failed.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file: IO[bytes] | None = file
+
+    def write(self, data: bytes) -> int:
+        return len(data) if self.file is None else self.file.write(data)
+
+    def flush(self) -> None:
+        if self.file is not None:
+            self.file.flush()
+
+
+class Target:
+    """A file that appears only when it is complete: written under a temporary name in its folder, then renamed.
+
+    Use it as a context manager and call `commit` at the end; without `commit` no file is left. Standard output, pipes
+    and devices are written to directly. While the file is written, only its owner can read it; then it gets the
+    permissions of the file that it replaces, or those that the umask gives a new file.
 
     Parameters
     ----------
     path : str
         The file, or ``"-"``.
     packed : str, optional
-        How to compress what is written: a key of `compression.NAMES`, ``""`` for not at all. Default: by the ending of
-        the path. The same content gives the same bytes.
+        The compression: a key of `compression.NAMES`, or ``""`` for none. Default: by the ending of the path. The same
+        content gives the same bytes.
+    name : str, optional
+        The name of the file in messages. Default: `path`.
     """
 
-    def __init__(self, path: str, packed: str | None = None) -> None:
-        self._name = "standard output" if path == STANDARD else path
+    def __init__(self, path: str, packed: str | None = None, name: str | None = None) -> None:
+        self._name = "standard output" if path == STANDARD else name or path
         self._place: str | None = None
-        if path != STANDARD:  # what stands for a stream is not resolved: a pipe has no other name
+        if path != STANDARD:  # the name of a stream is not resolved, as a pipe has no other name
             self._place = path if is_stream(path) else os.path.realpath(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
         self._file: Any = None
+        self._sink: _Packed | None = None
         self._writer: Any = None
 
     def __enter__(self) -> Target:
@@ -131,62 +211,62 @@ class Target:
     def _open(self) -> None:
         if self._place is None:
             if sys.stdout is None:
-                raise OSError("standard output is closed; give it a place")
+                raise OSError("standard output is closed; redirect it to a file")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
             self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
         else:
             self._beside = _beside(self._place)
-            self._file = open(self._beside, "xb")  # noqa: SIM115 - as long as the target
+            self._file = open(self._beside, "xb", opener=_private)  # noqa: SIM115 - as long as the target
         self._writer = self._file
         if self._packed:
-            with self._named_errors():
-                self._writer = compression.packing(self._file, self._packed)  # which may begin to write
+            self._sink = _Packed(self._file)
+            with _named_errors(self._name, self._place is not None):
+                self._writer = compression.packing(
+                    cast(IO[bytes], self._sink), self._packed
+                )  # writes a header, in some formats
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[Target]:
+        """Give the target of the kept records of an input: this file for every input."""
+        yield self
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
-        with self._named_errors():
+        with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
     def commit(self) -> None:
         """Put the file in its place."""
-        with self._named_errors():
+        with _named_errors(self._name, self._place is not None):
             if self._packed:
                 self._writer.close()
             self._file.flush()
             if self._beside is None or self._place is None:
                 return
+            os.fchmod(self._file.fileno(), _mode(self._place, 0o666))
             os.fsync(self._file.fileno())
             self._file.close()
-            if os.path.exists(self._place):
-                shutil.copymode(self._place, self._beside)
             os.replace(self._beside, self._place)
             self._beside = None
 
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Let an error of the system, such as a full disk, name the file."""
-        try:
-            yield
-        except OSError as error:
-            if error.filename is None:
-                error.filename = self._name
-            raise
-
     def __exit__(self, *error: object) -> None:
+        if self._sink is not None:
+            self._sink.file = None
         for opened in (self._writer, self._file):
-            with suppress(OSError, ValueError):  # what could not be flushed is not wanted either
+            with suppress(OSError, ValueError):  # data that cannot be flushed is not wanted
                 if opened is not None:
                     opened.close()
         if self._beside is not None:
-            with suppress(FileNotFoundError):  # an interrupt may come between the renaming and the note of it
+            with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
 
 
 class FolderTarget:
-    """A new folder that appears only when it is complete: filled beside its place, then renamed.
+    """A new folder that appears only when it is complete: filled under a temporary name, then renamed.
 
-    Use it as a context manager and call `commit` at the end; without that nothing is left.
+    Use it as a context manager and call `commit` at the end; without `commit` no folder is left. While it is filled,
+    only its owner can enter it.
 
     Parameters
     ----------
@@ -195,28 +275,30 @@ class FolderTarget:
     """
 
     def __init__(self, path: str) -> None:
-        self._place = os.path.realpath(path)
+        self._path, self._place = path, os.path.realpath(path)
         if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
-            raise ValueError(f"OUTPUT must be a new folder, got {path}, which is there; remove it or name another")
+            raise ValueError(f"OUTPUT must be a new or an empty folder, got {path}; remove it or name another")
         self._beside: str | None = None
 
     def __enter__(self) -> FolderTarget:
         try:
             self._beside = _beside(self._place)
-            os.mkdir(self._beside)
+            os.mkdir(self._beside, 0o700)
         except BaseException:  # an interrupt, too
             self.__exit__()
             raise
         return self
 
     def copy(self, path: str, relative: str) -> None:
-        """Copy a file to its place in the folder."""
+        """Copy a file into the folder, to a relative path."""
         place = os.path.join(str(self._beside), relative)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.copy(path, place)
+        with _named_errors(os.path.join(self._path, relative), True):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.copy(path, place)
 
     def commit(self) -> None:
         """Put the folder in its place."""
+        os.chmod(str(self._beside), _mode(self._place, 0o777))
         if os.path.isdir(self._place):
             os.rmdir(self._place)
         os.rename(str(self._beside), self._place)
@@ -227,13 +309,95 @@ class FolderTarget:
             shutil.rmtree(self._beside, ignore_errors=True)
 
 
+class ShardTarget(FolderTarget):
+    """A new folder with a file for each input, which has the name and the compression of the input.
+
+    Parameters
+    ----------
+    path : str
+        The folder. It must not exist, or be empty.
+    inputs : sequence of Input
+        The files.
+
+    Raises
+    ------
+    ValueError
+        If standard input is among the inputs, or a file is there twice.
+    """
+
+    def __init__(self, path: str, inputs: Sequence[Input]) -> None:
+        super().__init__(path)
+        self._inputs = inputs
+        self._names = _distinct_names([file.path for file in inputs])
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[Target]:
+        """Give the target of the kept records of an input, and complete it at the end of the context."""
+        name = self._names[number]
+        place = os.path.join(str(self._beside), name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with Target(place, self._inputs[number].packed, os.path.join(self._path, name)) as target:
+            yield target
+            target.commit()
+
+
+def _distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files; if some are equal, their paths relative to the common folder.
+
+    Examples
+    --------
+    >>> _distinct_names(["a/1.txt", "b/2.txt"]), _distinct_names(["all/a/1.txt", "all/b/1.txt"])
+    (['1.txt', '2.txt'], ['a/1.txt', 'b/1.txt'])
+    """
+    if STANDARD in paths:
+        raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
+    names = [os.path.basename(path) for path in paths]
+    if len(set(names)) < len(names):
+        places = [os.path.abspath(path) for path in paths]
+        common = os.path.commonpath([os.path.dirname(place) for place in places])
+        names = [os.path.relpath(place, common) for place in places]
+    for path, name in zip(paths, names):
+        if names.count(name) > 1:
+            raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {path} twice")
+    return names
+
+
 def _beside(place: str) -> str:
-    """Return a new name in the folder of a file; hidden, so that a folder that is read does not show it."""
+    """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
     return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
 
 
+@contextmanager
+def _named_errors(name: str, has_folder: bool) -> Iterator[None]:
+    """Put the name of the file that is written into errors of the system; if the disk is full, its folder, too."""
+    try:
+        yield
+    except OSError as error:
+        if has_folder and error.errno in FULL:
+            folder = os.path.dirname(os.path.realpath(name))
+            error.filename, error.filename2 = name, None
+            error.strerror = f"{os.strerror(error.errno)} in the folder {folder}; free space or write to another folder"
+        elif error.filename is None:
+            error.filename = name
+        raise
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read; for the `opener` of `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def _mode(place: str, default: int) -> int:
+    """Return the permissions of an existing file or folder, else `default` under the umask."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(os.stat(place).st_mode)
+    umask = os.umask(0o077)  # files that another thread creates meanwhile are private
+    os.umask(umask)
+    return default & ~umask
+
+
 def is_stream(path: str) -> bool:
-    """Tell whether a path stands for an open stream of this process, which nothing can be put in place of."""
+    """Tell whether a path is an open stream of this process, which cannot be replaced by a file."""
     return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
 
 

@@ -1,8 +1,7 @@
 """Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
 
-Rows that are kept go out with every column, the schema, its metadata and, in Parquet, the compression of each column,
-in row groups as they came. No more than a row group, or `MAX_GATHERED`, is held. It needs pyarrow, of the extra
-``io``. What the texts are for is not known here.
+Kept rows are written with every column, the schema, its metadata, the row groups and, in Parquet, the compression of
+each column. No more than a row group, or `MAX_GATHERED` bytes, is in memory. It needs pyarrow, of the extra ``io``.
 """
 
 from __future__ import annotations
@@ -10,21 +9,31 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import chain
 from typing import IO, Any
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, listed, named_columns, utf8
-from lsh.files.storage import Input, Target
+from lsh.files.records import (
+    Block,
+    InputError,
+    ReadCounts,
+    ReadOptions,
+    columns_note,
+    listed,
+    named_columns,
+    place_of,
+    utf8,
+)
+from lsh.files.storage import Input, ShardTarget, Target
 
-MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and about how many bytes, that are read at once
+MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
 BUFFER = 1 << 20  # bytes of a column that are read at once
-ARROW_FILE = b"ARROW1"  # what a file begins with, and a stream does not
-ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # what a stream ends with
+ARROW_FILE = b"ARROW1"  # the first bytes of a file, but not of a stream
+ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of a stream
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null")
 
 
@@ -36,6 +45,10 @@ class _Parquet:
 
         self._file = parquet.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)  # else the whole file piles up
         self.schema = self._file.schema_arrow
+
+    def share(self, row: int) -> float | None:
+        """Return which share of the file its first rows are, as columns are not read from the start to the end."""
+        return row / max(int(self._file.metadata.num_rows), 1)
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of some columns; a name with dots is one column of a nested one."""
@@ -71,10 +84,13 @@ class _Arrow:
         if not self._is_file:
             file.seek(-min(len(ARROW_END), file.seek(0, 2)), 2)
             if file.read() != ARROW_END:
-                raise EOFError("the mark at its end is not there")
+                raise EOFError("the end-of-stream marker is missing")
         file.seek(0)
         self._reader = ipc.open_file(file) if self._is_file else ipc.open_stream(file)
         self.schema = self._reader.schema
+
+    def share(self, row: int) -> None:
+        """Return ``None``: the position in the file says how much of it is read."""
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
@@ -100,13 +116,13 @@ class Tables:
     Parameters
     ----------
     inputs : sequence of Input
-        The files; their columns are the same.
+        The files; all have the same columns.
     format : str
         ``"parquet"`` or ``"arrow"``.
     options : ReadOptions
-        How they are read.
+        How the documents are read.
     counts : ReadCounts
-        Receives what is counted.
+        Receives the counts and notes.
 
     Raises
     ------
@@ -126,12 +142,12 @@ class Tables:
         self._counts.start()
         first: Any = None
         num_before = 0  # documents of all files
-        source = self._options.source_field
         for file in self._inputs:
             name = os.fsencode(file.name)
             with self._opened(file, first) as table:
                 first = table.schema if first is None else first
-                texts, identity = self._columns(file.name, table.schema)
+                texts, identity, source = self._columns(file.name, table.schema)
+                self._counts.note(_note(table.schema, texts, identity))
                 row = 0
                 wanted = dict.fromkeys([*texts, identity, source])
                 for batch in table.rows([column for column in wanted if column is not None]):
@@ -141,25 +157,25 @@ class Tables:
                         partial(_sources, batch, source, name),
                     )
                     row, num_before = row + len(batch), num_before + len(batch)
+                    file.share_read = table.share(row)
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target) -> None:
+    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
         """Write the rows that are kept; `is_kept` is called once for each document."""
         first: Any = None
         writer: Any = None
-        try:
-            for file in self._inputs:
-                with self._opened(file, first) as table:
-                    if writer is None:
-                        first, writer = table.schema, table.writer(_Sink(target))
+        with ExitStack() as whole:
+            for number, file in enumerate(self._inputs):
+                with self._opened(file, first) as table, target.part(number) as part, ExitStack() as shard:
+                    first = table.schema if first is None else first
+                    if writer is None or part is not target:
+                        opened = whole if part is target else shard
+                        writer = opened.enter_context(closing(table.writer(_Sink(part))))
                     for group in table.groups():
                         _write_group(file.name, group, first, is_kept, writer)
-        finally:
-            if writer is not None:
-                writer.close()
 
     @contextmanager
     def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:
-        """Open a file with the schema of the first one; what pyarrow cannot make out is an error of the input."""
+        """Open a file with the schema of the first one; what pyarrow cannot read is an error of the input."""
         import pyarrow
 
         try:
@@ -172,23 +188,27 @@ class Tables:
                 yield table
         except (pyarrow.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # of the system, not of the file
+                raise  # an error of the system, not of the data
             problem = str(error).partition("\n")[0]
-            raise InputError(file.name, f"damaged .{self._format} file ({problem}); create it anew") from error
+            raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
-    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None]:
-        """Return the columns of the text and of the id, after checking what they hold."""
-        texts, identity = named_columns(schema.names, self._options, partial(InputError, name))
+    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None, str | None]:
+        """Return the columns of the text, the id and the source, after a check of their types."""
+        fields, named = named_columns(schema.names, self._options, partial(InputError, name))
+        texts = [_by_number(schema, field) for field in fields]
         for text in texts:
             kind = self._type(name, schema, text, "--field")
             if not _is_text(kind):
                 problem = f"column {text!r} must hold strings, got {kind}"
                 raise InputError(name, f"{problem}; name the text's column with --field")
-        for column, option in ((identity, "--id-field"), (self._options.source_field, "--source-field")):
+        identity = None if named is None else _by_number(schema, named)
+        source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
+        for column, option in ((identity, "--id-field"), (source, "--source-field")):
             kind = None if column is None else self._type(name, schema, column, option)
             if kind is not None and not _is_identity(kind):
-                raise InputError(name, f"column {column!r} must hold strings or numbers, got {kind}")
-        return texts, identity
+                problem = f"column {column!r} must hold strings or numbers, got {kind}"
+                raise InputError(name, f"{problem}; name another column with {option}")
+        return texts, identity, source
 
     def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
         """Return the type of a column, by its name or by dots."""
@@ -200,8 +220,8 @@ class Tables:
             inside = kind is not None and pyarrow.types.is_struct(kind) and kind.get_field_index(part) >= 0
             kind = kind.field(part).type if inside else None
         if kind is None:
-            problem = f"expected one column {column!r}, got {_listed(schema)}"
-            raise InputError(name, f"{problem}; name the right one with {option}")
+            what = "several columns" if column in schema.names else "no column"
+            raise InputError(name, f"{what} {column!r} among {_listed(schema)}; name the right one with {option}")
         return kind
 
     def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any]) -> Batch:
@@ -210,8 +230,7 @@ class Tables:
         if nulls and not self._options.allow_missing:
             place = min(nulls)
             text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
-            problem = f"column {text!r} must hold a text, got null; give --missing empty"
-            raise InputError(name, f"row {row + place + 1}: {problem}")
+            raise InputError(name, f"row {row + place + 1}: column {text!r} is null; use --missing empty")
         if len(columns) == 1:
             self._counts.missing += columns[0].null_count
             return as_batch(texts[0], columns[0], missing=True)
@@ -240,7 +259,7 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, is_kept: Callable
 
 @contextmanager
 def _writing(name: str) -> Iterator[None]:
-    """Tell what pyarrow cannot write from what it cannot read."""
+    """Turn what pyarrow cannot write into an error of its own: it is no corrupt input."""
     import pyarrow
 
     try:
@@ -320,4 +339,20 @@ def _is_identity(kind: Any) -> bool:
 
 
 def _listed(schema: Any) -> str:
-    return listed(schema.names) or "no column at all"
+    return listed(schema.names) or "no columns at all"
+
+
+def _by_number(schema: Any, column: str) -> str:
+    """Return the name of a column that is named by its number, else what it is named."""
+    place = None if column in schema.names else place_of(schema.names, column)
+    return column if place is None else str(schema.names[place])
+
+
+def _note(schema: Any, texts: Sequence[str], identity: str | None) -> str:
+    """Return the note that says which columns hold the text and the id."""
+
+    def shown(name: str) -> str:
+        place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
+        return f"column {place}{listed([name])}"
+
+    return columns_note(list(map(shown, texts)), None if identity is None else shown(identity))

@@ -63,12 +63,12 @@ size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, cons
     return rows;
 }
 
-/* The end of a cell without quotes: a comma, a newline or the end of the block; NULL if it is malformed. A
+/* The end of a cell without quotes: a separator, a newline or the end of the block; NULL if it is malformed. A
  * carriage return belongs to the end of its line. */
-static const uint8_t *plain_end(const uint8_t *at, const uint8_t *end)
+static const uint8_t *plain_end(const uint8_t *at, const uint8_t *end, uint8_t separator)
 {
     for (; at < end; at++) {
-        if (*at == ',' || *at == '\n')
+        if (*at == separator || *at == '\n')
             return at;
         if (*at == '\r')
             return end - at > 1 && at[1] == '\n' ? at : NULL;
@@ -104,8 +104,8 @@ static size_t undouble(const uint8_t *at, const uint8_t *end, uint8_t *out)
     return (size_t)(out - start) + (size_t)(end - at);
 }
 
-size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least, size_t most,
-                    uint8_t *out, lsh_field *found, size_t *used)
+size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                    size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used)
 {
     const uint8_t *at = block, *const end = block + size, *stop;
     size_t rows = 0, length;
@@ -133,16 +133,16 @@ size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, siz
                     add_cell(&r, at + 1, (size_t)(stop - at - 1));
                 }
                 at = stop + 1;
-                if (plain_end(at, end) != at) /* something behind the quote */
+                if (plain_end(at, end, separator) != at) /* something behind the quote */
                     return SIZE_MAX;
             } else {
-                stop = plain_end(at, end);
+                stop = plain_end(at, end, separator);
                 if (!stop)
                     return SIZE_MAX;
                 add_cell(&r, at, (size_t)(stop - at));
                 at = stop;
             }
-            if (at == end || *at != ',')
+            if (at == end || *at != separator)
                 break;
             at++;
         }

@@ -10,9 +10,8 @@
 #include "utf8.h"
 
 enum {
-    MAX_DEPTH = 64,          /* objects and lists within each other */
-    MAX_NUMBER_LENGTH = 256, /* characters */
-    MAX_INTEGER_DIGITS = 18  /* which fit into 64 bits whatever they are */
+    MAX_DEPTH = 64,         /* objects and lists within each other */
+    MAX_NUMBER_LENGTH = 256 /* characters */
 };
 
 #define ONES (UINT64_MAX / 0xFF)
@@ -132,23 +131,19 @@ static const uint8_t *digits(const line *l, const uint8_t *at)
     return at == start ? NULL : at;
 }
 
-static const uint8_t *number_end(const line *l, const uint8_t *at, int *is_integer)
+static const uint8_t *number_end(const line *l, const uint8_t *at)
 {
     const uint8_t *start = at, *first;
-    int negative = *at == '-';
-    first = at += negative;
+    first = at += *at == '-';
     at = digits(l, at);
     if (!at || (*first == '0' && at - first > 1))
         return NULL;
-    *is_integer = at - first <= MAX_INTEGER_DIGITS && !(negative && *first == '0');
     if (at < l->end && *at == '.') {
-        *is_integer = 0;
         at = digits(l, at + 1);
         if (!at)
             return NULL;
     }
     if (at < l->end && (*at == 'e' || *at == 'E')) {
-        *is_integer = 0;
         at++;
         at += at < l->end && (*at == '+' || *at == '-');
         at = digits(l, at);
@@ -218,7 +213,7 @@ static const uint8_t *value_end(line *l, const uint8_t *at, int depth);
 static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
 {
     const uint8_t *const start = at;
-    int is_integer = 0;
+    int is_number;
     field->kind = LSH_OTHER;
     if (at == l->end)
         return NULL;
@@ -229,12 +224,10 @@ static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
         *field = (lsh_field){l->escapes ? LSH_ESCAPED : LSH_STRING, {start + 1, (size_t)(at - start - 1)}};
         return at + 1;
     }
-    if ((*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I'))
-        at = number_end(l, at, &is_integer);
-    else
-        at = value_end(l, at, MAX_DEPTH);
-    if (at && is_integer)
-        *field = (lsh_field){LSH_INTEGER, {start, (size_t)(at - start)}};
+    is_number = (*at >= '0' && *at <= '9') || (*at == '-' && l->end - at > 1 && at[1] != 'I');
+    at = is_number ? number_end(l, at) : value_end(l, at, MAX_DEPTH);
+    if (at && is_number)
+        *field = (lsh_field){LSH_NUMBER, {start, (size_t)(at - start)}};
     return at;
 }
 
@@ -297,7 +290,6 @@ static const uint8_t *inner_end(line *l, const uint8_t *at, int depth, uint8_t l
 
 static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
 {
-    int ignored;
     if (at == l->end)
         return NULL;
     switch (*at) {
@@ -321,9 +313,9 @@ static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
     case '-':
         if (l->end - at > 1 && at[1] == 'I')
             return word_end(l, at + 1, "Infinity");
-        return number_end(l, at, &ignored);
+        return number_end(l, at);
     default:
-        return number_end(l, at, &ignored);
+        return number_end(l, at);
     }
 }
 
@@ -351,21 +343,23 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
     while (at < end) {
         line l = {NULL, 0, 0};
         const search s = {names, num_names, found + rows * num_names, out};
-        const uint8_t *stop;
+        const uint8_t *begin, *stop;
         newline = memchr(at, '\n', (size_t)(end - at));
         l.end = newline ? newline : end;
         memset(s.found, 0, num_names * sizeof(*s.found));
-        stop = skip_space(&l, at);
-        if (stop == l.end || *stop != '{')
+        begin = skip_space(&l, at);
+        at = newline ? newline + 1 : end;
+        if (begin == l.end)
+            continue;
+        if (*begin != '{')
             return SIZE_MAX;
-        stop = members_end(&l, stop + 1, MAX_DEPTH, '}', &s);
-        if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(at, l.end)))
+        stop = members_end(&l, begin + 1, MAX_DEPTH, '}', &s);
+        if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(begin, l.end)))
             return SIZE_MAX;
         out = unescape_fields(s.found, num_names, out);
         if (!out)
             return SIZE_MAX;
         rows++;
-        at = newline ? newline + 1 : end;
     }
     return rows;
 }

@@ -32,7 +32,7 @@ typedef struct {
 enum lsh_kind {
     LSH_ABSENT = 0,
     LSH_STRING,
-    LSH_INTEGER, /* up to 18 digits, as Python would write it */
+    LSH_NUMBER,  /* as it is written, up to 256 characters; not NaN or Infinity */
     LSH_OTHER,   /* another value of JSON */
     LSH_ESCAPED  /* within json.c only */
 };
@@ -51,9 +51,10 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
  * places; there is room for as many records as there are lines. `out` has room for `size` bytes: strings that differ from
  * what stands in the block are written there.
  *
- * JSON objects, one a line: the fields of those names; of equal names the first has the field. Where a record has several
- * fields of a name, the last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity; but no half of a surrogate pair in a key or in a
- * field that is found, no number longer than 256 characters, and nothing that is nested deeper than 64. */
+ * JSON objects, one a line; blank lines are not records: the fields of those names; of equal names the first has the field.
+ * Where a record has several fields of a name, the last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity;
+ * but no half of a surrogate pair in a key or in a field that is found, no number longer than 256 characters, and nothing
+ * that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found);
 
@@ -62,10 +63,10 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
                       size_t least, size_t most, lsh_field *found);
 
-/* Records of CSV (RFC 4180), without quotes in cells that are not quoted; empty lines are not records. `used` is set to the
- * bytes of whole records: after them a record may begin that does not end in the block. */
-size_t lsh_read_csv(const uint8_t *block, size_t size, const size_t *places, size_t num_places, size_t least, size_t most,
-                    uint8_t *out, lsh_field *found, size_t *used);
+/* Records of CSV (RFC 4180) with a separator between cells, without quotes in cells that are not quoted; empty lines are
+ * not records. `used` is set to the bytes of whole records: after them a record may begin that does not end in the block. */
+size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
+                    size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used);
 
 /* ---- shingle.c: where the shingles of a text are ---- */
 

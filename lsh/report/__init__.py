@@ -17,7 +17,7 @@ from lsh.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
 from lsh.report.lookup import Indexed, TextLookup, TextsByPosition
-from lsh.report.measures import DeduplicationRun, count_by_source
+from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
 
 __all__ = ["Choice", "Pair", "choose", "html"]
 
@@ -41,9 +41,9 @@ def html(
     ----------
     result : Deduplication
         What `lsh.deduplicate` returned.
-    texts : sequence of str or bytes, Arrow array, or callable
-        The ``n`` documents that were given to it, by position; a callable is called with a position and returns the
-        text there. The texts at ``choice.positions`` are read; without `sizes` all are.
+    texts : sequence of str or bytes, Arrow array, or mapping of int to str or bytes
+        The ``n`` documents that were given to it. With `sizes`, only the texts at ``choice.positions`` are read, and a
+        dict ``{position: text}`` needs no others.
     choice : Choice, optional
         Which documents to show, as `choose` returned it for this result. Default: ``choose(result, sizes=sizes)``.
     parameters : mapping of str to object, optional
@@ -88,7 +88,7 @@ def html(
     >>> sizes = [len(text) for text in texts]
     >>> choice = lsh.report.choose(result, sizes=sizes)
     >>> shown = {position: texts[position] for position in choice.positions}
-    >>> lsh.report.html(result, texts=shown.__getitem__, choice=choice, sizes=sizes) == page
+    >>> lsh.report.html(result, texts=shown, choice=choice, sizes=sizes) == page
     True
     """
     run = _checked_run(result, texts, ids, against, against_ids, sizes)
@@ -98,13 +98,16 @@ def html(
     choice = _checked_choice(choice, run, sample_pairs)
     sample = np.array(choice.sample, np.int64)
     measured = recall.measure(sample, run.new.text, result.keep, run.threshold, run.hasher, run.bands)
+    group = dominant_group(measured, result.labels)
     parts = [
-        drawing.header(run, measured),
+        drawing.header(run, measured, group),
         drawing.alarm(sources_count or []),
-        page.element("div", charts.removals(run), charts.s_curve(run, measured), class_="columns"),
+        page.element("div", charts.removals(run), charts.s_curve(run, measured, group), class_="columns"),
         drawing.clusters(run, choice),
+        pairs.cluster_members(run, choice),
         *([] if sources_count is None else [drawing.survival(sources_count)]),
         pairs.around_the_threshold(run, choice),
+        pairs.random_removals(run, choice),
         drawing.what_was_run(run, parameters or {}),
         page.element("footer", f"Made by lsh {lsh.__version__}. All that is shown here is in this file."),
     ]

@@ -14,7 +14,8 @@ import numpy as np
 from lsh._words import counted
 from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report import page
-from lsh.report.measures import DeduplicationRun, SimilarityHistogram, similarity_histogram
+from lsh.report.drawing import percent
+from lsh.report.measures import DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, table
 
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
@@ -96,12 +97,12 @@ def removals(run: DeduplicationRun) -> Html:
     ]
     rows.append((Cell("identical", 2.0, right=False), page.count(histogram.identical)))
     what = "Exact similarity" if run.verify == "exact" else "Estimated similarity"
-    cut = " Their column is cut short." if histogram.cut_short else ""
+    cut = ", and is cut short" if histogram.cut_short else ""
     below = int((run.result.removed["similarity"] < run.threshold).sum())
     less = f" {counted(below, 'removal')} below {run.threshold:g}." if below else ""
     caption = (
-        f"{what} of each removed document to the one that is kept for it; in colour those that are the same byte for "
-        f"byte.{cut}{less}"
+        f"{what} of each removed document to the document kept in its place. The coloured column counts byte-identical "
+        f"copies{cut}.{less}"
     )
     figures = table(("similarity", "documents"), rows, name="similarities")
     return _with_figures("How similar the removals are", _columns(histogram), caption, figures)
@@ -140,8 +141,8 @@ def _column(frame: Frame, value: float, width: float, height: float, title: str,
 # ---- what the bands find ----
 
 
-def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
-    """Show what the bands should find by similarity, and what they found in the sample."""
+def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
+    """Show the planned and the measured share of pairs that the bands find, by similarity."""
     figures = None
     if measured:
         heads = ("similarity", "pairs", "found", "share", "expected")
@@ -156,7 +157,7 @@ def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
             for interval in measured.intervals
         ]
         figures = table(heads, rows, name="recall")
-    return _with_figures("What the bands find", _curve(run, measured), _sample_caption(measured), figures)
+    return _with_figures("What the bands find", _curve(run, measured), _sample_caption(measured, group), figures)
 
 
 def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
@@ -182,18 +183,36 @@ def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     return frame.drawn("S-curve of the bands", marks, ticks, levels, "similarity of a pair", "found by the bands")
 
 
-def _sample_caption(measured: MeasuredRecall | None) -> str:
-    curve = "The curve is the probability that a pair shares a band."
+def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> str:
+    planned = "The line is planned: how likely the bands find a pair of each similarity."
     if measured is None:
-        return f"{curve} Nothing was measured: there is no sample of two documents with shingles."
-    dots = (
-        f"{curve} The dots are measured on this corpus: {counted(measured.compared, 'pair')} among "
-        f"{measured.documents:,} documents, in runs of neighbours spread evenly over the corpus, compared exactly. "
-        "Lines are intervals of 95\u00a0% for independent pairs, too short where many texts share a template."
-    )
+        return f"{planned} Nothing was measured: there is no sample of two documents with shingles."
+    parts = [
+        planned,
+        f"The dots are measured, by exact comparison of {counted(measured.compared, 'pair')} among "
+        f"{measured.documents:,} sampled documents, whether the bands find them or not. Bars show how far chance may "
+        "move a dot.",
+        _found_pairs(measured),
+    ]
+    if group:
+        others, found = measured.pairs - group.pairs, measured.found - group.found
+        parts += [
+            f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
+            "texts, for instance from one template. Such pairs are found or missed together, so the measured recall "
+            "may be far from the promised one, and says little about other texts.",
+            f"Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else "",
+        ]
+    return " ".join(filter(None, parts))
+
+
+def _found_pairs(measured: MeasuredRecall) -> str:
+    """Return how many of the pairs at the threshold or above are found."""
     if not measured.pairs:
-        return f"{dots} No two of them are similar enough to be removed and yet different."
+        return "No two different texts among them reach the threshold."
+    missed = measured.pairs - measured.found
+    kept = f"; of {counted(measured.both_kept, 'pair')} both documents are kept" if missed else ""
+    reach = "reaches" if measured.pairs == 1 else "reach"
     return (
-        f"{dots} {counted(measured.pairs, 'pair')} reached the threshold and differed: {measured.found:,} shared a "
-        f"band, {measured.both_kept or 'none'} had both documents kept."
+        f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
+        f"{measured.found:,} and miss {missed:,}{kept}."
     )

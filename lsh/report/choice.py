@@ -1,7 +1,7 @@
-"""What a report shows: the largest clusters, the pairs nearest to the threshold, and the sample for the recall.
+"""Which documents a report shows: pairs at the threshold, random removals, clusters, and the sample for the recall.
 
-A choice needs the result and the sizes of the documents, but no text, so a caller can read the texts of the chosen
-documents alone.
+A choice is made from the result and the sizes of the documents, without their texts, so that a caller has to read the
+texts of the chosen documents only.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from lsh import _checks, recall
 from lsh.dedup import Deduplication
 from lsh.report.lookup import Indexed, checked_length
 
-MAX_PAIRS = 12  # shown on each side of the threshold
-MAX_CLUSTERS = 20  # shown
+MAX_PAIRS = 12  # on each side of the threshold
+MAX_RANDOM = 12  # random removals
+MAX_CLUSTERS = 20
+MEMBER_CLUSTERS = 5  # the largest ones, of which members are shown
+SEED = 0  # of the random removals
 
 Records = NDArray[np.void]  # a structured array
 
@@ -45,17 +48,29 @@ class Choice:
     ----------
     clusters : tuple of int
         Positions of the kept documents of the largest clusters, the largest cluster first.
+    members : tuple of Pair
+        Two removed documents of each of the five largest clusters, with the kept one: the least similar one and one of
+        median similarity. None of clusters with fewer.
     removed : tuple of Pair
         Pairs of a removed document and the kept one, the nearest to the threshold first.
     near : tuple of Pair
         Pairs just below the threshold, the most similar first.
+    random : tuple of Pair
+        A random sample of the removals (with a fixed seed), by position. Empty where `members` and `removed` have all
+        of it.
     sample : tuple of tuple of int
         Positions of the documents that are compared to measure the recall; in each tuple each one with each.
+
+    Notes
+    -----
+    Byte-identical copies are in none of the pairs.
     """
 
     clusters: tuple[int, ...]
+    members: tuple[Pair, ...]
     removed: tuple[Pair, ...]
     near: tuple[Pair, ...]
+    random: tuple[Pair, ...]
     sample: tuple[tuple[int, ...], ...]
 
     @property
@@ -70,7 +85,7 @@ class Choice:
         return sorted(set(self._in_pairs("old")))
 
     def _in_pairs(self, wanted: str) -> Iterator[int]:
-        pairs = (*self.removed, *self.near)
+        pairs = (*self.members, *self.removed, *self.near, *self.random)
         return (position for pair in pairs for side, position in pair.documents if side == wanted)
 
 
@@ -111,18 +126,44 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
     removed, threshold = result.removed, result.parameters["threshold"]
     first, number = cluster_sizes(removed)
     largest = first[np.argsort(-number, kind="stable")[:MAX_CLUSTERS]]
-    order = np.lexsort((removed["document"], np.abs(removed["similarity"] - threshold)))
-    nearest = removed[order[~removed["identical"][order]]]
+    different = removed[~removed["identical"]]
+    nearest = different[np.lexsort((different["document"], np.abs(different["similarity"] - threshold)))]
     sample = recall.choose_sample(lengths, removed["document"][removed["identical"]], limit)
+    members = tuple(_pairs(_members(different, largest[:MEMBER_CLUSTERS].tolist())))
+    at_threshold = _each_document_once(_pairs(nearest))
+    drawn = tuple(_pairs(different[_random_places(len(different))]))
     return Choice(
         tuple(largest.tolist()),
-        _each_document_once(_pairs(nearest, "document", "kept")),
+        members,
+        at_threshold,
         _each_document_once(_pairs(result.near, "i", "j")),
+        drawn if set(drawn).difference(members, at_threshold) else (),
         tuple(map(tuple, sample.tolist())),
     )
 
 
-def _pairs(rows: Records, first: str, second: str) -> Iterator[Pair]:
+def _members(removed: Records, kept: Iterable[int]) -> Records:
+    """Return, for each kept document of two removals or more, the least similar one and one of median similarity."""
+    removed = removed[sides(removed) == "new"]
+    chosen = [removed[:0]]
+    for document in kept:
+        members = removed[removed["kept"] == document]
+        members = members[np.lexsort((members["document"], members["similarity"]))]
+        if len(members) > 1:
+            chosen.append(members[[0, len(members) // 2]])
+    return np.concatenate(chosen)
+
+
+def _random_places(number: int) -> list[int]:
+    """Return up to MAX_RANDOM different numbers below `number`, ascending."""
+    draw = np.random.RandomState(SEED)  # whose numbers no version of numpy changes
+    places: set[int] = set()
+    while len(places) < min(number, MAX_RANDOM):
+        places.add(int(draw.randint(number, dtype=np.int64)))
+    return sorted(places)
+
+
+def _pairs(rows: Records, first: str = "document", second: str = "kept") -> Iterator[Pair]:
     for row, side in zip(rows, sides(rows)):
         yield Pair(float(row["similarity"]), int(row[first]), int(row[second]), str(side))
 

@@ -14,7 +14,9 @@ from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (
     ALARMING_LOSS,
+    MIN_PAIRS,
     DeduplicationRun,
+    PairGroup,
     ShownCluster,
     SourceCount,
     clusters_by_size,
@@ -22,7 +24,6 @@ from lsh.report.measures import (
 )
 from lsh.report.page import Cell, Html, bar, count, element, joined, table
 
-MIN_PAIRS = 20  # with fewer a share of them says nothing
 MAX_ALARMS = 5  # sources that are named
 MAX_SOURCES = 200  # in the table; smaller ones are put together
 EXCERPT_LENGTH = 240  # characters
@@ -41,28 +42,30 @@ def percent(share: float) -> str:
 # ---- header ----
 
 
-def header(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
+def header(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
     """Show what the run removed, and its figures."""
     counts = run.result.summary()
-    removed = counts["removed"]
     old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
     how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
-    verb = " is a duplicate" if removed == 1 else " are duplicates"
-    accent = element("span", f"{removed:,} of {counted(counts['documents'], 'document')}", class_="accent")
+    verb = " is a duplicate" if counts["removed"] == 1 else " are duplicates"
+    accent = element("span", f"{counts['removed']:,} of {counted(counts['documents'], 'document')}", class_="accent")
     cells = [
         element("div", element("dt", name), element("dd", figure, class_="figure"), element("dd", more, class_="more"))
-        for name, figure, more in _tiles(run, measured)
+        for name, figure, more in (*_removal_tiles(run), *_recall_tiles(run, measured, group), *_pair_tiles(run))
     ]
     return element(
         "header",
         element("p", f"Deduplication {how}{old}", class_="over"),
         element("h1", accent, verb),
         element("dl", *cells, class_="tiles"),
+        element("p", _about_pairs(run), class_="note"),
     )
 
 
-def _tiles(run: DeduplicationRun, measured: MeasuredRecall | None) -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each figure, the figure, and what it is a part of."""
+Tile = tuple[str, str, str]  # the name of a figure, the figure, and a line on it; eight of them fill their rows
+
+
+def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
     total, of_removed = counts["documents"], f"of {counts['removed']:,} removed"
     saved, whole = run.removed_bytes, run.total_bytes
@@ -70,23 +73,43 @@ def _tiles(run: DeduplicationRun, measured: MeasuredRecall | None) -> Iterator[t
     yield "Text saved", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
     yield "Identical copies", f"{counts['identical']:,}", of_removed
     if counts["old"]:
-        yield "For old documents", f"{counts['for_old']:,}", of_removed
-    yield "Clusters", f"{counts['clusters']:,}", f"kept {'new ' if counts['old'] else ''}documents with duplicates"
-    yield "Recall promised", f"{run.promised_recall:.3f}", "of pairs just at the threshold"
-    yield "Recall measured", *_recall_tile(measured)
-    yield "Pairs found", f"{counts['candidates']:,}", "that share a band"
-    yield "Pairs compared", f"{counts['compared']:,}", "exactly" if run.verify == "exact" else "by their fingerprints"
+        yield "Duplicates of old documents", f"{counts['for_old']:,}", of_removed
+    else:
+        yield "Clusters", f"{counts['clusters']:,}", "of two or more documents"
 
 
-def _recall_tile(measured: MeasuredRecall | None) -> tuple[str, str]:
-    if measured is None:
-        return "not measured", "there is no sample"
-    if measured.pairs < MIN_PAIRS:
-        pairs = counted(measured.pairs, "such pair") if measured.pairs else "no such pair"
-        return "not measured", f"{pairs} in the sample{', too few to tell' if measured.pairs else ''}"
+def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Iterator[Tile]:
+    yield "Recall promised", f"{run.promised_recall:.3f}", "for a pair at the threshold"
+    if measured is None or measured.pairs < MIN_PAIRS:
+        pairs = counted(measured.pairs, "pair") if measured and measured.pairs else "no pair"
+        yield "Recall measured", "not measured", f"{pairs} in the sample, {MIN_PAIRS} needed"
+        return
     low, high = confidence_interval(measured.found, measured.pairs)
-    pairs = counted(measured.pairs, "pair")
-    return f"{measured.found / measured.pairs:.3f}", f"of the bands on {pairs}: {low:.3f} to {high:.3f}"
+    more = f"on {measured.pairs:,} pairs: {low:.3f} to {high:.3f}"
+    if group:
+        more = f"on {measured.pairs:,} pairs, {group.pairs:,} from one cluster"
+    yield "Recall measured", f"{measured.found / measured.pairs:.3f}", more
+
+
+def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
+    counts = run.result.summary()
+    yield "Candidate pairs", f"{counts['candidates']:,}", "share a band"
+    if run.verify == "exact":
+        yield "Compared exactly", f"{counts['compared']:,}", "left by the sketch filter"
+    else:
+        yield "Estimated", f"{counts['compared']:,}", "from fingerprints"
+
+
+def _about_pairs(run: DeduplicationRun) -> str:
+    """Return what the figures of pairs count."""
+    candidates = "A candidate pair shares a band; byte-identical copies and removed documents form none. "
+    if run.verify != "exact":
+        return candidates + "The similarity of each is estimated from the fingerprints."
+    also = ", and each removed document with the kept one" if run.clusters == "components" else ""
+    return (
+        f"{candidates}The sketch filter drops those whose fingerprints differ too much; the others are compared "
+        f"exactly{also}."
+    )
 
 
 # ---- clusters ----
@@ -95,7 +118,7 @@ def _recall_tile(measured: MeasuredRecall | None) -> tuple[str, str]:
 def clusters(run: DeduplicationRun, choice: Choice) -> Html:
     """Show how large the clusters are, and the largest."""
     if not choice.clusters:
-        return joined([element("h2", "Clusters"), element("p", "No two new documents belong together.")])
+        return joined([element("h2", "Clusters"), element("p", "No duplicates among the new documents.")])
     classes = clusters_by_size(run.result)
     number, shown = sum(one.clusters for one in classes), len(choice.clusters)
     size_rows = [

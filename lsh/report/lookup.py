@@ -1,12 +1,12 @@
-"""Texts and ids of documents, looked up by position, whatever holds them.
+"""Texts and ids of documents, looked up by position in a list, an array, a column or a dict.
 
-Only what is shown is looked up, so that neither a file nor a column has to be loaded. The parameters that hold one
-value a document are checked here, too.
+Only texts that are shown are looked up, so that neither a file nor a column has to be loaded. Parameters with one value
+a document are checked here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from lsh import _checks
@@ -26,7 +26,7 @@ class Indexed(Protocol):
     def __iter__(self) -> Iterator[object]: ...
 
 
-TextsByPosition = Indexed | Callable[[int], object]
+TextsByPosition = Indexed | Mapping[int, object]
 
 
 class TextLookup:
@@ -35,9 +35,9 @@ class TextLookup:
     Parameters
     ----------
     name, ids_name : str
-        What the caller calls the texts and the ids, for messages.
-    texts : sequence of str or bytes, Arrow array, or callable
-        The texts; a callable is called with a position.
+        The names of both parameters, for messages.
+    texts : sequence of str or bytes, Arrow array, or mapping
+        The texts; a mapping has them by position.
     ids : sequence or None
         The ids. ``None``: the positions.
     number : int or None
@@ -48,21 +48,24 @@ class TextLookup:
         self, name: str, texts: TextsByPosition, ids_name: str, ids: Indexed | None, number: int | None
     ) -> None:
         self._name = name
-        if callable(texts):
-            self._text = texts
-        else:
-            if isinstance(texts, (*_checks.TEXT_TYPES, Mapping)) or not hasattr(texts, "__getitem__"):
-                raise TypeError(f"{name} must be a sequence of texts or callable, got {type(texts).__name__}")
-            if number is not None:
-                checked_length(name, texts, number)
-            self._text = _by_position(texts).__getitem__
+        if isinstance(texts, _checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
+            raise TypeError(
+                f"{name} must be a sequence of texts, or a dict {{position: text}}, got {type(texts).__name__}; "
+                f"lsh.report.choose tells the positions that are read"
+            )
+        if number is not None and not isinstance(texts, Mapping):
+            checked_length(name, texts, number)
+        self._texts = _by_position(texts)
         self._ids = None if ids is None else _by_position(ids)
         if ids is not None and number is not None:
             checked_length(ids_name, ids, number)
 
     def text(self, position: int) -> Text:
         """Return a text as it was given, a missing one as empty."""
-        value = self._text(position)
+        try:
+            value = self._texts[position]
+        except (KeyError, IndexError):
+            raise ValueError(f"{self._name} must have a text at position {position:,}, and has none") from None
         if hasattr(value, "as_py"):  # of an Arrow array
             value = value.as_py()
         return _checks.text(f"{self._name}[{position}]", "" if value is None else value)
@@ -84,8 +87,8 @@ class TextLookup:
         return element("bdi", name, class_="id")
 
 
-def _by_position(values: Indexed) -> Indexed:
-    """Return `values` as they are looked up by position: a column of pandas is looked up by its labels."""
+def _by_position(values: TextsByPosition) -> TextsByPosition:
+    """Return `values` to be looked up by position: a column of pandas itself is looked up by its labels."""
     return getattr(values, "iloc", values)
 
 

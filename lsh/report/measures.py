@@ -1,6 +1,6 @@
-"""The figures of a report: what the run was, its recall, removals by similarity, clusters by size, what sources lose.
+"""The figures of a report: removals by similarity, clusters by size, losses by source, groups of similar pairs.
 
-They are those of a `lsh.Deduplication`; nothing here reads a text or makes HTML.
+They are counted from a `lsh.Deduplication` and a `lsh.recall.MeasuredRecall`. Nothing here reads a text or makes HTML.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from lsh.bands import Bands
 from lsh.dedup import Clusters, Deduplication, Verify
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
+from lsh.recall import MeasuredRecall
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import Indexed, TextLookup, checked_length, decoded
 
+MIN_PAIRS = 20  # to measure a recall
 ALARMING_LOSS = 0.3  # share of a source's documents: sources that lose more are named
 # Where classes of cluster sizes begin.
 SIZE_CLASSES = (2, 3, 4, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
@@ -136,6 +138,37 @@ def shown_clusters(result: Deduplication, kept: Iterable[int]) -> list[ShownClus
         sizes[document] += 1
         lowest[document] = min(lowest[document], similarity)
     return [ShownCluster(document, size, lowest[document]) for document, size in sizes.items()]
+
+
+class PairGroup(NamedTuple):
+    """The similar pairs of a sample that are in one group of documents."""
+
+    pairs: int
+    found: int
+
+
+def dominant_group(measured: MeasuredRecall | None, labels: NDArray[np.int64]) -> PairGroup | None:
+    """Return the group of documents with more than half of the pairs that the recall is measured on, if there is one.
+
+    Documents are in one group if such pairs connect them, or if they are removed for the same kept document: texts from
+    one template, for instance. Their pairs are not independent, and are mostly found or missed together.
+    """
+    if measured is None or measured.pairs < MIN_PAIRS:
+        return None
+    documents = np.unique(measured.positions)
+    documents = documents[labels[documents] >= 0]
+    edges = np.concatenate([measured.positions, np.column_stack([documents, labels[documents]])])
+    first, second = np.unique(edges, return_inverse=True)[1].reshape(edges.shape).T
+    root = np.arange(len(edges) * 2)
+    while (root[first] != root[second]).any():  # the root of each document is the least number of its group, at last
+        one, other = root[first], root[second]
+        np.minimum.at(root, one, other)
+        np.minimum.at(root, other, one)
+        root = root[root]
+    group = root[first[: measured.pairs]]
+    inside = group == np.bincount(group).argmax()
+    largest = PairGroup(int(inside.sum()), int(measured.shares_band[inside].sum()))
+    return largest if 2 * largest.pairs > measured.pairs else None
 
 
 class SourceCount(NamedTuple):

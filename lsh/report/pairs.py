@@ -1,18 +1,28 @@
-"""The pairs nearest to the threshold, side by side, with the words that differ marked."""
+"""Pairs of documents side by side, with the words that differ marked.
+
+Texts are compared before they are cut to excerpts, so that a word beyond the end of one excerpt still counts as common.
+The common words are a longest common subsequence, computed with bit vectors (Hyyro 2004), whose time depends on the
+lengths alone. Which pairs are shown is decided in `lsh.report.choice`.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from difflib import SequenceMatcher
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from lsh._words import counted
 from lsh.report.choice import Choice, Pair
 from lsh.report.measures import DeduplicationRun
 from lsh.report.page import Html, element, joined
 
-PAIR_LENGTH = 700  # characters of each text
+PAIR_LENGTH = 700  # characters of each text that are shown
 CONTEXT = 120  # characters before the first difference
+MAX_COMPARED = 10_000  # characters from there on that are compared, beside the common end of both texts
+MAX_WORD = 20  # characters to go at most to the start or the end of a word
 
 # A word, a character of a script that is written without spaces, white space, or any other character.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\s+|.")
@@ -20,25 +30,53 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff
 
 def around_the_threshold(run: DeduplicationRun, choice: Choice) -> Html:
     """Show the pairs nearest to the threshold on both sides; where nothing is verified, the removals."""
-    removed = [_article(run, pair, was_removed=True) for pair in choice.removed]
-    near = [_article(run, pair, was_removed=False) for pair in choice.near]
-    none = element("p", "None.", class_="note")
-    excerpts = "from a little before their first difference, each document once. Words that differ are marked."
-    above = element("div", *(removed or [none]), id="above")
+    above = _articles(run, choice.removed, "above")
     if run.verify is None:
-        words = f"Nothing is verified here. The removals nearest to {run.threshold:g}, {excerpts}"
-        return joined([element("h2", "Some removals"), element("p", words), above])
-    words = f"Where the line is drawn: the pairs nearest to {run.threshold:g} on both sides, {excerpts}"
+        words = (
+            f"Candidate pairs were not verified. These are the removals with the estimated similarity nearest to "
+            f"{run.threshold:g}. Words that differ are marked."
+        )
+        return joined([element("h2", "Removals near the threshold"), element("p", words), above])
+    words = (
+        f"The pairs nearest to the threshold of {run.threshold:g}, each document once. Words that differ are marked; "
+        "excerpts start shortly before the first difference."
+    )
     return joined(
         [
             element("h2", "Around the threshold"),
             element("p", words),
-            element("h3", "Nearest from above: removed"),
+            element("h3", "Just above the threshold: removed"),
             above,
-            element("h3", "Nearest from below: no reason to remove"),
-            element("div", *(near or [none]), id="below"),
+            element("h3", "Just below the threshold: kept"),
+            _articles(run, choice.near, "below", were_removed=False),
         ]
     )
+
+
+def random_removals(run: DeduplicationRun, choice: Choice) -> Html:
+    """Show a random sample of all removals."""
+    if not choice.random:
+        return Html()
+    different = int((~run.result.removed["identical"]).sum())
+    words = (
+        f"{len(choice.random):,} of the {counted(different, 'removal')} that are not byte-identical copies, drawn at "
+        "random with a fixed seed."
+    )
+    return joined([element("h2", "Random removals"), element("p", words), _articles(run, choice.random, "random")])
+
+
+def cluster_members(run: DeduplicationRun, choice: Choice) -> Html:
+    """Show members of the largest clusters beside their kept documents."""
+    if not choice.members:
+        return Html()
+    words = "Of each cluster the least similar member and one of median similarity, beside the kept document."
+    heading = element("h3", "Members of the largest clusters")
+    return joined([heading, element("p", words), _articles(run, choice.members, "members")])
+
+
+def _articles(run: DeduplicationRun, pairs: Iterable[Pair], name: str, were_removed: bool = True) -> Html:
+    articles = [_article(run, pair, were_removed) for pair in pairs]
+    return element("div", *(articles or [element("p", "None.", class_="note")]), id=name)
 
 
 def _article(run: DeduplicationRun, pair: Pair, was_removed: bool) -> Html:
@@ -61,28 +99,115 @@ def _article(run: DeduplicationRun, pair: Pair, was_removed: bool) -> Html:
     )
 
 
+# ---- what differs ----
+
+
+class Excerpt(NamedTuple):
+    """A part of a text, in pieces that are common to both texts or differ, by turns."""
+
+    pieces: list[tuple[str, bool]]  # and whether they differ
+    before: int  # characters of the text before the excerpt
+    after: int
+
+
 def marked(a: str, b: str) -> tuple[Html, Html]:
-    """Return excerpts of two texts from a little before their first difference on, with what differs marked."""
-    same = bisect_left(range(1, min(len(a), len(b)) + 1), True, key=lambda length: a[:length] != b[:length])
-    start = max(same - CONTEXT, 0)
-    while 0 < start < same and not a[start - 1].isspace() and start > same - CONTEXT - 20:
-        start -= 1
-    first, second = (_WORD.findall(text[start : start + PAIR_LENGTH]) for text in (a, b))
-    codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-    shown = []
-    for words, text, right in ((first, a, False), (second, b, True)):
-        parts: list[object] = ["… "] if start else []
-        for tag, i, i_end, j, j_end in codes:
-            piece = "".join(words[j:j_end] if right else words[i:i_end])
-            parts += [piece] if tag == "equal" else _mark(piece)
-        more = len(text) - start - PAIR_LENGTH
-        parts.append(element("span", f" … {counted(more, 'character')} more", class_="note") if more > 0 else "")
-        shown.append(joined(parts))
-    return shown[0], shown[1]
+    """Return excerpts of two texts from shortly before their first difference on, with what differs marked."""
+    first, second = (_drawn(excerpt) for excerpt in excerpts(a, b, PAIR_LENGTH))
+    return first, second
+
+
+def _drawn(excerpt: Excerpt) -> Html:
+    parts: list[object] = ["… "] if excerpt.before else []
+    for piece, differs in excerpt.pieces:
+        parts += _mark(piece) if differs else [piece]
+    if excerpt.after:
+        parts.append(element("span", f" … {counted(excerpt.after, 'character')} more", class_="note"))
+    return joined(parts)
 
 
 def _mark(piece: str) -> list[object]:
     """Mark what differs, without the white space around it, unless that is all."""
     words = piece.strip() or piece
-    before, _, after = piece.partition(words) if words else ("", "", "")
-    return [before, element("mark", words), after] if words else []
+    before, _, after = piece.partition(words)
+    return [before, element("mark", words), after]
+
+
+def excerpts(a: str, b: str, length: int) -> tuple[Excerpt, Excerpt]:
+    """Return excerpts of two texts from shortly before their first difference on, at most `length` characters each.
+
+    Examples
+    --------
+    >>> from lsh.report.pairs import excerpts
+    >>> excerpts("sails on Monday. Reuter", "sails on Monday in fog. Reuter", 24)[1]
+    Excerpt(pieces=[('sails on Monday', False), (' in fog', True), ('. ', False)], before=0, after=6)
+    """
+    start, end = _common_ends(a, b)
+    windows = [text[start : min(len(text) - end, start + MAX_COMPARED)] for text in (a, b)]
+    first, second = map(_WORD.findall, windows)
+    cut = []
+    for text, window, words, common in zip((a, b), windows, (first, second), _common_words(first, second)):
+        rest = text[start + len(window) : start + length]
+        pieces = _pieces([*zip(words, (not one for one in common)), (rest, False)], length)
+        cut.append(Excerpt(pieces, start, max(len(text) - start - length, 0)))
+    return cut[0], cut[1]
+
+
+def _common_ends(a: str, b: str) -> tuple[int, int]:
+    """Return where excerpts start, and how many characters at the end of both texts are the same."""
+    if a == b:
+        return 0, 0
+    shorter = min(len(a), len(b))
+    same = bisect_left(range(1, shorter + 1), True, key=lambda size: a[:size] != b[:size])
+    left = range(1, shorter - same + 1)
+    same_end = bisect_left(left, True, key=lambda size: a[len(a) - size :] != b[len(b) - size :])
+    start, end = max(same - CONTEXT, 0), same_end
+    while same - CONTEXT - MAX_WORD < start and _in_word(a, start):
+        start -= 1
+    while same_end - MAX_WORD < end and (_in_word(a, len(a) - end) or _in_word(b, len(b) - end)):
+        end -= 1
+    return start, end
+
+
+def _in_word(text: str, at: int) -> bool:
+    """Return whether the characters before and after a place are of one word."""
+    return 0 < at < len(text) and text[at - 1 : at + 1].isalnum()
+
+
+def _common_words(first: Sequence[str], second: Sequence[str]) -> tuple[list[bool], list[bool]]:
+    """Return which words are in a longest common subsequence, of both texts."""
+    places: defaultdict[str, int] = defaultdict(int)
+    for i, word in enumerate(first):
+        places[word] |= 1 << i
+    row = ones = (1 << len(first)) - 1
+    rows = []  # by word of `second`: bit i is 0 where word i of `first` makes the common subsequence longer
+    for word in second:
+        both = row & places.get(word, 0)
+        row = ((row + both) | (row - both)) & ones
+        rows.append(row)
+    common = [False] * len(first), [False] * len(second)
+    i, j = len(first), len(second)
+    while i and j:
+        if first[i - 1] == second[j - 1]:
+            i, j = i - 1, j - 1
+            common[0][i] = common[1][j] = True
+        elif rows[j - 1] >> (i - 1) & 1:
+            i -= 1
+        else:
+            j -= 1
+    return common
+
+
+def _pieces(words: Iterable[tuple[str, bool]], length: int) -> list[tuple[str, bool]]:
+    """Join words that differ, and those that do not, and cut them off at a length.
+
+    What is common to both texts but stands between two differences and has no letter or digit counts as different.
+    """
+    runs = [("".join(word for word, _ in run), differs) for differs, run in groupby(words, lambda word: word[1])]
+    inner = (differs or (0 < i < len(runs) - 1 and not re.search(r"\w", run)) for i, (run, differs) in enumerate(runs))
+    pieces = []
+    for differs, joint in groupby(zip(runs, inner), lambda run: run[1]):
+        piece = "".join(run for (run, _), _ in joint)[:length]
+        length -= len(piece)
+        if piece:
+            pieces.append((piece, differs))
+    return pieces

@@ -1,7 +1,7 @@
-"""`lsh dedup` does what its help says, on real files.
+"""`lsh dedup` on files: what it keeps, what it writes and what it refuses.
 
-The answers are those of reference.py, or computed here. How files are read and written in detail is in test_io.py, what
-all commands share in test_main.py.
+Expected results come from reference.py or are computed here. How files are read and written in detail is tested in
+tests/files, what all commands share in test_main.py.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def test_same_bytes_each_time(tmp_path):
     assert (tmp_path / "one.removed").read_bytes() == (tmp_path / "two.removed").read_bytes()
 
 
-# What is kept.
+# Which documents are kept.
 
 
 def test_keep(tmp_path):
@@ -249,7 +249,12 @@ def test_against(tmp_path):
     (tmp_path / "old2.tsv").write_bytes(b"c\t" + STORY[:20] + b"\nd\t" + OTHER + b"\n")
     options = ["--against", "old1.tsv", "old2.tsv", "--removed", "removed.tsv", "--clusters", "clusters.tsv"]
     result = lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv", *options)
-    assert result.stderr.startswith(b"4 documents, against 4, 3 removed, 2 of them for an old one, 1 cluster, ")
+    notes, last = result.stderr.split(b"\n")[:-2], result.stderr.split(b"\n")[-2]
+    note = b"text: column 2; id: column 1"
+    assert notes == [note, b"--against: " + note, b"--against: " + note]
+    assert last.startswith(
+        b"4 documents, 4 reference documents, 3 removed, 2 of them for a reference document, 1 cluster, "
+    )
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
@@ -322,7 +327,7 @@ def test_quiet_and_verbose(news):
     said = lsh(news, "dedup", "news.txt", "-o", "out.txt", "-v").stderr.decode()
     assert said.startswith("MinHasher(128, random_state=0, scheme='fss', shingles=Shingles(8, unit='char'))\n")
     assert str(package.plan()) in said
-    assert re.search(r"^seconds: fingerprints \d", said, re.MULTILINE)
+    assert re.search(r"^seconds: preparing \d.*, fingerprints \d.*, total \d", said, re.MULTILINE)
     assert said.splitlines()[-1].startswith("5 documents, 2 removed, ")
     assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
 
@@ -337,21 +342,34 @@ def test_counts_for_machines(news):
     assert found["bytes"] == len(DOCUMENTS) - 5
     assert found["threshold"] == 0.7
     assert package.Bands.from_string(found["bands"]) == package.plan(0.7).bands
-    assert found["seconds"].keys() == {"fingerprints", "grouping", "comparing", "total"}
-    stages = sum(seconds for stage, seconds in found["seconds"].items() if stage != "total")
-    assert 0 < stages <= found["seconds"]["total"]
+    assert list(found["seconds"]) == ["preparing", "fingerprints", "grouping", "comparing", "writing", "total"]
     dry = done(news, "dedup", "news.txt", "--dry-run", "--json", "-q", "--threshold", "0.7")
     assert expected.items() <= json.loads(dry).items()
 
 
-def test_what_the_cap_left_out_is_said(tmp_path):
+def test_the_stages_sum_to_the_whole(news):
+    """Each has its seconds, with the report among them, and nothing of the run is outside all of them."""
+    import time
+
+    started = time.perf_counter()
+    options = ["-o", "out.txt", "--report", "report.html", "--json", "-q"]
+    seconds = json.loads(done(news, "dedup", "news.txt", *options))["seconds"]
+    whole = time.perf_counter() - started
+    total = seconds.pop("total")
+    assert list(seconds) == ["preparing", "fingerprints", "grouping", "comparing", "report", "writing"]
+    assert all(value > 0 for value in seconds.values())
+    assert sum(seconds.values()) == pytest.approx(total, rel=1e-9)
+    assert 0.5 * whole < total <= whole
+
+
+def test_skipped_comparisons_are_reported(tmp_path):
     """One word that all share fills a bucket of each band with more than a thousand texts."""
     (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
     options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
     result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
     capped = json.loads(result.stdout)["capped"]
     assert capped > 1000
-    assert f", {capped:,} comparisons left out, in buckets of more than 1,000\n" in result.stderr.decode()
+    assert f", {capped:,} comparisons skipped in buckets of more than 1,000 documents\n" in result.stderr.decode()
 
 
 # Pipes.
@@ -429,6 +447,8 @@ def test_error_on_stdin_leaves_stdout_empty(tmp_path):
         ("--clusters-mode", "all"),
         ("--missing", "skip"),
         ("--max-memory", "0"),
+        ("--max-memory", "2"),
+        ("--max-memory", "0.1"),
         ("--max-memory", "2 elephants"),
         ("--num-threads", "0"),
         ("--num-threads", "5000"),
@@ -450,6 +470,44 @@ def test_bad_options(news, option, value):
     last = message.splitlines()[-1]
     assert re.match(r"lsh( dedup)?: error: ", last), message
     assert option.rpartition("-")[2] in last, message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["--recall", "1"], "--recall must be more than 0 and less than 1, got 1.0"),
+        (["--ngram", "0"], "--ngram must be 1 or more, got 0"),
+        (["--num-seeds", "9999"], "--num-seeds must be at most 4096, got 9999"),
+        (["--bands", "x"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got 'x'"),
+        (["--bands", "20x7"], "--bands take 140 components, a fingerprint has 128; "),
+        (["--encoding", "nope"], "--encoding must be one that Python knows, such as utf-8 or cp1252, got 'nope'"),
+        (["--num-threads", "0"], "--num-threads must be 1 or more, got 0"),
+        (["--max-memory", "2"], "--max-memory must be 100 KB or more, got '2'; give a size such as '500MB' or '2GB'"),
+        (["--num-seeds", "2"], "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of 0.99; "),
+        (["--ngram", "1e-2"], "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
+    ],
+)
+def test_an_error_names_the_option(news, options, message):
+    """Where the library names a parameter."""
+    assert refused(news, "dedup", "news.txt", "-o", "out.txt", *options).startswith(f"lsh: error: {message}")
+
+
+@pytest.mark.parametrize("path", ["n must be.txt", "max_memory.txt", "threshold=0.5.txt", "recall must be/num_seeds"])
+def test_the_name_of_a_file_stays_as_it_is(news, path):
+    assert path in refused(news, "dedup", path, "-o", "out.txt", "--format", "txt")
+
+
+def test_whole_numbers_as_people_write_them(news):
+    for number in ("1e1", "10", "10.0", "1_0"):
+        done(news, "dedup", "news.txt", "-o", f"{number}.txt", "--ngram", number, "--threshold", "0.7", "-q")
+        assert (news / f"{number}.txt").read_bytes() == (news / "1e1.txt").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.json", "report.pdf.gz", "report.PNG"])
+def test_a_report_is_html(news, name):
+    message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--report", name)
+    assert message == f"lsh: error: --report is a page of HTML; its name must end in .html, got {name}"
 
 
 @pytest.mark.parametrize(
@@ -475,7 +533,7 @@ def test_recall_or_bands_but_not_both(news):
 
 def test_a_recall_that_is_not_to_be_had(news):
     message = refused(news, "dedup", "news.txt", "-o", "out.txt", "--threshold", "0.02")
-    assert "possible: num_seeds=239 or more, or threshold=0.038 or more" in message
+    assert "possible: --num-seeds 239 or more, or --threshold 0.038 or more" in message
 
 
 def test_bands_may_leave_seeds_unused(news):
@@ -643,17 +701,22 @@ def test_what_a_pattern_names_is_not_written_to(news, command, arguments):
     assert "must not be" in refused(news, command, *arguments)
 
 
-@pytest.mark.parametrize("place", ["", "folder/", "none/x.txt"])
-def test_names_that_are_no_file(news, place):
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [("dedup", ""), ("dedup", "none/x.txt"), ("dedup", "none/x/"), ("pairs", "folder/"), ("pairs", "folder")],
+)
+def test_names_that_are_no_file(news, command, place):
     (news / "folder").mkdir()
-    assert "OUTPUT must" in refused(news, "dedup", "news.txt", "-o", place)
+    assert "OUTPUT must" in refused(news, command, "news.txt", "-o", place)
 
 
 def test_a_folder_is_refused_before_the_work(news):
     for name in ("in", "full"):
         (news / name).mkdir()
         (news / name / "a.txt").write_bytes(STORY)
-    assert "OUTPUT must be a new folder, as INPUT is one, got full" in refused(news, "dedup", "in", "-o", "full")
+    assert "OUTPUT must be a new or an empty folder, got full; name another" in refused(
+        news, "dedup", "in", "-o", "full"
+    )
     assert "OUTPUT must not lie in INPUT" in refused(news, "dedup", "in", "-o", "in/out")
     (news / "empty").mkdir()
     done(news, "dedup", "in", "-o", "empty")

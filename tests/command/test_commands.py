@@ -6,6 +6,7 @@ returns, that function. What all commands share is in test_main.py.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import re
@@ -134,7 +135,8 @@ def test_pairs_by_estimate(tmp_path, verify):
         (["absent.txt"], "absent.txt"),
         (["in.txt", "absent.txt"], "absent.txt"),
         (["in.txt", "-o", "in.txt"], "INPUT"),
-        (["in.txt", "other.txt", "-o", "other.txt"], "INPUT2"),
+        (["in.txt", "other.txt", "-o", "other.txt"], "OUTPUT must not be INPUT (other.txt)"),
+        (["in.txt", "other.txt", "in.txt"], "two INPUTs can be compared, got 3; use --within"),
         (["-", "-", "--format", "txt"], "standard input"),
         (["in.txt", "-o", "absent/out.tsv"], "OUTPUT"),
         (["in.txt", "--threshold", "0"], "--threshold"),
@@ -178,8 +180,8 @@ def test_compare_prints_the_same_figures(tmp_path):
         printed = done(tmp_path, "compare", *arguments, *options, stdin=NEAR).decode()
         assert printed == (
             f"exact     {found['exact']:.6f}\n"
-            f"estimate  {found['estimate']:.6f}, of 128 components\n"
-            f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, with a confidence of 0.5\n"
+            f"estimate  {found['estimate']:.6f}, from 128 components\n"
+            f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, at confidence 0.5\n"
         )
         assert found["interval"][0] < found["estimate"] < found["interval"][1]
 
@@ -191,6 +193,23 @@ def test_compare_texts(tmp_path):
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert (
         json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json", run=process, env=plain)) == found
+    )
+
+
+def test_compare_unpacks(tmp_path):
+    """Files are unpacked as other commands unpack them, by the ending of the name; a damaged one is named."""
+    (tmp_path / "a.txt").write_bytes(A)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR))
+    (tmp_path / "b.BZ2").write_bytes(bz2.compress(NEAR))
+    (tmp_path / "b.txt").write_bytes(NEAR)
+    expected = done(tmp_path, "compare", "a.txt", "b.txt", "--json")
+    for name in ("b.txt.gz", "b.BZ2"):
+        assert done(tmp_path, "compare", "a.txt", name, "--json") == expected
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR)[:-3])
+    assert "b.txt.gz: " in refused(tmp_path, "compare", "a.txt", "b.txt.gz")
+    (tmp_path / "b.txt").write_bytes(gzip.compress(NEAR))
+    assert "b.txt: it is compressed by gzip; unpack it or name it *.gz" in refused(
+        tmp_path, "compare", "a.txt", "b.txt"
     )
 
 
@@ -215,6 +234,37 @@ def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
 def test_bad_comparisons(tmp_path, arguments, word):
     (tmp_path / "a").write_bytes(A)
     assert word in refused(tmp_path, "compare", *arguments)
+
+
+def normalised(folder: Path) -> None:
+    """Two files of a document each, which are the same but for case, white space, punctuation and normal form."""
+    (folder / "a.txt").write_text("The  caf\u00e9, at Last\n", "utf-8")
+    (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
+)
+def test_normalisations(tmp_path, dropped):
+    """With all four the texts are the same, and without any of them they are not; so for every command."""
+    normalised(tmp_path)
+    (tmp_path / "in.txt").write_bytes((tmp_path / "a.txt").read_bytes() + (tmp_path / "b.txt").read_bytes())
+    given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
+    given = [option for option in given if dropped is None or not option.startswith(dropped)]
+    same = dropped is None
+    exact = json.loads(done(tmp_path, "compare", "a.txt", "b.txt", "--ngram", 3, *given, "--json"))["exact"]
+    assert (exact == 1.0) == same
+    assert bool(done(tmp_path, "pairs", "in.txt", "--threshold", 1, "--ngram", 3, *given)) == same
+    counts = json.loads(done(tmp_path, "dedup", "in.txt", "--dry-run", "--json", "--threshold", 1, *given))
+    assert counts["removed"] == int(same)
+    keywords = {option[2:].partition("=")[0].replace("-", "_"): True for option in given}
+    keywords |= {"normalize": "NFC"} if "normalize" in keywords else {}
+    shingles = package.Shingles(3, **keywords)
+    texts = (tmp_path / "in.txt").read_bytes().splitlines()
+    stats = json.loads(done(tmp_path, "stats", "in.txt", "--ngram", 3, *given, "--json"))
+    assert stats["shingles"]["max"] == max(len(shingles.of(text)) for text in texts)
+    planned = package.plan(shingles=shingles, background=texts, documents=2)
+    assert done(tmp_path, "plan", "--corpus", "in.txt", "--ngram", 3, *given).decode().startswith(f"{planned}\n\n")
 
 
 # plan.
@@ -259,7 +309,7 @@ def test_plan_for_a_corpus(tmp_path):
     expected = package.plan(0.6, background=texts, documents=200)
     assert done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE).decode().startswith(f"{expected}\n\n")
     expected = package.plan(0.6, background=texts, documents=10**6)
-    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", 10**6).decode()
+    printed = done(tmp_path, "plan", "--threshold", "0.6", "--corpus", SAMPLE, "--documents", "1e6").decode()
     assert printed.startswith(f"{expected}\n\n")
 
 
@@ -302,6 +352,8 @@ def test_plan_for_a_large_corpus(tmp_path):
         (["--documents", "1000000"], "--documents requires --corpus"),
         (["--ngram", "5"], "--ngram requires --corpus"),
         (["--unit", "word"], "--unit requires --corpus"),
+        (["--lowercase"], "--lowercase requires --corpus"),
+        (["--normalize", "NFC"], "--normalize requires --corpus"),
         (["--corpus", "one.txt", "--ngram", "0"], "--ngram must be 1 or more"),
         (["--corpus", "absent.txt"], "absent.txt"),
         (["--corpus", "one.txt"], "two or more texts"),
@@ -407,7 +459,8 @@ def test_stats_count_every_text_without_shingles(tmp_path):
 
 
 def test_stats_are_quiet(tmp_path):
-    assert lsh(tmp_path, "stats", SAMPLE).stderr == b""
+    assert lsh(tmp_path, "stats", SAMPLE).stderr == b"text: column 2; id: column 1\n"
+    assert lsh(tmp_path, "stats", SAMPLE, "-q").stderr == b""
     assert re.search(rb"seconds, .* MB/s", lsh(tmp_path, "stats", SAMPLE, "-v").stderr)
 
 

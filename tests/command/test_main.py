@@ -5,6 +5,7 @@ The other tests run the command in their own process; that this comes to the sam
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -25,7 +26,7 @@ from running import TIMEOUT, contents, done, environment, lsh, process, refused
 import lsh as package
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
-COMMANDS = ["dedup", "pairs", "compare", "plan", "stats", "version"]
+COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
 
 STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
@@ -60,9 +61,14 @@ def test_no_command_is_the_help(news):
         (["dedup", "news.txt"], "give -o OUTPUT, or --dry-run to write nothing; see lsh dedup --help"),
         (["dedup", "news.txt", "--nonsense", "1"], "unrecognized option --nonsense; see lsh dedup --help"),
         (["dedup", "news.txt", "-o", "x", "--treshold=.9"], "option --treshold; did you mean --threshold?"),
+        (["dedup", "news.txt", "-o", "x", "--seeds=9"], "option --seeds; did you mean --num-seeds?"),
+        (["dedup", "news.txt", "-o", "x", "--workers=3"], "unrecognized option --workers; see lsh dedup --help"),
         (["dedup", "news.txt", "-o", "x", "-z"], "unrecognized option -z; see lsh dedup --help"),
         (["pairs", "news.txt", "--preset", "nemo"], "unrecognized option --preset; see lsh pairs --help"),
-        (["stats", "news.txt", "b.txt"], "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'"),
+        (
+            ["compare", "news.txt", "news.txt", "b.txt"],
+            "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'",
+        ),
         (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
         (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
     ],
@@ -86,7 +92,7 @@ def test_help_lists_the_commands(tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_says_the_exit_codes(tmp_path, command):
     text = done(tmp_path, command, "--help").decode()
-    assert re.search(r"exit codes: 0 done; 2 .*; 130 interrupted; 141 ", text)
+    assert re.search(r"exit codes: 0 done; 2 .*; 129 hangup; 130 interrupted;\n141 broken pipe; 143 terminated", text)
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -138,14 +144,36 @@ def test_a_process_does_as_main_does(tmp_path, arguments, stdin):
 
 def test_a_run_in_this_process_leaves_it_as_it_was(tmp_path):
     def state():
-        handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         streams = sys.stdin, sys.stdout, sys.stderr
-        return os.getcwd(), streams, handlers, warnings.filters[:], warnings.showwarning
+        return os.getcwd(), streams, handlers, warnings.filters[:], warnings.showwarning, csv.field_size_limit()
 
     before = state()
+    assert before[-1] < 200_000
+    (tmp_path / "in.csv").write_bytes(b'id,text\n1,"a ""b"" c"\n2,"' + b"long " * 40_000 + b'"\n')
     assert lsh(tmp_path, "--help").returncode == 0
     assert lsh(tmp_path, "stats", "absent.txt").returncode == 2
+    assert lsh(tmp_path, "dedup", "in.csv", "-o", "out.csv").returncode == 0
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "in.csv").read_bytes()
+    assert lsh(tmp_path, "dedup", "in.csv", "-o", "out.csv", "--id-field", "key").returncode == 2
     assert state() == before
+
+
+def test_main_puts_the_handlers_back(news, monkeypatch):
+    """Of a program that calls it, whatever becomes of the run; what that program handles itself stays its own."""
+    from lsh.command.main import main
+
+    own = lambda *_: None  # noqa: E731 - compared by identity
+    monkeypatch.chdir(news)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGTERM, own)
+        for arguments in (["dedup", "news.txt", "-o", "out.txt", "-q"], ["stats", "absent.txt"], ["nonsense"]):
+            main(arguments)
+            now = {number: signal.getsignal(number) for number in before}
+            assert now == {**before, signal.SIGTERM: own}
+    finally:
+        signal.signal(signal.SIGTERM, before[signal.SIGTERM])
 
 
 @pytest.mark.parametrize("name", ["lsh", "lsh-dedup"])
@@ -219,8 +247,8 @@ def test_input_that_can_be_read_once(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["pairs", SAMPLE], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE], ["version"]),
-        *(["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json"]),
+        *(["pairs", SAMPLE, "-q"], ["compare", SAMPLE, SAMPLE], ["plan"], ["plan", "--json"], ["stats", SAMPLE, "-q"]),
+        *(["version"], ["--help"], ["--version"], ["plan", "--help"], ["dedup", SAMPLE, "--dry-run", "--json", "-q"]),
     ],
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
@@ -233,7 +261,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path, arguments):
     assert result.stderr == b""
 
 
-@pytest.mark.parametrize("arguments", [["pairs", SAMPLE], ["--help"]], ids=["pairs", "help"])
+@pytest.mark.parametrize("arguments", [["pairs", SAMPLE, "-q"], ["--help"]], ids=["pairs", "help"])
 def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
     """Python itself writes nothing either when it ends."""
     reader, writer = os.pipe()
@@ -280,6 +308,8 @@ def test_a_full_disk_is_one_line_of_error(news):
     [
         (["-", "-o", "out.txt", "--format", "txt"], "<&-"),
         (["news.txt", "-o", "-"], ">&-"),
+        (["news.txt", "-o", "out.txt", "--json"], ">&-"),
+        (["news.txt", "-o", "out.txt", "--removed", "-"], ">&-"),
     ],
 )
 def test_a_closed_standard_stream_is_an_error(news, arguments, closed):
@@ -296,7 +326,7 @@ def test_a_closed_standard_error_is_none(news):
 
 
 def terminal_output(folder: Path, program: str, *arguments: str) -> bytes:
-    """What a program writes to standard error where that is a terminal; its standard output must be `KEPT`."""
+    """Return what a program writes to standard error if that is a terminal; standard output must be `KEPT`."""
     pty, fcntl, termios = (
         pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
     )
@@ -345,6 +375,7 @@ def test_a_quiet_run_shows_no_progress(news):
     [
         ("pairs", signal.SIGINT, 130, "interrupted"),
         ("pairs", signal.SIGTERM, 143, "terminated"),
+        ("pairs", signal.SIGHUP, 129, "hangup"),
         ("dedup", signal.SIGINT, 130, "interrupted"),
     ],
 )
@@ -370,21 +401,66 @@ def test_interrupt(tmp_path, command, number, code, word):
     assert contents(tmp_path) == {"out.txt": b"yesterday\n"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
+def signalled(folder: Path, name: str, kill: str) -> subprocess.CompletedProcess[bytes]:
+    """Run `kill` before each call of a function of `os` or `builtins`, when a part of the output exists."""
     program = (
-        "import builtins, os, signal\n"
+        "import builtins, glob, os, signal\n"
         f"{MAIN}\n"
         f"{CATCH_INTERRUPTS}\n"
-        "real = builtins.open\n"
+        f"real = {name}\n"
         "def slow(path, *a, **k):\n"
-        "    file = real(path, *a, **k)\n"
-        f"    if str(path).endswith('.part'): os.kill(os.getpid(), {int(number)}), os.kill(os.getpid(), 2)\n"
-        "    return file\n"
-        "builtins.open = slow\n"
+        "    result = real(path, *a, **k)\n"
+        f"    if str(path).endswith('.part'): {kill}\n"
+        "    return result\n"
+        f"{name} = slow\n"
         "raise SystemExit(main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))\n"
     )
-    result = process(news, python=["-c", program])
+    return process(folder, python=["-c", program])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
+    result = signalled(news, "builtins.open", f"os.kill(os.getpid(), {int(number)})")
     assert result.returncode == 128 + number
     assert result.stderr.count(b"\n") == 1
     assert contents(news) == {"news.txt": DOCUMENTS}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_second_signal_ends_at_once(news, number):
+    """While the first one is cleaned up after; the old file stays, and so may a part of the new one."""
+    (news / "out.txt").write_bytes(b"yesterday\n")
+    clean = f"os.unlink = lambda *a: os.kill(os.getpid(), {int(number)})"  # what cleaning up does to the part
+    result = signalled(news, "builtins.open", f"exec({clean!r}) or os.kill(os.getpid(), 2)")
+    assert result.returncode == -number
+    assert (news / "out.txt").read_bytes() == b"yesterday\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored(news):
+    """As under nohup."""
+    program = (
+        f"import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); {MAIN}; os.kill(os.getpid(), 1); "
+        "raise SystemExit(main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))"
+    )
+    assert process(news, python=["-c", program]).returncode == 0
+    assert (news / "out.txt").read_bytes() == KEPT
+
+
+@pytest.mark.parametrize("module", ["numpy", "lsh._grouping", "lsh.command.options", "argparse"])
+def test_an_interrupt_while_modules_load(tmp_path, module):
+    """Ctrl-C in the first tenths of a second: one line, no traceback."""
+    program = (
+        f"import os, signal, sys; sys.argv[0] = 'lsh'; {CATCH_INTERRUPTS}\n"
+        "class Finder:\n"
+        "    def find_spec(name, *more):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.modules.pop('argparse', None); sys.meta_path.insert(0, Finder)\n"
+        f"{MAIN}; raise SystemExit(main(['version']))\n"
+    )
+    result = process(tmp_path, python=["-c", program])
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"lsh: error: interrupted\n")
+
+
+def test_loading_the_library_leaves_the_signals_alone(tmp_path):
+    program = "import signal; before = signal.getsignal(2); import lsh; assert signal.getsignal(2) is before"
+    assert process(tmp_path, python=["-c", program]).returncode == 0

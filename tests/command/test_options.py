@@ -1,4 +1,4 @@
-"""The typed values that commands make of their options, without a run: what is given, and what stands for the rest."""
+"""The typed values of the options, without a run of a command: given values and defaults."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ def test_defaults():
     hasher = lsh.MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
     matching = options.matching(namespace)
     assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
-    assert options.reading(namespace) == Reading(None, None, None, None, None, "utf-8", "error", "error", "*")
+    assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, "error", "error", None)
     assert options.running(namespace) == Running(None, None, False, False)
 
 
 def test_values_that_are_given():
     namespace = parsed(
-        "--threshold 0.5 --ngram 3 --unit word --num-seeds 64 --bands 8x4 --verify none "
-        "--field a.b --id-field key --no-header --format csv.gz --encoding latin-1 --on-bad-line skip "
+        "--threshold 0.5 --ngram 3 --unit word --lowercase --normalize NFKC --num-seeds 64 --bands 8x4 --verify none "
+        "--field a.b --id-field key --no-header --delimiter ; --format csv.gz --encoding latin-1 --on-bad-line skip "
         "--missing empty --pattern *.md --num-threads 3 --max-memory 2MB -v"
     )
-    hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word"))
+    hasher = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3, "word", lowercase=True, normalize="NFKC"))
     bands = lsh.Bands(8, 4)
     assert options.matching(namespace) == Matching(0.5, hasher, bands, None, "representative")
     csv = files.Format("csv", "gz")
-    assert options.reading(namespace) == Reading(csv, "a.b", "key", None, False, "latin-1", "skip", "empty", "*.md")
+    expected = Reading(csv, "a.b", "key", None, False, ";", "latin-1", "skip", "empty", "*.md")
+    assert options.reading(namespace) == expected
     assert options.running(namespace) == Running(3, 2_000_000, False, True)
 
 
@@ -71,8 +72,9 @@ def test_a_preset(name):
     matching = options.matching(parsed(preset=name))
     expected = presets.preset(name)
     assert matching == Matching(**expected.options())
-    with pytest.raises(ValueError, match="--num-seeds cannot be combined with --preset"):
-        options.matching(parsed("--num-seeds 128", preset=name))
+    for given in ("--num-seeds 128", "--lowercase", "--strip-punctuation", "--normalize NFC", "--collapse-whitespace"):
+        with pytest.raises(ValueError, match=f"{given.split()[0]} cannot be combined with --preset"):
+            options.matching(parsed(given, preset=name))
 
 
 def test_values_are_frozen():

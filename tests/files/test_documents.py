@@ -20,7 +20,7 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("mark", [b"", BOM])
 def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
-    """The mark and the header go out whatever is kept; the last record has no newline where it had none."""
+    """Mark and header are always written; the last record has no newline if it had none."""
     lines = DOCUMENTS[format]
     head = mark + HEADS.get(format, b"")
     path = file_of(tmp_path, f"in.{format}", head + b"".join(lines))
@@ -47,7 +47,7 @@ def test_no_document_and_one(tmp_path, format, head, packed):
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_long_document(tmp_path, format, packed, count):
-    """Longer than every buffer, and than what csv takes by default."""
+    """Longer than every buffer, and than the default limit of csv."""
     long = b"".join(b"%d " % (i * i) for i in range(count))
     line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
     data = HEADS.get(format, b"") + line + line
@@ -76,7 +76,7 @@ def test_line_of_100_megabytes(tmp_path, format):
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be", "utf-32", "utf-8-sig", "cp037"])
 def test_encodings(tmp_path, format, encoding):
-    """Lines are found where a newline is one by itself, not half of another character."""
+    """A line ends at a newline, not at a byte of a newline within another character."""
     words = ["naïve", "ʊĊਊ" if encoding.startswith("utf") else "Ê", "last"]
     pattern = {"txt": "{}\n", "tsv": "a\t{}\r\n", "csv": 'a,"{}"\n', "jsonl": '{{"id": "a", "text": "{}"}}\n'}[format]
     lines = [pattern.format(word).encode(encoding) for word in words]
@@ -92,7 +92,7 @@ def test_encodings(tmp_path, format, encoding):
 def test_text_that_is_not_of_the_encoding(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\ntwo \x81\nthree\n")
     message = refusal(path, encoding="cp1252")
-    assert "line 2: expected cp1252, got byte 0x81" in message
+    assert "line 2: not cp1252: byte 0x81; fix the line or use --on-bad-line skip" in message
     assert texts(path, encoding="cp1252", on_bad_line="skip") == [b"one", b"three"]
 
 
@@ -114,7 +114,7 @@ def test_unknown_encoding(tmp_path, encoding):
     ],
 )
 def test_bad_lines_are_skipped_and_kept_aside(tmp_path, format, data, good, bad):
-    """However often the source is read, the rejects hold each bad line once."""
+    """The rejects hold each bad line once, even if the source is read several times."""
     lines = data.splitlines(True)
     path = file_of(tmp_path, f"in.{format}", data)
     assert "line" in refusal(path)
@@ -152,7 +152,7 @@ def test_truncated_text_is_read_to_its_end_or_refused(tmp_path):
 
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_several_files_are_one_source(tmp_path, format):
-    """A last line without newline gets one where another file follows; marks and headers are those of the first."""
+    """A last line without newline gets one if another file follows; mark and header are those of the first file."""
     lines, head = DOCUMENTS[format], HEADS.get(format, b"")
     names = [f"b.{format}", f"a.{format}.gz", f"c.{format}.xz"]
     paths = [
@@ -168,7 +168,7 @@ def test_several_files_are_one_source(tmp_path, format):
 
 
 def test_a_document_that_looks_like_a_mark(tmp_path):
-    """It is one, and gets its newline where another follows."""
+    """It is a document, and gets a newline if another one follows."""
     for name, data, encoding in [("a.txt", b"\xff\xfe", "latin-1"), ("b.txt", b"one\n" + BOM, "utf-8")]:
         paths = [file_of(tmp_path, name, data), file_of(tmp_path, "c.txt", b"x\n")]
         count = len(texts(paths, encoding=encoding))
@@ -183,7 +183,7 @@ def test_a_header_without_newline_gets_one(tmp_path):
 
 
 def test_the_header_of_the_first_file_that_has_one(tmp_path):
-    """A file without a byte has none, and is followed by one that has."""
+    """The first file may be empty."""
     paths = [file_of(tmp_path, name, data) for name, data in [("a.csv", b""), ("b.csv", b"id,text\na,b\n")]]
     assert kept(paths, [True], tmp_path / "out.csv") == b"id,text\na,b\n"
     assert kept(paths[::-1], [True], tmp_path / "out.csv") == b"id,text\na,b\n"
@@ -202,8 +202,10 @@ def test_files_that_do_not_go_together(tmp_path):
     message = refusal([table, other])
     assert "c.csv" in message
     assert "'body'" in message
-    assert "one folder" in refusal([str(tmp_path), str(tmp_path)])
-    assert "one format" in refusal([str(tmp_path), text])
+    (tmp_path / "texts").mkdir()
+    file_of(tmp_path / "texts", "a.md", b"one\n")
+    assert "one folder" in refusal([str(tmp_path / "texts"), str(tmp_path / "texts")])
+    assert "a.txt: it is txt, and" in refusal([str(tmp_path / "texts"), text])
     assert "no file matches" in refusal(str(tmp_path / "*.jsonl"))
     with pytest.raises(ValueError, match="none"):
         files.Documents([])
@@ -213,8 +215,8 @@ def test_files_that_do_not_go_together(tmp_path):
 
 def test_options_that_a_format_has_no_use_for(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\n")
-    assert "leave --field out" in refusal(path, field="text")
-    assert "header" in refusal(path, header=True)
+    assert "--field is for .jsonl, .csv, .tsv, .parquet and .arrow" in refusal(path, field="text")
+    assert "leave it out" in refusal(path, header=True)
     for options in [{"on_bad_line": "ignore"}, {"missing": "none"}]:
         with pytest.raises(ValueError, match="must be one of"):
             files.Documents(path, **options)
@@ -246,7 +248,7 @@ def test_a_table_by_the_command(tmp_path):
 
 
 def test_a_message_is_one_printable_line(tmp_path):
-    """Neither what a line holds nor a name may add lines or terminal commands to the message."""
+    """Lines and names of files cannot add newlines or terminal commands to the message."""
     file_of(tmp_path, "in.jsonl", b'{"text": 5, "\x1b[31m": 1}\n')
     assert refused(tmp_path, "dedup", "in.jsonl", "-o", "new.jsonl").startswith("lsh: error: in.jsonl, line 1: ")
     file_of(tmp_path, "in\n\x1b[31m.jsonl", b"nonsense\n")

@@ -1,4 +1,4 @@
-"""Folders of text files: which files are read, in which order, and where kept ones are written."""
+"""Folders: which files are read, as texts or as shards, in which order, and where kept files are written."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import gzip
 from pathlib import Path
 
 import pytest
-from reading import BOM, read, refusal, texts
+from reading import BOM, DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, read, refusal, texts
 
 from lsh import files
+
+FILES = files.Format("files", "")
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -42,7 +44,7 @@ def test_folder(corpus):
 
 
 def test_hidden_files_are_counted_or_asked_for(tmp_path):
-    """What is passed over is said; a pattern that begins with a dot reads it."""
+    """Hidden files are counted; a pattern that begins with a dot reads them."""
     (tmp_path / "in" / ".git").mkdir(parents=True)
     for name in ("a.txt", "..txt", ".git/config.txt", ".git/b.bin"):
         (tmp_path / "in" / name).write_bytes(name.encode())
@@ -50,7 +52,8 @@ def test_hidden_files_are_counted_or_asked_for(tmp_path):
         for _ in range(2):
             assert [record.id for record in documents.records()] == [b"a.txt"]
             assert documents.hidden == 2
-    hidden = read(str(tmp_path / "in"), pattern=".*")
+    assert "unknown ending .bin" in refusal(str(tmp_path / "in"), pattern=".*")
+    hidden = read(str(tmp_path / "in"), FILES, pattern=".*")
     assert [identity for identity, _ in hidden] == [b"..txt", b".git/b.bin", b".git/config.txt"]
 
 
@@ -103,7 +106,10 @@ def test_a_folder_that_changes_is_refused(corpus):
 def test_bad_files_of_a_folder(corpus, tmp_path):
     (corpus / "bad.txt").write_bytes(b"\x81")
     (corpus / "bad.gz").write_bytes(b"nonsense")
-    assert "damaged gzip" in refusal(str(corpus), encoding="cp1252")
+    (corpus / "marked.txt").write_bytes("one".encode("utf-16"))
+    assert "marked.txt: it begins with a byte order mark of utf-16" in refusal(str(corpus), pattern="*.txt")
+    (corpus / "marked.txt").unlink()
+    assert "corrupt gzip" in refusal(str(corpus), encoding="cp1252")
     rejects = files.Target(str(tmp_path / "rejects"))
     with rejects, files.Documents(str(corpus), encoding="cp1252", on_bad_line="skip", rejects=rejects) as documents:
         for _ in range(2):
@@ -120,3 +126,145 @@ def test_bad_files_of_a_folder(corpus, tmp_path):
         rejects.commit()
     assert set(tree(tmp_path / "out")) == {"a.md", "deep/er/d e.txt"}
     assert (tmp_path / "rejects").read_bytes() == b"bad.gz\nbad.txt\n"
+
+
+# Folders of data files.
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A function that writes a folder of files by their names."""
+
+    def make(**contents: bytes) -> str:
+        folder = tmp_path / "shards"
+        for name, data in contents.items():
+            path = folder / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return str(folder)
+
+    return make
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
+def test_data_files_of_a_folder_are_shards(tmp_path, format, packed):
+    """They are read like files that are named one by one, in the order of their paths; hidden files are counted."""
+    data = HEADS.get(format, b"") + b"".join(DOCUMENTS[format]) + b"\n"
+    folder = tmp_path / "shards"
+    (folder / "deep").mkdir(parents=True)
+    ending = f"{format}.{packed}".rstrip(".")
+    names = [f"a.{ending}", f"b.{format}", f"deep/c.{ending}"]
+    for name in names:
+        (folder / name).write_bytes(data if name == names[1] else pack(data, packed))
+    (folder / f".d.{format}").write_bytes(data)
+    named = [str(folder / name) for name in names]
+    assert read(str(folder)) == read(named)
+    assert texts(str(folder)) == TEXTS[format] * 3
+    with files.Documents([str(folder), named[1]]) as documents:
+        assert [file.path for file in documents.inputs] == [*named, named[1]]
+        records = list(documents.records())
+        assert [record.source for record in records] == [
+            path.encode() for path in [*named, named[1]] for _ in TEXTS[format]
+        ]
+        assert documents.hidden == 1
+    keep = [i % 2 > 0 for i in range(3 * len(TEXTS[format]))]
+    place = tmp_path / f"out.{format}"
+    assert kept(str(folder), keep, place) == kept(named, keep, place)
+
+
+def test_a_line_of_a_shard_is_named(shards):
+    folder = shards(a_jsonl=b'{"text": "a"}\n', b_jsonl=b'{"text": "a"}\n\nbad\n')
+    assert "shards/b.jsonl, line 3: not JSON" in refusal(folder)
+
+
+def test_tables_of_a_folder_are_shards(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    (tmp_path / "shards").mkdir()
+    for name in ("a.parquet", "b.pq"):
+        parquet.write_table(pyarrow.table({"text": [name], "id": [7]}), tmp_path / "shards" / name)
+    assert read(str(tmp_path / "shards")) == [(b"7", b"a.parquet"), (b"7", b"b.pq")]
+
+
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        ({"b_md": b"x"}, "'b.md' (a text); choose with --pattern '*.jsonl.gz', or use --format files"),
+        ({"README": b"x"}, "'README' (a text), 'a.jsonl.gz' (jsonl); choose with --pattern '*.jsonl.gz', or"),
+        ({"deep__b_csv": b"x"}, "'deep/b.csv' (csv); choose with --pattern '*.jsonl.gz', or use"),
+        ({"b_png": b"x"}, "'b.png' (unknown ending .png); choose with --pattern '*.jsonl.gz', or use"),
+    ],
+)
+def test_kinds_that_are_mixed(shards, others, shown):
+    folder = shards(a_jsonl_gz=gzip.compress(b'{"text": "a"}\n'), **others)
+    message = refusal(folder)
+    assert "shards: it holds files of several kinds: " in message
+    assert shown in message
+    assert texts(folder, pattern="*.jsonl.gz") == [b"a"]
+    assert len(read(folder, FILES)) == 2
+
+
+def test_kinds_that_are_unknown(shards):
+    folder = shards(a_dat=b"one\ntwo\n", b_dat=b"three\n")
+    message = (
+        "the format of 'a.dat' cannot be told by its ending; name it with --format, such as jsonl, or use --format"
+    )
+    assert message in refusal(folder)
+    assert read(folder, FILES) == [(b"a.dat", b"one\ntwo\n"), (b"b.dat", b"three\n")]
+    assert texts(folder, files.Format("txt", "")) == [b"one", b"two", b"three"]
+
+
+def test_files_of_spark_are_no_shards(shards):
+    """Names that begin with an underscore are hidden beside data files, and documents among texts."""
+    marked = {"_SUCCESS": b"", "_delta_log/0.json": b"{}"}
+    folder = shards(a_jsonl=b'{"text": "a"}\n')
+    for name, data in marked.items():
+        (Path(folder) / name).parent.mkdir(exist_ok=True)
+        (Path(folder) / name).write_bytes(data)
+    with files.Documents(folder) as documents:
+        assert [record.text for record in documents.records()] == [b"a"]
+        assert documents.hidden == 2
+    assert len(read(folder, FILES)) == 3
+    (Path(folder) / "a.jsonl").rename(Path(folder) / "a.txt")
+    assert [identity for identity, _ in read(folder, FILES)] == [b"_SUCCESS", b"_delta_log/0.json", b"a.txt"]
+    assert [identity for identity, _ in read(folder, pattern="*[ST]")] == [b"_SUCCESS"]
+
+
+def test_text_and_images(shards):
+    folder = shards(a_txt=b"x", b_png=b"y")
+    assert "choose with --pattern '*.txt', or use --format files" in refusal(folder)
+
+
+def test_texts_of_a_folder(shards):
+    """Each file is a document: with endings of texts, numbers or no ending."""
+    names = ["NEWS", "a_md", "b_html_gz", "c_py", "d_1", "e_TXT"]
+    folder = shards(**{name: gzip.compress(b"x") if name.endswith("gz") else b"x" for name in names})
+    assert [identity.decode() for identity, _ in read(folder)] == [name.replace("_", ".") for name in names]
+
+
+def test_a_format_is_for_the_files_of_a_folder(shards):
+    """The given format is used for unknown endings, and never makes a document of each file."""
+    tsv = files.Format("tsv", "")
+    folder = shards(part_0=b"a\tone\n", part_1_gz=gzip.compress(b"b\ttwo\n"), rest_tsv=b"c\tthree\n", more=b"d\tfour\n")
+    assert read(folder, tsv) == [(b"d", b"four"), (b"a", b"one"), (b"b", b"two"), (b"c", b"three")]
+    (Path(folder) / "notes.md").write_bytes(b"x\n")
+    assert "'notes.md' (a text)" in refusal(folder, tsv)
+    assert read(folder, files.Format("txt", ""), pattern="*.md") == [(b"1", b"x")]
+    assert "they are not tsv" in refusal(folder, tsv, pattern="*.md")
+
+
+def test_a_folder_without_files_has_no_format(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "it holds no file to read as jsonl" in refusal(str(tmp_path / "empty"), files.Format("jsonl", ""))
+    path = file_of(tmp_path, "a.txt", b"one\n")
+    assert "--format files is for a folder" in refusal(path, FILES)
+    assert "--pattern chooses files of a folder" in refusal(path, pattern="*.txt")
+
+
+def test_records_do_not_go_to_a_folder(shards, tmp_path):
+    with (
+        files.Documents(shards(a_jsonl=b'{"text": "a"}\n')) as documents,
+        pytest.raises(ValueError, match="OUTPUT must"),
+    ):
+        files.target(documents, str(tmp_path))

@@ -23,8 +23,12 @@ from lsh.files.jsonl import JsonLines
 FIRST = b'{"text": "first", "id": "f"}\n'  # which shows the reader where the text is
 
 
+class Digits(str):
+    """A number as it is written."""
+
+
 def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
-    """What is read of a line after another, None where it is refused; in a block and by itself alike."""
+    """The document of a line after another, None if it is refused; the same in a block and by itself."""
     path = file_of(folder, "in.jsonl", FIRST + line + b"\n")
     found = []
     for alone in (False, True):
@@ -41,19 +45,22 @@ def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
 
 
 def check_compiled(line: bytes) -> None:
-    """The compiled reader leaves a line alone, or finds in it what Python does."""
+    """The compiled reader finds what Python finds, or leaves the line to it."""
     found = json_fields(line, (b"text",), (b"id",))
     if found is None:
         return
     (text,), (identity,) = found
-    record = json.loads(line.decode("utf-8"))  # which must not fail
+    if not line.strip(b" \t\r\n"):
+        assert text.tolist() == []
+        return
+    record = json.loads(line.decode("utf-8"), parse_int=Digits, parse_float=Digits)  # which must not fail
     assert text.tolist() == [record["text"].encode("utf-8")]
+    assert not isinstance(record["text"], Digits)
     if identity is None:
         assert "id" not in record
     else:
-        assert isinstance(record["id"], (str, int))
-        assert not isinstance(record["id"], bool)
-        assert identity.tolist() == [str(record["id"]).encode("utf-8")]
+        assert isinstance(record["id"], str)
+        assert identity.tolist() == [record["id"].encode("utf-8")]
 
 
 def short(value: Any) -> str:
@@ -91,7 +98,7 @@ def test_ids(tmp_path, value, identity):
 
 @given(st.sampled_from([*ACCEPTED, *(value for value, _ in STRINGS)]), st.integers(0, 999), st.binary(max_size=2))
 def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted):
-    """Nor with a few bytes exchanged."""
+    """Not even if a few bytes are changed."""
     for line in (
         b'{"text": "a", "x": %s}' % value,
         b'{"text": %s, "id": "b"}' % value,
@@ -104,45 +111,89 @@ def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"", "expected a JSON object, got an empty line"),
-        (b"   ", "expected a JSON object, got an empty line"),
-        (b"plain words", "expected a JSON object"),
-        (b"{", "expected a JSON object"),
-        (b"{'text': 'a'}", "expected a JSON object"),
-        (b'{text: "a"}', "expected a JSON object"),
-        (b'{"text": "a",}', "expected a JSON object"),
-        (b'{"text": "a"} {"text": "b"}', "expected a JSON object"),
-        (b'{"text": "a"},', "expected a JSON object"),
-        (b'{"text": "a"}\x00', "expected a JSON object"),
-        (b'{"text": "a" "id": 1}', "expected a JSON object"),
-        (BOM + b'{"text": "a"}', "expected a JSON object"),
-        (b'["text"]', "expected a JSON object, got a list"),
-        (b'"text"', "expected a JSON object, got a string"),
-        (b"null", "expected a JSON object, got null"),
-        (b"true", "expected a JSON object, got true or false"),
-        (b"5", "expected a JSON object, got a number"),
-        (b"\0", "expected a JSON object"),
-        (b"{}", "expected a field 'text', got no field at all"),
-        (b'{"Text": "a"}', "expected a field 'text', got 'Text'"),
-        (b'{"text": null}', "field 'text' must be a string, got null"),
+        (b"plain words", "not JSON"),
+        (b"{", "not JSON"),
+        (b"{'text': 'a'}", "not JSON"),
+        (b'{text: "a"}', "not JSON"),
+        (b'{"text": "a",}', "not JSON"),
+        (b'{"text": "a"} {"text": "b"}', "not JSON (Extra data at character 15)"),
+        (b'{"text": "a"},', "not JSON"),
+        (b'{"text": "a"}\x00', "not JSON"),
+        (b'{"text": "a" "id": 1}', "not JSON"),
+        (BOM + b'{"text": "a"}', "not JSON"),
+        (b'["text"]', "not a JSON object but a list"),
+        (b'"text"', "not a JSON object but a string"),
+        (b"null", "not a JSON object but null"),
+        (b"true", "not a JSON object but true or false"),
+        (b"5", "not a JSON object but a number"),
+        (b"\0", "not JSON"),
+        (b"\x0b", "not JSON"),
+        (b"{}", "no field 'text' among no fields at all"),
+        (b'{"Text": "a"}', "no field 'text' among 'Text'"),
+        (b'{"text": null}', "field 'text' is null; use --missing empty or "),
         (b'{"text": 5}', "field 'text' must be a string, got a number"),
+        (b'{"text": 1e400}', "field 'text' must be a string, got a number"),
         (b'{"text": ["a"]}', "field 'text' must be a string, got a list"),
         (b'{"text": {}}', "field 'text' must be a string, got an object"),
         (b'{"text": true}', "field 'text' must be a string, got true or false"),
         (b'{"text": "a", "text": 5}', "field 'text' must be a string, got a number"),
         (b'{"id": [1], "text": "a"}', "field 'id' must be a string or a number, got a list"),
         (b'{"id": true, "text": "a"}', "field 'id' must be a string or a number, got true or false"),
-        (b'{"text": "caf\xe9"}', "expected UTF-8, got byte 0xe9"),
-        (b'{"text": "\xed\xa0\x80"}', "expected UTF-8, got byte 0xed"),
-        (b'\xff\xfe{\0"\0', "expected UTF-8, got byte 0xff"),
+        (b'{"text": "caf\xe9"}', "byte 0xe9 is not UTF-8"),
+        (b'{"text": "\xed\xa0\x80"}', "byte 0xed is not UTF-8"),
+        (b'\xff\xfe{\0"\0', "byte 0xff is not UTF-8"),
     ],
     ids=short,
 )
 def test_bad_lines(tmp_path, line, words):
     good = b'{"id": 1, "text": "good"}\n'
-    message = refusal(file_of(tmp_path, "in.jsonl", good + good + line + b"\n" + good))
+    path = file_of(tmp_path, "in.jsonl", good + good + line + b"\n" + good)
+    message = refusal(path)
     assert f"in.jsonl, line 3: {words}" in message
+    assert message.endswith(" --on-bad-line skip")
     assert len(message) < 500
+    assert texts(path, on_bad_line="skip") == [b"good"] * 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_blank_lines_are_no_records(tmp_path, encoding):
+    """They are not written and not counted in record numbers, but in the line numbers of messages."""
+    lines = ["", '{"text": "a"}', " ", "\t\r", '{"text": "b"}\r', "", '{"text": "c"}', " "]
+    path = file_of(tmp_path, "in.jsonl", "\n".join(lines).encode(encoding))
+    assert read(path, encoding=encoding) == [(b"1", b"a"), (b"2", b"b"), (b"3", b"c")]
+    place = tmp_path / "out.jsonl"
+    expected = "\n".join([lines[1], lines[6], ""]).encode(encoding)
+    assert kept(path, [True, False, True], place, encoding=encoding) == expected
+    assert kept(path, [True, False, True], place, encoding=encoding, on_bad_line="skip") == expected
+    path = file_of(tmp_path, "in.jsonl", "\n".join([*lines, "bad"]).encode(encoding))
+    assert "line 9: not JSON" in refusal(path, encoding=encoding)
+    path = file_of(tmp_path, "in.jsonl", " \n\n".encode(encoding))
+    assert read(path, encoding=encoding) == []
+    assert kept(path, [], place, encoding=encoding) in (b"", "".encode(encoding))
+
+
+@pytest.mark.parametrize("data", [b'[\n{"text": "a"}\n]\n', b' [{"text": "a"}, {"text": "b"}]', b"\n[1]\n"])
+def test_an_array_is_named_as_such(tmp_path, data):
+    path = file_of(tmp_path, "in.jsonl", data)
+    for options in ({}, {"on_bad_line": "skip"}, {"encoding": "latin-1"}):
+        message = refusal(path, **options)
+        assert (
+            f"line {1 + data.startswith(bytes([10]))}: a JSON array, not JSON lines; write one object a line" in message
+        )
+
+
+def test_ids_of_nested_fields_keep_their_digits(tmp_path):
+    values = [b"1e400", b"1E2", b"0.10", b"9" * 5000]
+    lines = [b'{"meta": {"id": %s}, "id": {}, "n": %s, "text": "a"}\n' % (value, value) for value in values]
+    path = file_of(tmp_path, "in.jsonl", b"".join(lines))
+    assert [identity for identity, _ in read(path, id_field="meta.id")] == values
+    with files.Documents(path, id_field="n", source_field="n") as documents:
+        assert [(record.id, record.source) for record in documents.records()] == [(value, value) for value in values]
+
+
+def test_record_numbers_in_place_of_ids(tmp_path):
+    path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": [], "text": "two"}\n')
+    assert read(path, id_field="none") == [(b"1", b"one"), (b"2", b"two")]
 
 
 def test_the_last_of_equal_keys_counts(tmp_path):
@@ -164,7 +215,8 @@ def test_a_message_about_many_fields_is_short(tmp_path):
 
 def test_another_encoding_must_be_named(tmp_path):
     path = file_of(tmp_path, "in.jsonl", '{"text": "a"}\n'.encode("utf-16"))
-    assert "line 1: expected UTF-8, got byte 0xff" in refusal(path)
+    assert "in.jsonl: it begins with a byte order mark of utf-16; use --encoding utf-16" in refusal(path)
+    assert "line 1: byte 0xff is not UTF-8" in refusal(path, encoding="utf-8")
     assert texts(path, encoding="utf-16") == [b"a"]
 
 
@@ -191,7 +243,7 @@ def test_how_deep_a_line_may_be_nested_does_not_depend_on_the_calls(tmp_path):
         return deep(calls - 1) if calls else texts(path, on_bad_line="skip")
 
     assert texts(path, on_bad_line="skip") == deep(300) == expected
-    assert "must be nested at most 500 deep" in refusal(path)
+    assert "nested more than 500 deep" in refusal(path)
 
 
 def test_nested_fields(tmp_path):
@@ -226,15 +278,18 @@ def test_missing_texts(tmp_path):
         assert documents.missing == 3
     assert texts(path, field="text,note", missing="empty") == [None, b"a ", None, b"b"]
     assert "line 1" in refusal(path)
-    assert "line 2: field 'text' must be a string, got null" in refusal(file_of(tmp_path, "in.jsonl", data[10:]))
+    assert "line 2: field 'text' is null; use --missing empty" in refusal(file_of(tmp_path, "in.jsonl", data[10:]))
     data = data[10:].replace(b'"text": null', b'"x": 1')
-    assert "line 2: expected a field 'text', got 'x'" in refusal(file_of(tmp_path, "in.jsonl", data))
+    assert "line 2: no field 'text' among 'x'; name the text's field with --field, or use --missing empty" in refusal(
+        file_of(tmp_path, "in.jsonl", data)
+    )
 
 
 def test_a_field_that_no_record_has(tmp_path):
-    """What is missing everywhere is a wrong name, even where a missing text is none."""
+    """A field that is missing everywhere is a wrong name, even with missing="empty"."""
     path = file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
     message = refusal(path, field="body", missing="empty")
-    assert "line 1: expected a field 'body', got 'id', 'text'; name the text's field with --field" in message
+    assert "line 1: no field 'body' among 'id', 'text'; name the text's field with --field" in message
+    assert "--missing" not in message
     file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "body": null}\n')
     assert read(path, field="body", missing="empty") == [(b"a", None), (b"b", None)]

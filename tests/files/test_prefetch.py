@@ -37,7 +37,7 @@ def test_an_error_comes_in_its_place(count):
 
 
 def test_the_next_items_are_taken_meanwhile():
-    """Nobody asks for the second item, and yet it is read."""
+    """The second item is read before it is asked for."""
     beyond = threading.Event()
 
     def items() -> Iterator[int]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 from reading import BOM, file_of, kept, read, refusal, texts
+
+from lsh import files
+from lsh.files import marks
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ def test_csv_without_header(tmp_path):
     assert kept(two, [False, True], tmp_path / "out.csv", header=False) == b"b,two,y\n"
     one = file_of(tmp_path, "one.csv", b'"one, 1"\ntwo\n')
     assert read(one, header=False) == [(b"1", b"one, 1"), (b"2", b"two")]
-    assert "leave --field out" in refusal(one, header=False, field="text")
+    assert "there is no header; use --header, or the number of a column" in refusal(one, header=False, field="text")
 
 
 def test_a_column_that_is_there_twice(tmp_path):
@@ -81,7 +85,9 @@ def test_empty_lines_of_csv_are_no_records(tmp_path):
     ],
 )
 def test_bad_csv(tmp_path, data, line):
-    assert f"in.csv, line {line}: " in refusal(file_of(tmp_path, "in.csv", data))
+    message = refusal(file_of(tmp_path, "in.csv", data))
+    assert f"in.csv, line {line}: " in message
+    assert message.endswith("; fix the line or use --on-bad-line skip")
 
 
 def test_carriage_returns_do_not_end_records(tmp_path):
@@ -105,7 +111,9 @@ def test_only_a_newline_ends_a_line(tmp_path, inside):
 
 def test_bytes_that_are_not_utf8(tmp_path):
     lines = [b"\xff\xfe caf\xe9", b"a \xed\xa0\x80", bytes(range(128, 256))]
-    assert texts(file_of(tmp_path, "in.txt", b"\n".join(lines))) == lines
+    path = file_of(tmp_path, "in.txt", b"\n".join(lines))
+    assert texts(path, encoding="utf-8") == lines
+    assert "begins with a byte order mark of utf-16; use --encoding utf-16" in refusal(path)
     assert read(file_of(tmp_path, "in.tsv", b"\xe9\t\xff\n\xe8\t\xff\n")) == [(b"\xe9", b"\xff"), (b"\xe8", b"\xff")]
 
 
@@ -142,10 +150,184 @@ def test_equal_and_empty_ids(tmp_path):
 @pytest.mark.parametrize(
     ("data", "line", "problem"),
     [
-        (b"1\tone\n2\ttwo\nthree\n", 3, "expected an id, a tab and a text, as in line 1, got no tab"),
-        (b"1\tone\n\n", 2, "expected an id, a tab and a text, as in line 1, got no tab"),
-        (b"one\ntwo\n3\tthree\n", 3, "expected no tab, as in line 1, got an id, a tab and a text"),
+        (b"1\tone\n2\ttwo\nthree\n", 3, "expected 2 columns or more, as in line 1, got 1"),
+        (b"1\tone\n\n", 2, "expected 2 columns or more, as in line 1, got 1"),
+        (b"one\ntwo\n3\tthree\n", 3, "expected 1 column, as in line 1, got 2"),
     ],
 )
 def test_bad_tsv(tmp_path, data, line, problem):
-    assert f"in.tsv, line {line}: {problem}; correct the line" in refusal(file_of(tmp_path, "in.tsv", data))
+    assert f"in.tsv, line {line}: {problem}; fix the line or use --on-bad-line skip" in refusal(
+        file_of(tmp_path, "in.tsv", data)
+    )
+
+
+# Which column is the text: by its number, by another delimiter; and what is seen in the first line.
+
+
+def test_columns_by_their_numbers(tmp_path):
+    data = b"7\tnews\tfirst\tx\n8\tnews\tsecond\n"
+    path = file_of(tmp_path, "in.tsv", data)
+    assert read(path, field="3") == [(b"7", b"first"), (b"8", b"second")]
+    assert read(path, field="3,2", id_field="none") == [(b"1", b"first news"), (b"2", b"second news")]
+    assert read(path, field="1") == [(b"1", b"7"), (b"2", b"8")]
+    assert read(path, id_field="3") == [(b"first", b"news"), (b"second", b"news")]
+    assert read(path, id_field="none") == [(b"1", b"news"), (b"2", b"news")]
+    assert "it is not known which column is the text; give --field" in refusal(path, id_field="2")
+    message = "in.tsv, line 2: expected 4 columns or more, as in line 1, got 3; fix the line or use --on-bad-line skip"
+    assert message in refusal(path, field="4")
+    assert texts(path, field="4", on_bad_line="skip") == [b"x"]
+    assert "line 1: --field is 5, and the line has 4 columns" in refusal(path, field="5")
+    assert "line 1: --id-field is 0, and the line has 4 columns" in refusal(path, id_field="0")
+    assert "--field is 'text', and there is no header; use --header" in refusal(path, field="text")
+    assert "--id-field is '-1', and there is no header" in refusal(path, id_field="-1")
+    one = file_of(tmp_path, "one.tsv", b"first\nsecond\n")
+    assert read(one, field="1") == read(one, id_field="none") == [(b"1", b"first"), (b"2", b"second")]
+    assert "give --field" in refusal(one, id_field="1")
+    assert texts(file_of(tmp_path, "two.csv", b"first,1\nsecond,2\n"), header=False, id_field="2") == [
+        b"first",
+        b"second",
+    ]
+
+
+def test_columns_of_a_header_by_their_numbers(tmp_path):
+    """A name wins over a number; columns with equal or empty names have numbers."""
+    path = file_of(tmp_path, "in.csv", b"id,section,text,text,,3\na,b,c,d,e,f\n")
+    found = {"1": b"a", "2": b"b", "4": b"d", "5": b"e", "3": b"f", "6": b"f", "section, 4": b"b d"}
+    for field, text in found.items():
+        assert texts(path, field=field) == [text]
+    assert read(path, field="section", id_field="5") == [(b"e", b"b")]
+    assert read(path, field="section", id_field="none") == [(b"1", b"b")]
+    for field in ("7", "0", "9" * 5000, "\u00b2", "absent"):
+        assert "no column" in refusal(path, field=field)
+    assert "several columns 'text' among" in refusal(path, field="text")
+    two = file_of(tmp_path, "two.csv", b"key,words\na,b\n")
+    assert read(two, id_field="1") == [(b"a", b"b")]
+    assert "no text column found among 'key' beside --id-field text" in refusal(
+        file_of(tmp_path, "three.csv", b"id,key,text\na,b,c\n"), id_field="text"
+    ).replace("'id', ", "")
+
+
+@pytest.mark.parametrize("by", [";", "|", "\t", "a", " ", "\x01"])
+def test_delimiters(tmp_path, by):
+    rows = [["id", "text"], ["7", 'one, "1";'], ["8", "two\r\nlines"]]
+    mark = by.encode()
+    lines = [mark.join([b'"%s"' % cell.replace('"', '""').encode() for cell in row]) + b"\n" for row in rows]
+    path = file_of(tmp_path, "in.csv", b"".join(lines))
+    options = {"delimiter": by, "field": "2", "id_field": "1"}
+    assert read(path, **options) == [(b"7", b'one, "1";'), (b"8", b"two\r\nlines")]
+    assert kept(path, [False, True], tmp_path / "out.csv", **options) == lines[0] + lines[2]
+    path = file_of(tmp_path, "in.tsv", b'7%s1,"2\n8%s9\n' % (mark, mark))
+    assert read(path, delimiter=by) == [(b"7", b'1,"2'), (b"8", b"9")]
+    assert read(file_of(tmp_path, "u.tsv", f"7{by}Ċ\n".encode("utf-16")), delimiter=by, encoding="utf-16") == [
+        (b"7", "Ċ".encode())
+    ]
+
+
+@pytest.mark.parametrize("given", ["", "ab", "é", '"', "\n", "\r", "\0", r"\x"])
+def test_delimiters_that_are_none(tmp_path, given):
+    with pytest.raises(ValueError, match="--delimiter must be one ASCII character"):
+        texts(file_of(tmp_path, "in.csv", b"text\na\n"), delimiter=given)
+
+
+def test_names_of_a_tab(tmp_path):
+    path = file_of(tmp_path, "in.csv", b"id\ttext\n7\ta\n")
+    for given in ("tab", r"\t", "\t"):
+        assert read(path, delimiter=given) == [(b"7", b"a")]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "typed"),
+    [
+        ("in.csv", b"id;section;text\n1;a;b\n", "';'"),
+        ("in.csv", b"id;title, subtitle;text\n1;a, b;c\n", "';'"),
+        ("in.csv", b'"id";"text, long"\n"1";"a, b"\n', "';'"),
+        ("in.csv", b"\n\r\nid\ttext\n1\ta\n", "tab"),
+        ("in.csv", b"id|text\n1|a\n", "'|'"),
+        ("in.tsv", b"id,text\n1,a\n", "','"),
+        ("in.tsv", b"section;TEXT\n1;a\n", "';'"),
+    ],
+)
+def test_another_delimiter_is_seen(tmp_path, name, line, typed):
+    path = file_of(tmp_path, name, line)
+    for options in ({}, {"on_bad_line": "skip"}, {"encoding": "latin-1"}, {"header": True}):
+        assert f"separated by {typed}; use --delimiter {typed}, or " in refusal(path, **options)
+    own = "," if name == "in.csv" else "\t"
+    assert len(texts(path, delimiter=own, header=False, field="1", on_bad_line="skip")) <= 2
+    other = typed.strip("'")
+    assert len(texts(path, delimiter=other, header=True, field="2")) == 1
+
+
+@pytest.mark.parametrize("line", [b"1;one, two\n", b"one; two\n"])
+def test_another_delimiter_is_seen_without_a_header(tmp_path, line):
+    path = file_of(tmp_path, "in.csv", line)
+    assert "--delimiter ';', or --delimiter ',' if that is wrong" in refusal(path, header=False)
+
+
+def test_no_other_delimiter(tmp_path):
+    """Delimiters in a quoted cell, and in cells after the first, are text."""
+    for data in (b'"a; b"\nc\n', b'1,"a; b"\n2,c\n', b"1,a; b | c\n2,d\n", b'"a\nb; c"\n"d"\n'):
+        assert len(texts(file_of(tmp_path, "in.csv", data), header=False)) == 2
+    assert len(texts(file_of(tmp_path, "in.tsv", b"a; b, c | d\ne\n"))) == 2
+
+
+@pytest.mark.parametrize("header", [b"id\tsection\ttext", b"Text", b'"ID"\t"words"', b"\turl", b"a\t title \tb"])
+def test_a_header_is_seen(tmp_path, header):
+    path = file_of(
+        tmp_path, "in.tsv", BOM + header + b"\r\n" + b"\t".join([b"7", b"a", b"b"][: 1 + header.count(b"\t")])
+    )
+    for options in ({}, {"on_bad_line": "skip"}, {"field": "1"}):
+        message = refusal(path, **options)
+        assert "in.tsv, line 1: the first line looks like a header: " in message
+        assert message.endswith("; use --header, or --no-header if it is data")
+    assert len(texts(path, header=False)) == 2
+    assert len(texts(path, header=True, field="1")) == 1
+    with_it = file_of(tmp_path, "a.tsv", b"7\ta\n")
+    assert "in.tsv, line 1: the first line looks like" in refusal([with_it, path])
+
+
+def test_notes_on_columns(tmp_path):
+    """There is one note on the columns of text and id, and one on bytes that are not UTF-8."""
+
+    def notes(name, data, **options):
+        with files.Documents(file_of(tmp_path, name, data), **options) as documents:
+            for _ in range(2):
+                list(documents.records())
+            return documents.notes
+
+    three = b"id,section,text\n1,a,b\n"
+    assert notes("in.csv", three) == ["text: column 3 'text'; id: column 1 'id'"]
+    assert notes("in.csv", three, field="2, text") == ["text: column 2 'section' + column 3 'text'; id: column 1 'id'"]
+    assert notes("in.csv", three, id_field="none") == ["text: column 3 'text'; id: record number"]
+    assert notes("in.tsv", b"1\ta\n") == ["text: column 2; id: column 1"]
+    assert notes("in.tsv", b"a\n") == ["text: column 1; id: record number"]
+    assert notes("in.jsonl", b'{"text": "a"}\n') == ["text: field 'text'; id: field 'id' or record number"]
+    named = {"field": "a.b,text", "id_field": "key"}
+    line = b'{"text": "a", "a": {"b": "c"}, "key": 1}\n'
+    assert notes("in.jsonl", line, **named) == ["text: field 'a.b' + field 'text'; id: field 'key'"]
+    assert notes("in.txt", b"a\n") == []
+    assert notes("in.csv", b"") == []
+    bad = "byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding"
+    assert notes("in.txt", b"a\n\xc3\xa9\ncaf\xe9\n\xe9\n") == [f"{tmp_path}/in.txt, line 3: {bad}"]
+    assert notes("in.csv", b"text\n\ncaf\xe9\n")[0] == f"{tmp_path}/in.csv, line 3: {bad}"
+    assert notes("in.txt", b"caf\xe9\n", encoding="latin-1") == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_bytes_that_are_not_utf8_are_found_in_pieces(monkeypatch, size):
+    monkeypatch.setattr(marks, "CHECKED_BYTES", size)
+    text = "a\né\n\u20ac\n\U0001f600\n".encode()
+    assert marks.not_utf8(text * 3, "in", 1) == ""
+    for cut in range(len(text)):
+        for odd in (b"\xff", b"\xe2\x82"):
+            data = text[:cut] + odd + b"\n" + text
+            with pytest.raises(UnicodeDecodeError) as caught:
+                data.decode()
+            place = caught.value.start
+            line = 5 + data[:place].count(b"\n")
+            assert marks.not_utf8(data, "in", 5).startswith(f"in, line {line}: byte 0x{data[place]:02x} is not UTF-8")
+
+
+def test_the_limit_of_csv_is_put_back(tmp_path):
+    limit = csv.field_size_limit()
+    assert "not CSV (a quote is not closed)" in refusal(file_of(tmp_path, "in.csv", b'text\n"a\n'))
+    assert csv.field_size_limit() == limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 
@@ -12,6 +13,7 @@ from reading import file_of, kept
 from running import contents
 
 from lsh import files
+from lsh.files import storage
 
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])
@@ -26,6 +28,7 @@ def test_full_disk(tmp_path, monkeypatch, packed, room):
         kept(path, [True] * 2000, place)
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(place)
+    assert caught.value.strerror.startswith(f"No space left on device in the folder {tmp_path}; ")
     assert place.read_bytes() == b"yesterday\n"
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", place.name}
 
@@ -64,6 +67,81 @@ def test_a_file_that_is_there_is_replaced(tmp_path):
     assert set(contents(tmp_path)) == {"in.txt", "out.txt"}
 
 
+@pytest.mark.parametrize("before", [None, 0o600, 0o644])
+def test_a_file_is_private_while_it_is_written(tmp_path, before):
+    """From its first byte; then it has the permissions of the file that it replaces, else the usual ones."""
+    place = tmp_path / "out.txt"
+    if before is not None:
+        place.touch()
+        place.chmod(before)
+    umask = os.umask(0o022)
+    try:
+        with files.Target(str(place)) as target:
+            (part,) = tmp_path.glob(".lsh-*.part")
+            assert stat.S_IMODE(part.stat().st_mode) == 0o600
+            target.write(b"one\n")
+            target.commit()
+        assert stat.S_IMODE(place.stat().st_mode) == (before or 0o644)
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(umask)
+
+
+@pytest.mark.parametrize("before", [None, 0o700, 0o750])
+def test_a_folder_is_private_while_it_is_written(tmp_path, before):
+    (tmp_path / "in.txt").write_bytes(b"one\n")
+    place = tmp_path / "out"
+    if before is not None:
+        place.mkdir()
+        place.chmod(before)
+    umask = os.umask(0o022)
+    try:
+        with files.FolderTarget(str(place)) as target:
+            (part,) = tmp_path.glob(".lsh-*.part")
+            assert stat.S_IMODE(part.stat().st_mode) == 0o700
+            target.copy(str(tmp_path / "in.txt"), "in.txt")
+            target.commit()
+        assert stat.S_IMODE(place.stat().st_mode) == (before or 0o755)
+    finally:
+        os.umask(umask)
+
+
+def test_a_full_temporary_folder(tmp_path, monkeypatch):
+    """The message names the folder, what it was for and what moves it."""
+    closed = []
+
+    class Full:
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self):
+            closed.append(self)
+
+    monkeypatch.setattr(storage.tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(storage.tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(OSError, match="a copy of news needs temporary files: No space") as caught:
+        storage._copied(io.BytesIO(b"one\n"), "news")
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path)
+    assert caught.value.strerror.endswith("set TMPDIR to another folder")
+    assert len(closed) == 1
+
+
+def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
+    """The file in the new folder is named, not the one that is copied."""
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(storage.shutil, "copy", full)
+    with pytest.raises(OSError, match="No space left") as caught, files.FolderTarget("out") as target:
+        target.copy("in/a.txt", "a.txt")
+    assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)
+    assert caught.value.strerror.startswith(f"No space left on device in the folder {tmp_path / 'out'}; ")
+    assert contents(tmp_path) == {}
+
+
 def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\n")
     kept(path, [True], tmp_path / "out.txt")
@@ -71,7 +149,7 @@ def test_permissions_of_a_new_file_are_the_usual_ones(tmp_path):
 
 
 def test_a_file_in_another_folder(tmp_path):
-    """What is written lies beside its place until it is complete, not in the working folder."""
+    """The temporary file is in the folder of the target, not in the working folder."""
     (tmp_path / "results").mkdir()
     path = file_of(tmp_path, "in.txt", b"one\n")
     with files.Target(str(tmp_path / "results" / "out.txt")) as target:

@@ -71,7 +71,7 @@ def test_rows_of_a_table(tmp_path, table_format):
     assert "'meta'" in refusal(path, field="meta")
     assert "'meta.more'" in refusal(path, field="meta.more")
     for field in ["more.title", "meta.more.title", "."]:
-        assert f"expected one column '{field}', got 'id'" in refusal(path, field=field)
+        assert f"no column '{field}' among 'id'" in refusal(path, field=field)
         assert "--id-field" in refusal(path, id_field=field)
     assert "strings or numbers" in refusal(path, id_field="meta")
     with files.Documents(path, field="meta.title", missing="empty") as documents:
@@ -80,7 +80,7 @@ def test_rows_of_a_table(tmp_path, table_format):
 
 
 def test_kept_rows_go_out_whole(tmp_path, table_format):
-    """With the schema, its metadata, every column, and row groups and compression as they were."""
+    """With all columns, the schema, its metadata, the row groups and the compression."""
     import pyarrow
     from pyarrow import parquet
 
@@ -104,6 +104,21 @@ def test_kept_rows_go_out_whole(tmp_path, table_format):
         assert codecs["price"] == "UNCOMPRESSED"
 
 
+def test_columns_by_their_numbers(tmp_path, table_format):
+    import pyarrow
+
+    table = pyarrow.table({"id": [7], "more": ["a"], "text": ["b"], "2": ["c"]})
+    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+    found = {"2": b"c", "3": b"b", "4": b"c", "3, more": b"b a"}
+    assert {field: texts(path, field=field)[0] for field in found} == found
+    assert read(path, id_field="4") == [(b"c", b"b")]
+    assert read(path, id_field="none") == [(b"1", b"b")]
+    assert "no column '5' among" in refusal(path, field="5")
+    with files.Documents(path, id_field="1") as documents:
+        list(documents.records())
+        assert documents.notes == ["text: column 3 'text'; id: column 1 'id'"]
+
+
 @pytest.mark.parametrize("keep", [[], [False], [True]])
 def test_tables_of_no_row_and_one(tmp_path, table_format, keep):
     import pyarrow
@@ -118,7 +133,7 @@ def test_tables_of_no_row_and_one(tmp_path, table_format, keep):
 
 
 def test_kinds_of_columns(tmp_path, table_format):
-    """Large strings, bytes and dictionaries are texts; a stream and a file have room for them all."""
+    """Large strings, bytes and dictionaries are texts, in files and streams."""
     import pyarrow
 
     words = ["one", "two", "one", None]
@@ -155,7 +170,7 @@ def test_truncated_table(tmp_path, table_format):
     for size in [*range(20), *range(20, len(data), max(len(data) // 60, 1)), *range(len(data) - 12, len(data))]:
         path.write_bytes(data[:size])
         message = refusal(str(path))
-        assert "damaged" in message
+        assert "corrupt" in message
         assert "in." in message
 
 
@@ -191,21 +206,23 @@ def test_options_of_text_are_not_for_tables(tmp_path, table_format):
 
     path = write_table(table_of(pyarrow, 1), tmp_path / f"in.{ending(table_format)}", table_format)
     assert "header" in refusal(path, header=True)
-    assert "--on-bad-line" in refusal(path, on_bad_line="skip")
+    assert "--on-bad-line skip is for files of text" in refusal(path, on_bad_line="skip")
+    assert "--encoding is for files of text" in refusal(path, encoding="utf-8")
+    assert "--delimiter is for .csv and .tsv" in refusal(path, delimiter=";")
     assert "--field" in refusal(path, field="absent")
 
 
 def test_odd_columns(tmp_path, table_format):
-    """A name that is there twice is refused; a column of nulls has missing texts."""
+    """Two columns of the same name are refused; a column of nulls has missing texts."""
     import pyarrow
 
     path = tmp_path / f"in.{ending(table_format)}"
     twice = pyarrow.table([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
-    assert "one column 'text'" in refusal(write_table(twice, path, table_format))
+    assert "several columns 'text' among" in refusal(write_table(twice, path, table_format))
     nulls = write_table(pyarrow.table({"text": pyarrow.nulls(2), "id": ["x", "y"]}), path, table_format)
     assert "row 1" in refusal(nulls)
     assert read(nulls, missing="empty") == [(b"x", None), (b"y", None)]
-    assert "no column at all" in refusal(write_table(pyarrow.table({}), path, table_format))
+    assert "no columns at all" in refusal(write_table(pyarrow.table({}), path, table_format))
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):

@@ -821,7 +821,7 @@ static size_t put_records(uint8_t *out, int form, size_t records)
         }
         out += sprintf((char *)out, form == 0 ? "\" } " : form == 1 ? "" : "\"");
         if (r + 1 < records || below(2))
-            out += sprintf((char *)out, below(2) ? "\r\n" : "\n");
+            out += sprintf((char *)out, below(2) ? "\r\n" : form == 0 && !below(3) ? "\n \t\r\n" : "\n");
     }
     return (size_t)(out - start);
 }
@@ -836,7 +836,7 @@ static size_t read_records(const uint8_t *block, size_t size, int form, uint8_t 
         return lsh_read_json(block, size, names, 2, out, found);
     if (form == 1)
         return lsh_read_lines(block, size, '\t', places, 2, 2, 2, found);
-    return lsh_read_csv(block, size, places, 2, 2, 2, out, found, used);
+    return lsh_read_csv(block, size, ',', places, 2, 2, 2, out, found, used);
 }
 
 /* What is written is found again; and where any bytes are others, nothing is read or written that should not be. */
@@ -856,7 +856,7 @@ static void check_fields(void)
         char number[24];
         const size_t digits = (size_t)sprintf(number, "%zu", r);
         const lsh_field *id = found + 2 * r, *text = id + 1;
-        differs |= id->kind != (form ? LSH_STRING : LSH_INTEGER) || id->text.length != digits ||
+        differs |= id->kind != (form ? LSH_STRING : LSH_NUMBER) || id->text.length != digits ||
                    memcmp(id->text.bytes, number, digits) != 0;
         differs |= text->kind != LSH_STRING || text->text.length != record_lengths[r] ||
                    (record_lengths[r] && memcmp(text->text.bytes, record_values[r], record_lengths[r]) != 0);

@@ -267,4 +267,4 @@ def test_a_packed_report(tmp_path):
 @pytest.mark.parametrize("option", ["--removed", "--clusters", "--report"])
 def test_json_has_standard_output_for_itself(tmp_path, option):
     message = refused(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", option, "-", "--json")
-    assert f"--json and {option} both take standard output; name a file as {option}" in message
+    assert f"--json and {option} both write to standard output; name a file as {option}" in message

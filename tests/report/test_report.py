@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
@@ -24,11 +23,14 @@ from threading import Thread
 
 import numpy as np
 import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
 from running import environment
 
 import lsh
-from lsh import report
-from lsh.report import choice, drawing, page, pairs
+from lsh import recall, report
+from lsh.report import choice, drawing, measures, page, pairs
 
 MAX_BYTES = 2_000_000
 SHINGLES = lsh.Shingles(4)
@@ -189,8 +191,8 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
     )
     assert parsed.figures["Identical copies"] == (f"{counts['identical']}", f"of {counts['removed']} removed")
     assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"
-    assert parsed.figures["Pairs found"][0] == f"{counts['candidates']:,}"
-    assert parsed.figures["Pairs compared"][0] == f"{counts['compared']:,}"
+    assert parsed.figures["Candidate pairs"] == (f"{counts['candidates']:,}", "share a band")
+    assert parsed.figures["Compared exactly"] == (f"{counts['compared']:,}", "left by the sketch filter")
     assert parsed.figures["Recall promised"][0] == f"{PLAN.recall_at(0.7):.3f}"
 
 
@@ -258,9 +260,83 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     figure, more = parsed.figures["Recall measured"]
     assert figure == f"{found_there / reached:.3f}"
     assert f"on {reached} pairs" in more
+    words, missed = "".join(parsed.text), reached - found_there
+    kept = f"; of {left} pair{'s' * (left != 1)} both documents are kept" if missed else ""
+    assert f"the threshold: the bands find {found_there:,} and miss {missed:,}{kept}." in words
+    assert f"among {len(chosen)} sampled documents" in words
+
+
+def template_corpus() -> list[str]:
+    """30 texts of one template, and 40 others of which some are copies of each other with a few changes."""
+    draw = random.Random(3)
+    form = " ".join(draw.choices(WORDS, k=60))
+    others = [" ".join(draw.choices(WORDS, k=60)) for _ in range(40)]
+    others[1::2] = [f"{text} {i}" for i, text in enumerate(others[::2])]
+    return [*(f"{form} {draw.choice(WORDS)} {i * i}" for i in range(30)), *others]
+
+
+def test_pairs_of_one_cluster_are_told():
+    """Pairs of one template are found or missed together: such a recall is no broken promise, and the page says so."""
+    texts = template_corpus()
+    bands = lsh.Bands(1, 45)  # which miss many pairs at .7
+    result, source = made(texts, bands=bands)
+    sets = [SHINGLES.of(text) for text in texts]
+    keys = bands.keys(HASHER.fingerprints(texts))[0]
+    pairs_there = [
+        (i, j)
+        for i, j in combinations(range(len(texts)), 2)
+        if 0.7 <= len(sets[i] & sets[j]) / len(sets[i] | sets[j]) < 1
+    ]
+    inside = [(i, j) for i, j in pairs_there if i < j < 30]
+    outside = [(i, j) for i, j in pairs_there if i >= 30]
+    assert len(inside) > 400 > 20 >= len(outside) > 5
+    assert len(inside) + len(outside) == len(pairs_there)
+    found = [(i, j) for i, j in pairs_there if keys[i] == keys[j]]
+    parsed = Page(source)
+    figure, more = parsed.figures["Recall measured"]
+    assert figure == f"{len(found) / len(pairs_there):.3f}"
+    assert more == f"on {len(pairs_there)} pairs, {len(inside)} from one cluster"
     words = "".join(parsed.text)
-    assert f"{found_there:,} shared a band, {left or 'none'} had both documents kept." in words
-    assert f"among {len(chosen)} documents" in words
+    share = f"{100 * len(inside) / len(pairs_there):.1f} %"
+    assert f"{len(inside)} of these pairs ({share}) are in one cluster of similar texts" in words
+    found_outside = len([i for i, _ in found if i >= 30])
+    assert f"Of the {len(outside)} pairs outside that cluster the bands find {found_outside}." in words
+    measured = recall.measure(np.arange(70)[None], texts.__getitem__, result.keep, 0.7, HASHER, bands)
+    assert measured.positions.tolist() == [list(pair) for pair in pairs_there]
+    assert measured.shares_band.tolist() == [pair in found for pair in pairs_there]
+
+
+def test_pairs_of_many_clusters_are_not(texts):
+    distinct = template_corpus()[30:]
+    _, source = made([*distinct, *(f"{text}." for text in distinct)])
+    assert re.fullmatch("on [0-9]+ pairs: 0[.][0-9]{3} to 1[.]000", Page(source).figures["Recall measured"][1])
+    assert "in one cluster of similar texts" not in source
+
+
+@strategies.examples(60)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.booleans()), min_size=20), st.randoms())
+def test_the_group_with_most_pairs(edges, draw):
+    """Connected by pairs or by labels: the slow twin merges sets."""
+    labels = np.array([draw.choice([i, i, draw.randrange(i + 1), -1]) for i in range(31)])
+    groups = [{i} for i in range(31)]
+    shown = {i for a, b, _ in edges for i in (a, b)}
+    for a, b in [(a, b) for a, b, _ in edges] + [(i, labels[i]) for i in shown if labels[i] >= 0]:
+        one, other = (next(group for group in groups if i in group) for i in (a, b))
+        if one is not other:
+            groups.remove(other)
+            one |= other
+    inside = [[found for a, _, found in edges if a in group] for group in groups]
+    most = max(map(len, inside))
+    measured = recall.MeasuredRecall(
+        *(31, 465, [], len(edges), sum(found for _, _, found in edges), 0),
+        np.array([edge[:2] for edge in edges]),
+        np.array([edge[2] for edge in edges]),
+    )
+    group = measures.dominant_group(measured, labels)
+    if 2 * most <= len(edges):
+        assert group is None
+    else:
+        assert group == next((len(one), sum(one)) for one in inside if len(one) == most)
 
 
 def test_the_clusters_are_those_of_the_run(run, parsed, texts):
@@ -339,6 +415,58 @@ def test_a_late_difference_is_found_in_a_long_text():
     assert max(len(a), len(b)) < 2 * pairs.PAIR_LENGTH
 
 
+def test_texts_are_compared_before_they_are_cut():
+    """The last word of both is beyond the end of one excerpt; a paragraph that only one has is not."""
+    start, more = " ".join(f"start{i}" for i in range(60)), " ".join(f"more{i}" for i in range(40))
+    a, b = pairs.marked(f"Monday {start} Reuter", f"Tuesday {start} {more} Reuter")
+    assert re.findall("<mark>(.*?)</mark>", a) == ["Monday"]
+    assert a.endswith("Reuter")
+    assert re.findall("<mark>(.*?)</mark>", b) == ["Tuesday", re.search("more0.*?(?=</mark>)", b)[0]]
+    assert "Reuter" not in b  # which is cut off before
+
+    long = " ".join(f"word{i}" for i in range(3 * pairs.MAX_COMPARED // 8))  # more than is compared word by word
+    a, b = pairs.marked("one two Reuter", f"one {long} two Reuter")
+    assert re.findall("<mark>", a) == []
+
+
+def common_length(first: list[str], second: list[str]) -> int:
+    """The length of a longest common subsequence, by the table of all lengths."""
+    above = [0] * (len(second) + 1)
+    for word in first:
+        row = [0]
+        for j, other in enumerate(second):
+            row.append(above[j] + 1 if word == other else max(above[j + 1], row[j]))
+        above = row
+    return above[-1]
+
+
+@strategies.examples(150)
+@given(st.lists(st.sampled_from("abcd"), max_size=90), st.lists(st.sampled_from("abcd"), max_size=90))
+def test_the_common_words_are_a_longest_common_subsequence(first, second):
+    common = pairs._common_words(first, second)
+    kept = [[word for word, one in zip(words, ones) if one] for words, ones in zip((first, second), common)]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == common_length(first, second)
+
+
+@strategies.examples(150)
+@given(st.text("ab, \n\u732b\U0001f600", max_size=60), st.text("ab, \n\u732b", max_size=60), st.text("a b", max_size=9))
+def test_excerpts_are_parts_of_the_texts(a, b, end):
+    """Whatever is marked; what is common is the same in both, but for punctuation between two differences."""
+    a, b = a + end, b + end
+    for length in (5, 1000):
+        both = pairs.excerpts(a, b, length)
+        for excerpt, text in zip(both, (a, b)):
+            shown = "".join(piece for piece, _ in excerpt.pieces)
+            assert shown == text[excerpt.before : excerpt.before + length]
+            assert excerpt.after == len(text) - excerpt.before - len(shown)
+        assert both[0].before == both[1].before
+    if a != b:
+        assert any(differs for excerpt in both for _, differs in excerpt.pieces)
+    letters = [re.sub(r"\W", "", "".join(piece for piece, differs in one.pieces if not differs)) for one in both]
+    assert letters[0] == letters[1]
+
+
 def test_what_is_left_of_each_source(texts, run, parsed):
     keep = run[0].keep
     rows = {row[0]: row[1:] for row in parsed.rows["survival"][1:]}
@@ -389,7 +517,7 @@ def test_hardly_a_document(number):
     parsed = Page(source)
     assert f"0 of {'1 document' if number else '0 documents'} are duplicates" in "".join(parsed.text)
     assert parsed.figures["Recall measured"][0] == "not measured"
-    assert "No two new documents belong together." in parsed.text
+    assert "No duplicates among the new documents." in parsed.text
 
 
 def test_texts_without_shingles_and_missing_ones():
@@ -400,29 +528,55 @@ def test_texts_without_shingles_and_missing_ones():
     assert Page(source).figures["Text saved"] == ("12 bytes", "50.0 % of 24 bytes")
 
 
-def test_callables_bytes_and_given_sizes_say_the_same(texts, run):
+class Recorded(dict):
+    """Texts by position, and the positions that were asked for."""
+
+    def __init__(self, texts: list) -> None:
+        super().__init__(enumerate(texts))
+        self.asked: set[int] = set()
+
+    def __getitem__(self, position: int) -> object:
+        self.asked.add(position)
+        return super().__getitem__(position)
+
+
+def test_mappings_bytes_and_given_sizes_say_the_same(texts, run):
     result = run[0]
-    asked: list[int] = []
-
-    def text(position: int) -> bytes:
-        asked.append(position)
-        return texts[position].encode()
-
     sizes = np.array([len(text) for text in texts])
     plain = report.html(result, texts=texts)
-    assert report.html(result, texts=text, sizes=sizes, sample_pairs=0) == report.html(
-        result, texts=texts, sample_pairs=0
-    )
-    assert len(asked) <= choice.MAX_CLUSTERS + 4 * choice.MAX_PAIRS
+    recorded = Recorded([text.encode() for text in texts])
+    without_sample = report.html(result, texts=recorded, sizes=sizes, sample_pairs=0)
+    assert without_sample == report.html(result, texts=texts, sample_pairs=0)
+    most = choice.MAX_CLUSTERS + 4 * choice.MAX_PAIRS + 2 * choice.MAX_RANDOM + 4 * choice.MEMBER_CLUSTERS
+    assert 0 < len(recorded.asked) <= most
     assert report.html(result, texts=[text.encode() for text in texts]) == plain
-    assert report.html(result, texts=texts.__getitem__, sizes=sizes.tolist(), ids=range(240)) == plain
+    assert report.html(result, texts=dict(enumerate(texts)), sizes=sizes.tolist(), ids=range(240)) == plain
+
+
+def test_a_stream_is_no_texts_by_position(texts, run):
+    """Where `deduplicate` takes a callable it gives all texts, one after the other; a page looks up single ones."""
+    message = (
+        r"texts must be a sequence of texts, or a dict \{position: text\}, got function; lsh\.report\.choose tells"
+    )
+    with pytest.raises(TypeError, match=message):
+        report.html(run[0], texts=lambda: iter(texts))
+    with pytest.raises(TypeError, match="against must be a sequence of texts, or a dict"):
+        report.html(run[0], texts=texts, against=lambda: iter(texts))
+
+
+def test_a_text_that_is_not_there_is_named(texts, run):
+    sizes = [len(text) for text in texts]
+    positions = report.choose(run[0], sizes=sizes).positions
+    few = {position: texts[position] for position in positions if position != positions[5]}
+    with pytest.raises(ValueError, match=f"texts must have a text at position {positions[5]}, and has none"):
+        report.html(run[0], texts=few, sizes=sizes)
 
 
 def test_bytes_that_are_no_utf8_are_compared_as_they_are():
     texts = [bytes([0x80 + 8 * i + k // 20 for k in range(100)]) + b" ferry" for i in range(2)]  # alike once replaced
     _, source = made(texts)
-    assert "1 pair among 2 documents" in source
-    assert "No two of them are similar enough" in source
+    assert "by exact comparison of 1 pair among 2 sampled documents" in source
+    assert "No two different texts among them reach the threshold." in source
 
 
 def test_sizes_are_bytes_of_utf8():
@@ -455,7 +609,7 @@ def test_every_kind_of_run_is_reported(texts, more):
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        ({"texts": "one text"}, TypeError, "texts must be a sequence of texts or callable, got str"),
+        ({"texts": "one text"}, TypeError, "texts must be a sequence of texts, or a dict {position: text}, got str"),
         ({"texts": ["a"]}, ValueError, r"texts must have one value a document \(3\), got 1"),
         ({"ids": ["a"]}, ValueError, r"ids must have one value a document \(3\), got 1"),
         ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value a document"),
@@ -482,28 +636,17 @@ def test_a_result_is_wanted():
 # ---- the choice ----
 
 
-def shown(texts: list[str], positions: list[int]) -> Callable[[int], str]:
-    """The texts at some positions; another one is a KeyError."""
-    return {position: texts[position] for position in positions}.__getitem__
-
-
 @pytest.mark.parametrize("sample_pairs", [0, 40, 500_000])
 def test_a_choice_names_every_text_that_is_read(texts, sample_pairs):
     old = [f"{text} old" for text in texts[:60]]
     result = lsh.deduplicate(texts, 0.7, hasher=HASHER, bands=BANDS, against=old)
     sizes = [len(text) for text in texts]
     choice = report.choose(result, sizes=sizes, sample_pairs=sample_pairs)
-    asked: set[int] = set()
-
-    def text(position: int) -> str:
-        asked.add(position)
-        return texts[position]
-
     page = report.html(result, texts=texts, against=old, sample_pairs=sample_pairs)
-    against = shown(old, choice.against_positions)
-    assert report.html(result, texts=text, choice=choice, sizes=sizes, against=against) == page
-    assert sorted(asked) == choice.positions
-    assert choice.against_positions
+    new, against = Recorded(texts), Recorded(old)
+    assert report.html(result, texts=new, choice=choice, sizes=sizes, against=against) == page
+    assert sorted(new.asked) == choice.positions
+    assert sorted(against.asked) == choice.against_positions != []
     assert choice.against_positions == sorted(set(choice.against_positions))
 
 
@@ -535,6 +678,57 @@ def test_no_document_is_in_two_pairs(texts, run):
     threshold, removed = 0.7, run[0].removed
     distances = np.sort(np.abs(removed["similarity"][~removed["identical"]] - threshold))
     assert abs(choice.removed[0].similarity - threshold) == distances[0]
+
+
+def test_random_removals_are_drawn_from_all(texts, run, parsed):
+    removed = run[0].removed
+    chosen = report.choose(run[0], sizes=[len(text) for text in texts]).random
+    different = removed[~removed["identical"]]
+    assert len(chosen) == choice.MAX_RANDOM < len(different)
+    at = [different["document"].tolist().index(pair.first) for pair in chosen]
+    assert at == sorted(set(at))
+    assert [pair.second for pair in chosen] == different["kept"][at].tolist()
+    assert max(at) > len(different) // 2 > min(at)
+    above = np.sort(different["similarity"])[choice.MAX_PAIRS]
+    assert max(pair.similarity for pair in chosen) > above  # not those at the threshold
+    assert f"12 of the {len(different)} removals that are not byte-identical copies" in "".join(parsed.text)
+    names = re.findall("doc([0-9]+) removed", parsed.sections["random"])
+    assert [int(name) for name in names] == [pair.first for pair in chosen]
+
+
+@pytest.mark.parametrize("number", [0, 3, 12, 13, 40, 10**6, 2**40])
+def test_random_places(number):
+    places = choice._random_places(number)
+    assert places == sorted(set(places)) == choice._random_places(number)
+    assert len(places) == min(number, choice.MAX_RANDOM)
+    assert all(0 <= place < number for place in places)
+    if number >= 40:
+        assert places[1] < number / 2 < places[-2]  # of 12, more than one in each half but for 1 case in 160
+
+
+def test_few_removals_are_shown_once():
+    similar = [f"the ferry to the islands resumes on Monday after a storm, number {i}" for i in range(3)]
+    result, source = made(similar, threshold=0.5)
+    assert len(result.removed) == 2
+    assert sorted(Page(source).pairs) == ["above", "members"]
+    assert "Random removals" not in source
+    result, source = made(similar[:2], threshold=0.5)
+    assert list(Page(source).pairs) == ["above"]
+    assert "Members of" not in source
+
+
+def test_members_of_the_largest_clusters_are_shown(texts, run, parsed):
+    result = run[0]
+    chosen = report.choose(result, sizes=[len(text) for text in texts])
+    expected = []
+    for kept in chosen.clusters[: choice.MEMBER_CLUSTERS]:
+        rows = [row for row in result.removed.tolist() if row[1] == kept and not row[3]]
+        rows.sort(key=lambda row: (row[2], row[0]))
+        expected += [(rows[i][0], kept, rows[i][2]) for i in (0, len(rows) // 2) if len(rows) > 1]
+    assert len(expected) == 2 * choice.MEMBER_CLUSTERS
+    assert [(pair.first, pair.second, pair.similarity) for pair in chosen.members] == expected
+    names = re.findall("doc([0-9]+) kept.*?doc([0-9]+) removed", parsed.sections["members"])
+    assert [(int(removed), int(kept)) for kept, removed in names] == [pair[:2] for pair in expected]
 
 
 def test_bad_choices_are_refused(texts, run):
@@ -764,6 +958,29 @@ def test_another_script_does_not_run(browser, run):
     _, asked, dumped = browser(re.sub("<meta http-equiv[^>]*>", "", run[1].replace("</body>", more)))
     assert '<body id="taken">' in dumped  # without the policy it would
     assert asked == ["/report.html", "/leak"]
+
+
+TILES = """
+const tiles = [...document.querySelectorAll(".tiles > div")].map((tile) => tile.getBoundingClientRect());
+const frame = document.querySelector(".tiles").getBoundingClientRect();
+const rows = Map.groupBy(tiles, (tile) => tile.top);
+const full = [...rows.values()].every((row) => {
+  const covered = row.reduce((sum, tile) => sum + tile.width, 0) + row.length - 1;
+  return Math.abs(covered - (frame.width - 2)) < 1 && row.length === rows.values().next().value.length;
+});
+document.body.id = "tiles" + tiles.length + (full ? "full" : "gaps") + rows.size;
+"""
+
+
+@pytest.mark.parametrize("width", [390, *(pytest.param(one, marks=pytest.mark.slow) for one in (800, 1200, 1600))])
+def test_the_tiles_fill_their_rows(browser, texts, width):
+    """Also with old documents, and in windows of any width; Chromium has none of less than 500 pixels."""
+    rows = 4 if width < 736 else 2
+    for against in ({}, {"against": [f"{text} old" for text in texts[:20]]}):
+        _, source = made(texts[:40], **against)
+        assert len(Page(source).tiles) == 8
+        _, _, dumped = browser(with_script(source, TILES), width)
+        assert re.search('<body id="(.*?)">', dumped)[1] == f"tiles8full{rows}"
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(1200, marks=pytest.mark.slow)])

@@ -1,0 +1,250 @@
+"""``lsh show``: two documents by their ids: how similar they are, and the words in which they differ.
+
+Common text far from a difference is left out. Long texts are compared window by window, which bounds time and memory;
+after a difference longer than a window, more words than necessary may be marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain, compress, count
+from typing import Any, NamedTuple
+
+import lsh
+from lsh import files
+from lsh._words import counted
+from lsh.command import console, inputs, options
+from lsh.command.options import Reading
+
+CONTEXT = 80  # characters of common text that are shown before and after a difference
+MAX_CHANGE = 1000  # characters of a difference that are shown
+WINDOW = 10_000  # words of each text that are compared at once
+MAX_COUNTED_BYTES = 10_000_000  # of both texts together: a shingle takes a hundred bytes as an object
+RED, GREEN, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
+SIDES = {"a": "first", "b": "second"}
+
+EPILOG = f"""\
+examples:
+  lsh show news.tsv.gz s195 s197
+  lsh show train.jsonl s100 s120 --against test.jsonl --ngram 5 --json
+
+Words that only the first text has are marked [-like this-], words that only the second has {{+like this+}}; on a
+terminal they are red and green, unless NO_COLOR is set.
+
+{options.FORMATS}
+{console.EXITS}"""
+
+
+class Document(NamedTuple):
+    """A document that was asked for."""
+
+    id: bytes
+    source: bytes
+    text: bytes
+
+
+class Change(NamedTuple):
+    """A piece of both texts: common text, then text of the first (`removed`) or the second (`added`) alone."""
+
+    common: str
+    removed: str
+    added: str
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "show",
+        help="show how two documents of a file differ",
+        description="Show the exact similarity of two documents, the number of shingles that they have in common, and "
+        "the words in which they differ; for instance, to see why lsh dedup removed one of them.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents, as for lsh dedup")
+    parser.add_argument("first", metavar="ID", help="the id of a document, as --removed of lsh dedup names it")
+    parser.add_argument(
+        "second", metavar="ID", help="the id of the other document; if it is the same id, the next document that has it"
+    )
+    parser.add_argument(
+        "--against", metavar="OLD", nargs="+", action="extend", help="look for the second ID in these files"
+    )
+    options.add(parser, "--json")
+    options.add_shingles(parser.add_argument_group("shingles"))
+    options.add_reading(parser, missing="empty")
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh show``."""
+    console.check_standard_output()
+    shingles, reading = options.shingles(namespace), options.reading(namespace)
+    ids = [os.fsencode(namespace.first), os.fsencode(namespace.second)]
+    others = namespace.against or []
+    read = [("INPUT", path) for path in namespace.input] + [("--against", path) for path in others]
+    inputs.check_files(read, [], reading)
+    if others:
+        first, second = _found(reading, namespace.input, ids[:1]) + _found(reading, others, ids[1:])
+    else:
+        first, second = _found(reading, namespace.input, ids)
+    figures = _figures(first, second, shingles)
+    changes = _changes(*(one.text.decode("utf-8", "replace") for one in (first, second)))
+    if namespace.json:
+        figures["differences"] = [{"a": one.removed, "b": one.added} for one in changes if one.removed or one.added]
+        console.write_data(json.dumps(figures) + "\n")
+    else:
+        console.write_data(_page(figures, changes, shingles))
+
+
+# ---- finding ----
+
+
+def _found(reading: Reading, paths: Sequence[str], ids: Sequence[bytes]) -> list[Document]:
+    """Return the documents of some ids; of an id that is asked for twice the first two."""
+    found: list[Document | None] = [None] * len(ids)
+    with ExitStack() as opened:
+        documents = opened.enter_context(inputs.open_documents(reading, paths))
+        for block in documents.blocks():
+            for place, identity in enumerate(block.ids()):
+                number = next((i for i, wanted in enumerate(ids) if not found[i] and _is(identity, wanted)), None)
+                if number is not None:
+                    text = block.texts.tolist(place, place + 1)[0]
+                    found[number] = Document(identity, block.sources()[place], text or b"")
+            if None not in found:
+                return [document for document in found if document is not None]
+    missing = ids[found.index(None)]
+    again = "another" if missing in ids[: found.index(None)] else "a"
+    raise files.InputError(
+        documents.name,
+        f"expected {again} document with the id {console.decoded(missing)!r}, got none; ids are those of the id column "
+        "(see --id-field), or without one the numbers of the documents, from 1 on",
+    )
+
+
+def _is(identity: bytes, wanted: bytes) -> bool:
+    """Tell whether an id is the wanted one, which may have the escapes of a table."""
+    return identity == wanted or (b"\\" in wanted and files.table_row(identity) == wanted + b"\n")
+
+
+# ---- comparing ----
+
+
+def _figures(first: Document, second: Document, shingles: lsh.Shingles) -> dict[str, Any]:
+    """Return the figures of two documents; `common` and `union` are numbers of shingles."""
+    sides: list[dict[str, Any]] = [
+        {"id": console.decoded(one.id), "source": console.decoded(one.source), "bytes": len(one.text), "shingles": None}
+        for one in (first, second)
+    ]
+    common = union = None
+    if len(first.text) + len(second.text) <= MAX_COUNTED_BYTES:
+        a, b = shingles.of(first.text), shingles.of(second.text)
+        common, union = len(a & b), len(a | b)
+        sides[0]["shingles"], sides[1]["shingles"] = len(a), len(b)
+    exact = lsh.jaccard(first.text, second.text, shingles=shingles)
+    return {
+        "a": sides[0],
+        "b": sides[1],
+        "exact": exact,
+        "identical": first.text == second.text,
+        "common": common,
+        "union": union,
+        "parameters": shingles.to_dict(),
+    }
+
+
+def _changes(a: str, b: str) -> list[Change]:
+    """Return the changes from one text to the other, in order; the last one has only common text.
+
+    Changes with only white space and punctuation between them are joined.
+    """
+    from lsh.report.pairs import _WORD  # late, as other commands do not need it
+
+    first, second = _WORD.findall(a), _WORD.findall(b)
+    changes: list[Change] = []
+    common = ""
+    i = j = 0
+    for at, to in chain(_common_places(first, second), [(len(first), len(second))]):
+        if at > i or to > j:
+            change = Change(common, "".join(first[i:at]), "".join(second[j:to]))
+            if changes and not re.search(r"\w", common):
+                before = changes.pop()
+                change = Change(before.common, *(one + common + more for one, more in zip(before[1:], change[1:])))
+            changes.append(change)
+            common = ""
+        common += "".join(first[at : at + 1])
+        i, j = at + 1, to + 1
+    return [*changes, Change(common, "", "")]
+
+
+def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of words that both texts have in the same order, window by window."""
+    from lsh.report.pairs import _common_words
+
+    i = j = 0
+    while i < len(first) and j < len(second):
+        flags = _common_words(first[i : i + WINDOW], second[j : j + WINDOW])
+        is_last = i + WINDOW >= len(first) and j + WINDOW >= len(second)
+        places = list(zip(*(compress(count(), are_common) for are_common in flags)))
+        if not is_last:  # the second half is compared again, with what follows it
+            places = [place for place in places if max(place) < WINDOW // 2]
+        yield from ((i + at, j + to) for at, to in places)
+        at, to = places[-1] if places else (WINDOW // 2, WINDOW // 2)
+        i, j = (len(first), len(second)) if is_last else (i + at + 1, j + to + 1)
+
+
+# ---- printing ----
+
+
+def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shingles) -> str:
+    """Return the figures and the differences as text."""
+    unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
+    lines = [f"similarity  {figures['exact']:.6f}, exact, by shingles of {counted(shingles.n, unit)}"]
+    if figures["common"] is not None:
+        alone = [
+            f"{figures[side]['shingles'] - figures['common']:,} only in the {name}" for side, name in SIDES.items()
+        ]
+        numbers = [f"{figures['common']:,} in both", *alone, f"{figures['union']:,} in all"]
+        lines.append(f"shingles    {', '.join(numbers)}")
+    for side, name in SIDES.items():
+        one = figures[side]
+        lines.append(f"{name:<12}{_visible(one['id'])} ({_visible(one['source'])}), {counted(one['bytes'], 'byte')}")
+    if figures["identical"]:
+        return "\n".join([*lines, "", "The texts are identical."]) + "\n"
+    return "\n".join([*lines, "", _drawn(changes, _has_colours())]) + "\n"
+
+
+def _drawn(changes: Sequence[Change], colours: bool) -> str:
+    """Return the differences, marked, with common text around them."""
+    red, green, plain = (RED, GREEN, PLAIN) if colours else ("", "", "")
+    parts = []
+    for number, change in enumerate(changes):
+        is_last = number == len(changes) - 1
+        parts.append(_cut(change.common, CONTEXT if number else 0, 0 if is_last else CONTEXT))
+        if change.removed:
+            parts.append(f"{red}[-{_cut(change.removed, MAX_CHANGE // 2, MAX_CHANGE // 2)}-]{plain}")
+        if change.added:
+            parts.append(f"{green}{{+{_cut(change.added, MAX_CHANGE // 2, MAX_CHANGE // 2)}+}}{plain}")
+    return "".join(parts).rstrip("\n")
+
+
+def _cut(text: str, first: int, last: int) -> str:
+    """Return a text for printing; of a long one only the first and last characters."""
+    left_out = len(text) - first - last
+    if left_out <= CONTEXT:
+        return _visible(text)
+    gap = f"[... {counted(left_out, 'character')} ...]"
+    return "\n".join(filter(None, [_visible(text[:first]), gap, _visible(text[len(text) - last :])]))
+
+
+def _visible(text: str) -> str:
+    """Return a text with escapes in place of control characters, which a terminal would obey."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _has_colours() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,154 @@
+"""The progress of a command: by the bytes of its files, packed where they are, from the first to the last stage."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+
+import pytest
+from reading import COMPRESSIONS, pack
+from running import done
+
+from lsh import files
+from lsh._progress import Line
+from lsh.command import console, inputs
+from lsh.command.options import Reading
+
+READING = Reading(None, None, None, None, None, None, None, "error", "error", None)
+LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(60_000))
+
+
+class Drawn(list):
+    """Records the calls that would draw on a terminal."""
+
+    def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
+        self.append((stage, done, total, unit))
+
+    def of(self, stage: str) -> list[int]:
+        found = [(done, total, unit) for name, done, total, unit in self if name == stage]
+        assert {(total, unit) for _, total, unit in found} == {(found[0][1], "byte")}
+        return [done for done, _, _ in found]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The calls of a run that is given a terminal."""
+    shown = Drawn()
+    monkeypatch.setattr(console, "progress", lambda quiet, output, streams=(): console.Meter(shown, streams))
+    return shown
+
+
+@pytest.mark.parametrize("packed", COMPRESSIONS)
+def test_stages_of_a_run(tmp_path, drawn, packed):
+    """Each stage that reads files ends at their size on disk, and passes places between, in ascending order."""
+    names = [f"{number}.txt.{packed}".rstrip(".") for number in range(2)]
+    for name in names:
+        (tmp_path / name).write_bytes(pack(LINES, packed))
+    (tmp_path / "old.txt").write_bytes(LINES[:1000])
+    size = sum((tmp_path / name).stat().st_size for name in names)
+    options = ["--against", "old.txt", "--report", "report.html", "--threshold", "0.99", "-o", "out.txt"]
+    done(tmp_path, "dedup", *names, *options)
+    stages = list(dict.fromkeys(stage for stage, _, _, _ in drawn))
+    assert stages == ["fingerprints", "grouping", "texts", "comparing", "report", "writing"]
+    for stage, most in [("fingerprints", size + 1000), ("texts", size + 1000), ("writing", size)]:
+        places = drawn.of(stage)
+        assert places == sorted(set(places))
+        assert places[-1] == most
+        assert len(places) >= 4
+    assert drawn.of("report")[-1] <= size + 1000
+    assert {unit for stage, _, _, unit in drawn if stage in ("grouping", "comparing")} == {None}
+
+
+def test_stages_of_other_formats(tmp_path, drawn):
+    """Folders by the sizes of their files, tables by their rows."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    lines = LINES.splitlines()
+    table = pyarrow.table({"text": lines, "id": [str(i) for i in range(len(lines))]})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=len(lines) // 3)
+    (tmp_path / "in").mkdir()
+    for number in range(3000):
+        (tmp_path / "in" / f"{number}.md").write_bytes(lines[number])
+    folder_size = sum(map(len, lines[:3000]))
+    for name, output, size in [
+        ("in.parquet", "out.parquet", (tmp_path / "in.parquet").stat().st_size),
+        ("in", "out", folder_size),
+    ]:
+        drawn.clear()
+        done(tmp_path, "dedup", name, "-o", output, "--threshold", "1")
+        for stage in ("fingerprints", "writing"):
+            places = drawn.of(stage)
+            assert len(places) >= (3 if stage == "writing" or name != "in" else 1)
+            assert places[-1] == size
+
+
+def test_positions_of_many_files(tmp_path):
+    """The position within all of them, between two blocks, whatever pass it is."""
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_bytes(b"a line\n" * number)
+    with files.Documents(str(tmp_path / "*.txt")) as documents:
+        assert documents.size == 70
+        for _ in range(2):
+            assert [documents.position for _ in documents.blocks()] == [7, 21, 42, 70]
+
+
+def test_a_pipe_is_as_long_as_its_copy(tmp_path, drawn):
+    done(tmp_path, "pairs", "-", "--format", "txt.gz", stdin=gzip.compress(LINES))
+    assert drawn.of("fingerprints")[-1] == len(gzip.compress(LINES))
+
+
+def test_nothing_goes_back(tmp_path):
+    """Of one stage; another one starts anew, and what stands already is not drawn again."""
+    shown = Drawn()
+    meter = console.Meter(shown)
+    for place in (0, 3, 2, 3, 10, 10, 11):
+        meter.bytes("writing", place, 10)
+    meter.bytes("report", 0, 10)
+    assert [(stage, place) for stage, place, _, _ in shown] == [
+        ("writing", 0),
+        ("writing", 3),
+        ("writing", 10),
+        ("report", 0),
+    ]
+
+
+def test_passes_of_streams(tmp_path):
+    """While the second of two files is read again the first one is done; before that it is not counted."""
+    streams = []
+    for number in (1, 2):
+        (tmp_path / f"{number}.txt").write_bytes(b"a line\n" * number)
+        streams.append(inputs.TextStream([inputs.open_documents(READING, str(tmp_path / f"{number}.txt"))]))
+    shown = Drawn()
+    meter = console.Meter(shown, streams)
+    for stage in ("fingerprints", "texts"):
+        for stream in streams:
+            for _ in stream().pieces:
+                meter(stage, 1, None)
+    assert shown.of("fingerprints") == [7, 21]
+    assert shown.of("texts") == [7, 21]
+
+
+def test_a_line_of_bytes(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    times = iter([0.0, 2.0, 4.0])
+    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    line = Line()
+    line("writing", 0, 4_000_000, "byte")
+    line("writing", 1_000_000, 4_000_000, "byte")
+    line("writing", 4_000_000, 4_000_000, "byte")
+    shown = re.split(r"\r\x1b\[K", terminal.getvalue())
+    assert shown[-2:] == ["writing: 1 MB of 4 MB, 500 KB a second, 0:06 left", "writing: 4 MB, 1 MB a second\n"]
+
+
+def test_quiet_runs_draw_nothing(capfd):
+    meter = console.progress(True, None)
+    meter("fingerprints", 1, None)
+    meter.bytes("writing", 1, 2)
+    meter.reading("report")
+    assert capfd.readouterr() == ("", "")

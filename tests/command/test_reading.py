@@ -1,0 +1,244 @@
+"""What the commands read: folders of shards, several inputs, columns, and options that would be ignored."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from running import done, lsh, refused
+
+from lsh.command import inputs
+
+A = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+B = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+NOTE = b"text: column 2; id: column 1\n"
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """A folder with the folder shards, of three files of tab-separated lines, and two such files beside it."""
+    (tmp_path / "shards" / "deep").mkdir(parents=True)
+    (tmp_path / "shards" / "1.tsv").write_bytes(b"a\t" + A + b"\nb\t" + B + b"\n")
+    (tmp_path / "shards" / "2.tsv.gz").write_bytes(gzip.compress(b"c\t" + A + b"\n"))
+    (tmp_path / "shards" / "deep" / "3.tsv").write_bytes(b"d\t" + B + b" and once more\n")
+    (tmp_path / "new.tsv").write_bytes(b"e\t" + A + b"\nf\twords of another kind\n")
+    (tmp_path / "old.tsv").write_bytes(b"g\t" + A + b"\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "tsv"]])
+def test_a_folder_of_shards_to_one_file(shards, options):
+    result = lsh(shards, "dedup", "shards/", "-o", "out.tsv", "--removed", "removed.tsv", *options)
+    assert result.stderr.startswith(NOTE + b"4 documents, 2 removed, ")
+    assert (shards / "out.tsv").read_bytes() == b"a\t" + A + b"\nb\t" + B + b"\n"
+    assert (shards / "removed.tsv").read_bytes().startswith(b"c\ta\t1.0\nd\tb\t0.8")
+
+
+def test_a_folder_of_shards_to_a_folder(shards):
+    """Each shard goes to a file of its name; an empty folder will do."""
+    (shards / "empty").mkdir()
+    for place in ("out/", "empty"):
+        done(shards, "dedup", "shards", "-o", place)
+        written = {
+            path.relative_to(shards / place).as_posix(): path.read_bytes() for path in (shards / place).iterdir()
+        }
+        assert gzip.decompress(written.pop("2.tsv.gz")) == b""
+        assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "3.tsv": b""}
+    assert "OUTPUT must not lie in INPUT" in refused(shards, "dedup", "shards", "-o", "shards/out/")
+    assert "OUTPUT must be a new or an empty folder, got shards" in refused(shards, "dedup", "new.tsv", "-o", "shards/")
+
+
+def test_shards_are_never_read_as_texts(shards):
+    """Nor where the endings say nothing."""
+    for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
+        (shards / "shards" / name).rename(shards / "shards" / name.replace("tsv", "part"))
+    assert "'1.part' cannot be told by its ending" in refused(shards, "dedup", "shards", "-o", "out")
+    assert json.loads(done(shards, "stats", "shards", "--format", "tsv", "--json"))["documents"] == 4
+    assert json.loads(done(shards, "stats", "shards", "--format", "files", "--json"))["documents"] == 3
+
+
+def test_nothing_is_written_into_a_folder_that_is_read(shards):
+    for options in (
+        ["-o", "shards/out.tsv"],
+        ["-o", "out.tsv", "--removed", "shards/deep/3.tsv"],
+        ["-o", "out.tsv", "--clusters", "shards/1.tsv"],
+    ):
+        assert "must not lie in INPUT (shards)" in refused(shards, "dedup", "shards", *options)
+    assert "OUTPUT must not lie in INPUT (shards)" in refused(shards, "pairs", "shards", "-o", "shards/pairs.tsv")
+    message = refused(shards, "dedup", "new.tsv", "--against", "shards", "-o", "shards/1.tsv")
+    assert "OUTPUT must not lie in --against (shards)" in message
+
+
+def test_pairs_go_to_a_file(shards):
+    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "pairs", "new.tsv", "-o", "shards")
+    assert "OUTPUT must be a file, got the folder shards" in refused(shards, "dedup", "new.tsv", "-o", "shards")
+
+
+def test_several_inputs(shards):
+    """Each may be a file, a folder or a pattern."""
+    everything = ["new.tsv", "shards", "old*.tsv"]
+    assert json.loads(done(shards, "stats", *everything, "--json"))["documents"] == 7
+    assert json.loads(done(shards, "plan", "--corpus", *everything, "--json"))["documents"] == 7
+    between = done(shards, "pairs", "shards", "new.tsv").splitlines()
+    assert between == [b"a\te\t1.0", b"c\te\t1.0"]
+    within = done(shards, "pairs", "--within", *everything).splitlines()
+    assert len(within) == 7
+    assert set(within) > {b"e\ta\t1.0", b"e\tg\t1.0", b"a\tc\t1.0"}
+    assert done(shards, "pairs", "--within", "new.tsv") == done(shards, "pairs", "new.tsv") == b""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["new.tsv", "-o", "out.tsv", "--against", "old.tsv", "shards"],
+        ["-o", "out.tsv", "--against", "old.tsv", "shards", "new.tsv"],
+        ["--against", "old.tsv", "--against", "shards", "new.tsv", "-o", "out.tsv"],
+        ["--against", "old.tsv", "shards", "-o", "out.tsv", "new.tsv"],
+    ],
+)
+def test_references_before_and_after_the_input(shards, arguments):
+    """The last name after --against is INPUT where nothing else is."""
+    result = lsh(shards, "dedup", *arguments)
+    assert b"2 documents, 5 reference documents, 1 removed, 1 of them for a reference document" in result.stderr
+    assert (shards / "out.tsv").read_bytes() == b"f\twords of another kind\n"
+
+
+def test_references_alone(shards):
+    assert "are required: INPUT" in refused(shards, "dedup", "--against", "old.tsv", "-o", "out.tsv")
+
+
+def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
+    arguments = ["dedup", "shards", "--pattern", "*.tsv", "--against", "old.tsv", "-o", "out.tsv"]
+    assert b"3 documents, 1 reference document, 2 removed, 1 of them for a reference" in lsh(shards, *arguments).stderr
+    assert done(shards, "pairs", "new.tsv", "shards", "--pattern", "*.gz") == b"e\tc\t1.0\n"
+
+
+def test_which_column_is_the_text(tmp_path):
+    """It is told once, before anything else, and not with -q."""
+    (tmp_path / "in.csv").write_bytes(b"id,section,text\n1,news," + A + b"\n2,news," + B + b"\n")
+    note = b"text: column 3 'text'; id: column 1 'id'\n"
+    for command in (["dedup", "in.csv", "--dry-run"], ["pairs", "in.csv"], ["stats", "in.csv"]):
+        assert lsh(tmp_path, *command).stderr.startswith(note)
+        assert lsh(tmp_path, *command, "-q").stderr == b""
+    assert lsh(tmp_path, "plan", "--corpus", "in.csv").stderr == note
+    two = lsh(tmp_path, "pairs", "in.csv", "in.csv").stderr
+    assert two.startswith((b"in.csv: " + note) * 2)
+    assert lsh(tmp_path, "stats", "in.csv", "--field", "2", "--id-field", "1").stderr == (
+        b"text: column 2 'section'; id: column 1 'id'\n"
+    )
+
+
+def test_delimiters(tmp_path):
+    (tmp_path / "in.csv").write_bytes(b"id;section;text\n1;news;" + A + b"\n2;news;" + B + b"\n")
+    assert "use --delimiter ';', or " in refused(tmp_path, "dedup", "in.csv", "-o", "out.csv")
+    assert lsh(tmp_path, "stats", "in.csv", "--delimiter", ";").stderr == b"text: column 3 'text'; id: column 1 'id'\n"
+    assert "--delimiter must be one ASCII" in refused(tmp_path, "stats", "in.csv", "--delimiter", "::")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["dedup", "in.txt", "-o", "o", "--pattern", "*"],
+            "--pattern chooses files of a folder, and no folder is read",
+        ),
+        (["show", "in.txt", "1", "2", "--pattern", "*"], "--pattern chooses files of a folder, and no folder is read"),
+        (["dedup", "in.txt", "-o", "o", "--rejects", "r"], "--rejects requires --on-bad-line skip"),
+        (["dedup", "in.txt", "-o", "o", "--delimiter", ";"], "--delimiter is for .csv and .tsv, and this is .txt"),
+        (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),
+        (["stats", "in.jsonl", "--no-header"], "--no-header is for .csv and .tsv, and this is .jsonl"),
+        (["stats", "texts", "--header"], "--header is for .csv and .tsv, and this is a folder of texts"),
+        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for a folder"),
+        (
+            ["stats", "in.jsonl", "--field", "a", "--field", "b"],
+            "--field is given twice; for several columns use commas",
+        ),
+        (
+            ["stats", "in.jsonl", "--id-field", "a", "--id-field", "a"],
+            "--id-field is given twice; see lsh stats --help",
+        ),
+        (["plan", "--field", "text"], "--field requires --corpus"),
+        (["plan", "--no-header"], "--no-header requires --corpus"),
+        (["plan", "--encoding", "utf-8"], "--encoding requires --corpus"),
+        (["stats", ""], "the name of an input file is empty"),
+        (["dedup", "", "-o", "out"], "the name of an input file is empty"),
+        (["stats", "texts", "--format", "jsonl"], "it holds files such as 'a.md'; they are not jsonl"),
+    ],
+)
+def test_options_that_would_be_ignored(tmp_path, arguments, words):
+    (tmp_path / "in.txt").write_bytes(A + b"\n")
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "a"}\n')
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.md").write_bytes(A)
+    assert words in refused(tmp_path, *arguments)
+
+
+def test_ids_that_repeat_are_noticed_once(tmp_path):
+    lines = [b"x\t" + A, b"y\t" + B, b"z\twords of another kind", b"y\t" + A, b"y\t" + B, b"x\t" + B]
+    (tmp_path / "in.tsv").write_bytes(b"\n".join(lines))
+    arguments = ["dedup", "in.tsv", "-o", "out.tsv", "--removed", "removed.tsv"]
+    message = b"ids repeat: records 2 and 4 have the id 'y'; use --id-field none for record numbers as ids\n"
+    assert lsh(tmp_path, *arguments).stderr.startswith(NOTE + message + b"6 documents")
+    assert lsh(tmp_path, *arguments, "-q").stderr == b""
+    assert b"repeat" not in lsh(tmp_path, "dedup", "in.tsv", "-o", "out.tsv").stderr
+    numbered = lsh(tmp_path, *arguments, "--id-field", "none")
+    assert numbered.stderr.startswith(b"text: column 2; id: record number\n6 documents")
+    assert (tmp_path / "removed.tsv").read_bytes() == b"4\t1\t1.0\n5\t2\t1.0\n6\t2\t1.0\n"
+
+
+def test_ids_that_repeat_in_references(shards):
+    """Each file after --against has record numbers of its own, those of one pattern run on."""
+    for name in ("a.txt", "b.txt"):
+        (shards / name).write_bytes(name.encode() + b" has a text\n")
+    arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
+    message = b"--against: ids repeat: records 1 and 2 have the id '1'; name the files by one pattern or folder"
+    assert message in lsh(shards, *arguments, "a.txt", "b.txt").stderr
+    assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
+
+
+def test_the_first_repeated_id(monkeypatch):
+    """Equal hashes alone are no repetition."""
+
+    def first(*identities):
+        ids = inputs.Ids()
+        ids.extend(identities)
+        assert list(ids) == list(identities)
+        return ids.first_repeated()
+
+    monkeypatch.setattr(inputs, "MAX_LISTED_IDS", 3)
+    assert first() is None
+    assert first(*[b"%d" % i for i in range(100)]) is None
+    assert first(b"", b"a", b"b", b"") == (0, 3)
+    assert first(*[b"%d" % (i % 60) for i in range(100)]) == (0, 60)
+    assert first(b"a", b"b", b"b", b"a", b"b") == (1, 2)
+    monkeypatch.setattr(inputs, "hash", len, raising=False)
+    assert first(b"ab", b"cd", b"ef") is None
+    assert first(b"ab", b"cd", b"x", b"cd", b"ab") in ((1, 3), (0, 4))
+
+
+def test_bytes_that_are_not_utf8_are_noticed(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"one\ncaf\xe9\n")
+    note = b"in.txt, line 2: byte 0xe9 is not UTF-8; if the file has another encoding, name it with --encoding\n"
+    assert lsh(tmp_path, "stats", "in.txt").stderr == note
+    assert lsh(tmp_path, "stats", "in.txt", "--encoding", "cp1252").stderr == b""
+
+
+def test_ids_of_json_keep_their_digits(tmp_path):
+    ids = [b"1e400", b"1E2", b"-0", b"0.10", b"9" * 5000]
+    (tmp_path / "in.jsonl").write_bytes(b"".join(b'{"id": %s, "text": "%s"}\n\n' % (one, A) for one in ids))
+    done(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--removed", "removed.tsv", "--clusters", "clusters.tsv")
+    removed = [line.split(b"\t") for line in (tmp_path / "removed.tsv").read_bytes().splitlines()]
+    assert removed == [[one, ids[0], b"1.0"] for one in ids[1:]]
+    assert (tmp_path / "clusters.tsv").read_bytes() == b"".join(b"1\t%s\n" % one for one in ids)
+
+
+def test_a_bad_line_names_the_option_that_skips_it(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "a"}\nbad\n')
+    message = refused(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl")
+    problem = "not JSON (Expecting value at character 1); fix the line or use --on-bad-line skip"
+    assert message == f"lsh: error: in.jsonl, line 2: {problem}"
+    result = lsh(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--on-bad-line", "skip", "--rejects", "bad.txt")
+    assert b"1 document, 0 removed, 0 clusters, 1 bad line skipped" in result.stderr
+    assert (tmp_path / "bad.txt").read_bytes() == b"bad\n"

@@ -1,0 +1,179 @@
+"""`lsh dedup 'shards/*' -o folder/`: a file of kept documents for each input, under its name and in its order."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from full_disk import full_disk
+from reading import COMPRESSIONS, pack, unpack
+from running import contents, done, lsh, refused
+
+STORY = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
+THIRD = b"a tortoise laid an egg on sunday and was given another name by everyone but the accountant"
+CLOSE = STORY.replace(b"nine", b"nina")
+
+SHARDS = {  # by format, for each file: its header, its records, the positions of the kept ones
+    "txt": [(b"", [STORY, b"one"], [0, 1]), (b"", [], []), (b"", [OTHER, CLOSE, THIRD], [0, 2]), (b"", [OTHER], [])],
+    "csv": [
+        (b"id,text\n", [b'1,"' + STORY + b'"', b"2,one"], [0, 1]),
+        (b"id,text\n", [], []),
+        (b"id,text\n", [b"3," + CLOSE, b'4,"two\nlines"'], [1]),
+    ],
+    "jsonl": [
+        (b"", [b'{"text": "' + STORY + b'"}', b'{"text": "one"}'], [0, 1]),
+        (b"", [b'{"text": "' + CLOSE + b'"}'], []),
+        (b"", [b'{"text": "' + OTHER + b'"}'], [0]),
+    ],
+}
+
+
+def shard(head: bytes, records: list[bytes], chosen: list[int] | None = None) -> bytes:
+    return head + b"".join(records[i] + b"\n" for i in (range(len(records)) if chosen is None else chosen))
+
+
+def make(folder: Path, form: str, packed: str) -> dict[str, bytes]:
+    """Write the shards into a folder; return what the output must hold by name, unpacked."""
+    folder.mkdir()
+    expected = {}
+    for number, (head, records, kept) in enumerate(SHARDS[form]):
+        name = f"part-{number}.{form}.{packed}".rstrip(".")
+        (folder / name).write_bytes(pack(shard(head, records), packed))
+        expected[name] = shard(head, records, kept)
+    return expected
+
+
+@pytest.mark.parametrize("form", SHARDS)
+@pytest.mark.parametrize("packed", COMPRESSIONS)
+def test_an_output_a_shard(tmp_path, form, packed):
+    expected = make(tmp_path / "in", form, packed)
+    done(tmp_path, "dedup", f"in/part-*.{form}*", "-o", "out/", "--removed", "removed.tsv")
+    assert {name: unpack(data, packed) for name, data in contents(tmp_path / "out").items()} == expected
+    assert (tmp_path / "removed.tsv").read_bytes()
+    one = f"one.{form}"
+    done(tmp_path, "dedup", f"in/part-*.{form}*", "-o", one)
+    head = SHARDS[form][0][0]
+    assert (tmp_path / one).read_bytes() == head + b"".join(data.removeprefix(head) for data in expected.values())
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    expected = make(tmp_path / "in", "txt", "")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o750)
+    done(tmp_path, "dedup", "in/part-*.txt", "-o", "out")
+    assert contents(tmp_path / "out") == expected
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o750
+
+
+def test_one_shard(tmp_path):
+    """A pattern may match a single file."""
+    (tmp_path / "in.txt").write_bytes(STORY + b"\n" + CLOSE + b"\n")
+    done(tmp_path, "dedup", "in*.txt", "-o", "out/")
+    assert contents(tmp_path / "out") == {"in.txt": STORY + b"\n"}
+
+
+def test_names_that_collide_keep_their_folders(tmp_path):
+    for folder, text in (("a", STORY), ("b/c", OTHER), ("b", THIRD)):
+        (tmp_path / "in" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / folder / "x.txt").write_bytes(text + b"\n")
+    done(tmp_path, "dedup", "in/**/x.txt", "-o", "out/")
+    expected = {
+        os.path.join("a", "x.txt"): STORY,
+        os.path.join("b", "x.txt"): THIRD,
+        os.path.join("b", "c", "x.txt"): OTHER,
+    }
+    assert {name: data for name, data in contents(tmp_path / "out").items() if data is not None} == {
+        name: text + b"\n" for name, text in expected.items()
+    }
+
+
+def test_bad_lines_and_marks_stay_where_they_belong(tmp_path):
+    """Each shard keeps its byte order mark; a skipped line does not move documents to another shard."""
+    mark = b"\xef\xbb\xbf"
+    (tmp_path / "a.tsv").write_bytes(mark + b"1\t" + STORY + b"\nbad\n2\tone\n")
+    (tmp_path / "b.tsv").write_bytes(b"bad\n3\t" + CLOSE + b"\n4\ttwo")
+    done(tmp_path, "dedup", "a.tsv", "b.tsv", "-o", "out/", "--on-bad-line", "skip")
+    assert contents(tmp_path / "out") == {"a.tsv": mark + b"1\t" + STORY + b"\n2\tone\n", "b.tsv": b"4\ttwo"}
+
+
+def test_shards_of_tables(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import ipc, parquet
+
+    texts = [[STORY, b"one"], [], [CLOSE], [OTHER]]
+    tables = [
+        pyarrow.table({"n": pyarrow.array(range(len(part)), "int32"), "text": pyarrow.array(part, "binary")})
+        for part in texts
+    ]
+    for number, table in enumerate(tables):
+        parquet.write_table(table, tmp_path / f"{number}.parquet", compression="gzip")
+        with ipc.new_file(str(tmp_path / f"{number}.arrow"), table.schema) as writer:
+            writer.write_table(table)
+    kept = [[0, 1], [], [], [0]]
+    for form in ("parquet", "arrow"):
+        done(tmp_path, "dedup", f"*.{form}", "-o", f"{form}/")
+        assert len(contents(tmp_path / form)) == 4
+        for number, (table, rows) in enumerate(zip(tables, kept, strict=True)):
+            path = tmp_path / form / f"{number}.{form}"
+            found = parquet.read_table(path) if form == "parquet" else ipc.open_file(path).read_all()
+            assert found.equals(table.take(pyarrow.array(rows, "int64")))
+    column = parquet.ParquetFile(tmp_path / "parquet" / "0.parquet").metadata.row_group(0).column(0)
+    assert column.compression == "GZIP"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.txt", "b.txt", "-o", "full/"], "OUTPUT must be a new or an empty folder, got full/; name another"),
+        (["a.txt", "b.txt", "-o", "full"], "OUTPUT must be a new or an empty folder, got full; name another"),
+        (["a.txt", "b.txt", "-o", "absent/out/"], "OUTPUT must be in a folder that exists"),
+        (["a.txt", "a.txt", "-o", "out/"], "INPUT must name each file once where OUTPUT is a folder, got a.txt twice"),
+        (["-", "-o", "out/", "--format", "txt"], "OUTPUT must be a file where INPUT is standard input"),
+        (["a.txt", "-o", "out.txt", "--removed", "out/"], "--removed must be a file, got the folder out/"),
+    ],
+)
+def test_bad_shards(tmp_path, arguments, words):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_bytes(STORY + b"\n")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "old.txt").write_bytes(b"yesterday\n")
+    assert words in refused(tmp_path, "dedup", *arguments)
+
+
+@pytest.mark.parametrize("form", ["txt", "csv"])
+def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
+    """Neither a full disk nor a bad line of the last shard; the shard that could not be written is named."""
+    make(tmp_path / "in", form, "")
+    before = contents(tmp_path)
+    with monkeypatch.context() as patch:
+        full_disk(patch, 90)
+        result = lsh(tmp_path, "dedup", f"in/part-*.{form}", "-o", "out/")
+    assert result.returncode == 2
+    assert f"lsh: error: out/part-0.{form}: No space left on device in the folder " in result.stderr.decode()
+    assert contents(tmp_path) == before
+    (tmp_path / "in" / f"part-9.{form}.gz").write_bytes(gzip.compress(STORY)[:-4])
+    assert lsh(tmp_path, "dedup", f"in/part-*.{form}*", "-o", "out/").returncode == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
+    """Until then it lies beside its place, and only its owner can enter it."""
+    from lsh.files import storage
+
+    seen = []
+    real = storage.Target.commit
+
+    def commit(target):
+        (part,) = tmp_path.glob(".lsh-*.part")
+        seen.append((stat.S_IMODE(part.stat().st_mode), (tmp_path / "out").exists()))
+        real(target)
+
+    expected = make(tmp_path / "in", "txt", "")
+    monkeypatch.setattr(storage.Target, "commit", commit)
+    done(tmp_path, "dedup", "in/*.txt", "-o", "out/")
+    assert seen == [(0o700, False)] * len(expected)
+    assert contents(tmp_path / "out") == expected

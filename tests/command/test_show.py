@@ -1,0 +1,183 @@
+"""`lsh show`: two documents by their ids, their shingles in common, and the words in which they differ."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+
+import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from running import done, environment, refused
+
+import lsh as package
+from lsh.command import show
+
+A = "the old observatory dome turns once more after nineteen years, and the ferry waits"
+B = "the old observatory dome turns once more after seventeen years, and the ferry sails"
+NEWS = f"a1\t{A}\nb2\t{B}\nc3\tbakers walked out on wednesday\na1\tanother text with the id of the first\n"
+MARK = re.compile(r"\[-(.*?)-\]|\{\+(.*?)\+\}", re.DOTALL)
+
+
+@pytest.fixture
+def news(tmp_path):
+    (tmp_path / "news.tsv").write_text(NEWS, "utf-8")
+    return tmp_path
+
+
+def test_figures(news):
+    """The shingles are those of reference.py, and the similarity is their quotient."""
+    found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--ngram", 5, "--json"))
+    a, b = (set(reference.shingles(text.encode(), 5, "char")) for text in (A, B))
+    assert found == {
+        "a": {"id": "a1", "source": "news.tsv", "bytes": len(A), "shingles": len(a)},
+        "b": {"id": "b2", "source": "news.tsv", "bytes": len(B), "shingles": len(b)},
+        "exact": len(a & b) / len(a | b),
+        "identical": False,
+        "common": len(a & b),
+        "union": len(a | b),
+        "parameters": package.Shingles(5).to_dict(),
+        "differences": [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}],
+    }
+
+
+def test_the_page_has_the_same_figures(news):
+    found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--json"))
+    alone = [found[side]["shingles"] - found["common"] for side in "ab"]
+    assert done(news, "show", "news.tsv", "a1", "b2").decode() == (
+        f"similarity  {found['exact']:.6f}, exact, by shingles of 8 characters\n"
+        f"shingles    {found['common']} in both, {alone[0]} only in the first, {alone[1]} only in the second, "
+        f"{found['union']} in all\n"
+        f"first       a1 (news.tsv), {len(A)} bytes\n"
+        f"second      b2 (news.tsv), {len(B)} bytes\n"
+        "\n"
+        "the old observatory dome turns once more after [-nineteen-]{+seventeen+} years, and the ferry "
+        "[-waits-]{+sails+}\n"
+    )
+
+
+def test_the_shingles_are_as_they_are_asked_for(news):
+    (news / "in.txt").write_text("The Old Dome\nthe old   dome!\n", "utf-8")
+    options = ["--unit", "word", "--ngram", 1, "--lowercase"]
+    assert json.loads(done(news, "show", "in.txt", "1", "2", *options, "--json"))["exact"] == 1.0
+    assert "shingles of 1 word\n" in done(news, "show", "in.txt", "1", "2", *options).decode()
+
+
+def test_what_a_removal_names_can_be_shown(tmp_path):
+    """With ids that tables write with escapes, packed, and among several files."""
+    lines = [{"id": "x\ty", "text": A}, {"id": "z", "text": "other"}, {"id": "\u00e9\\n", "text": A}]
+    for number, line in enumerate(lines):
+        (tmp_path / f"{number}.jsonl.gz").write_bytes(gzip.compress(json.dumps(line).encode() + b"\n"))
+    done(tmp_path, "dedup", "?.jsonl.gz", "-o", "out.jsonl", "--removed", "removed.tsv")
+    removed, kept, _ = (tmp_path / "removed.tsv").read_text("utf-8").split("\t")
+    found = json.loads(done(tmp_path, "show", "?.jsonl.gz", removed, kept, "--json"))
+    assert (found["a"]["id"], found["b"]["id"]) == ("\u00e9\\n", "x\ty")
+    assert (found["a"]["source"], found["b"]["source"]) == ("2.jsonl.gz", "0.jsonl.gz")
+    assert (found["exact"], found["identical"], found["differences"]) == (1.0, True, [])
+    assert done(tmp_path, "show", "?.jsonl.gz", removed, kept).endswith(b"\n\nThe texts are identical.\n")
+
+
+def test_an_id_twice_is_the_next_one(news):
+    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--json"))
+    assert (found["a"]["bytes"], found["b"]["bytes"]) == (len(A), len("another text with the id of the first"))
+
+
+def test_against(news):
+    (news / "old.tsv").write_text(f"a1\t{B}\n", "utf-8")
+    found = json.loads(done(news, "show", "news.tsv", "a1", "a1", "--against", "old.tsv", "--json"))
+    assert found["differences"] == [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}]
+    assert found["b"]["source"] == "old.tsv"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["news.tsv", "a1", "x9"], "news.tsv: expected a document with the id 'x9', got none; ids are those of the id"),
+        (["news.tsv", "b2", "b2"], "expected another document with the id 'b2', got none"),
+        (["news.tsv", "a1", "b2", "--against", "old.tsv"], "old.tsv: expected a document with the id 'b2'"),
+        (["news.tsv", "a1"], "required: ID; see lsh show --help"),
+        (["absent.tsv", "a1", "b2"], "absent.tsv: No such file"),
+        (["news.tsv", "a1", "b2", "--ngram", "0"], "--ngram must be 1 or more"),
+    ],
+)
+def test_bad_usage(news, arguments, words):
+    (news / "old.tsv").write_text(f"a1\t{B}\n", "utf-8")
+    assert words in refused(news, "show", *arguments)
+
+
+def test_texts_without_words(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": ""}\n{"text": null}\n{"text": "words"}\n')
+    printed = done(tmp_path, "show", "in.jsonl", "1", "3").decode()
+    assert printed.startswith("similarity  0.000000, exact")
+    assert printed.endswith("\n\n{+words+}\n")
+    assert done(tmp_path, "show", "in.jsonl", "1", "2").endswith(b"The texts are identical.\n")
+
+
+def test_only_the_differences_of_long_texts_are_shown(tmp_path):
+    words = [f"word{i}" for i in range(30_000)]
+    other = [*words[:9_990], "one", *words[9_991:20_000], *("more",) * 700, *words[20_000:]]
+    (tmp_path / "in.txt").write_text(" ".join(words) + "\n" + " ".join(other) + "\n", "utf-8")
+    printed = done(tmp_path, "show", "in.txt", "1", "2").decode()
+    assert len(printed) < 3000
+    assert "word9989 [-word9990-]{+one+} word9991" in printed
+    assert re.search(r"\{\+( ?more)+.*\[\.\.\. 2,500 characters \.\.\.\].*more ?\+\}", printed, re.DOTALL)
+    assert len(re.findall(r"^\[\.\.\. [\d,]+ characters \.\.\.\]$", printed, re.MULTILINE)) == 4
+    found = json.loads(done(tmp_path, "show", "in.txt", "1", "2", "--json"))
+    assert [one["a"] for one in found["differences"]] == ["word9990", ""]
+
+
+def test_what_a_terminal_would_obey_is_escaped(tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"a \x1b[31mred text\n\xff\x9b2J blue text\n")
+    printed = done(tmp_path, "show", "in.txt", "1", "2").decode()
+    assert "\x1b" not in printed
+    assert "\\x1b[31mred" in printed.replace("[-", "").replace("-]", "")
+
+
+@pytest.mark.parametrize(("more", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colours_on_a_terminal(news, more, colours):
+    import subprocess
+    import sys
+
+    pty = pytest.importorskip("pty", reason="no terminals on this system")
+    terminal, end = pty.openpty()
+    env = environment(TERM="xterm", **more) if "TERM" not in more else environment(**more)
+    env = {name: value for name, value in env.items() if name != "NO_COLOR" or name in more}
+    command = [sys.executable, "-m", "lsh", "show", "news.tsv", "a1", "b2"]
+    assert subprocess.run(command, cwd=news, stdout=end, env=env, timeout=60).returncode == 0
+    os.close(end)
+    printed = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert ("\x1b[31m[-nineteen-]\x1b[0m\x1b[32m{+seventeen+}\x1b[0m" in printed) == colours
+    assert ("[-nineteen-]{+seventeen+}" in printed) != colours
+
+
+# What differs.
+
+
+@strategies.examples(200)
+@given(st.integers(0, 2**32), st.sampled_from([3, 8, 20]), st.sampled_from([1, 4, 10_000]))
+def test_changes_give_both_texts(seed, kinds, window):
+    """Whatever the window: the pieces put together are the texts, and the common ones are in both."""
+    draw = random.Random(seed)
+    words = ["a", "b", "c", "é", "駅", ", ", " ", "\n", "long words", "d", "e", "f", "-", "\U0001f600", "g", "h"] * 2
+    a, b = ("".join(draw.choices(words[:kinds], k=draw.randrange(40))) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(show, "WINDOW", window)
+        changes = show._changes(a, b)
+    assert "".join(change.common + change.removed for change in changes) == a
+    assert "".join(change.common + change.added for change in changes) == b
+    assert all(change.removed or change.added for change in changes[:-1])
+    assert all(re.search(r"\w", change.common) for change in changes[1:-1])
+    assert (len(changes) == 1) == (a == b)
+
+
+def test_marks_alone_are_left_of_a_whole_difference():
+    assert show._drawn(show._changes("one two", "three four"), colours=False) == "[-one two-]{+three four+}"
+    assert MARK.sub("", show._drawn(show._changes(A, B), colours=False)).split() == [
+        word for word in A.split() if word in B.split() and word != "waits"
+    ]

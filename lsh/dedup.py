@@ -24,7 +24,6 @@ from lsh._fingerprints import SupportsArray
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, memory_size
 from lsh._texts import Missing, TextsOrCallable, allows_missing
-from lsh._words import size
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.planning import Plan, chosen_bands
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
 STEP = 1024  # documents between two reports of progress
 DEFAULT_SEEDS = 128
-MIN_MEMORY = 100_000  # bytes of `max_memory`; less is a size whose unit was forgotten
 
 Keep = Literal["first", "last", "longest"]
 Clusters = Literal["representative", "components"]
@@ -320,7 +318,7 @@ def deduplicate(
     clusters = _checks.choice("clusters", clusters, get_args(Clusters))
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
-    spill = _spill(max_memory)
+    spill = Spill(memory_size("max_memory", max_memory))
     collections = _collections({"texts": texts, "against": against}, missing)
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
@@ -415,7 +413,7 @@ def find_pairs(
     matching = _matching(hasher, least, verify, recall, bands)
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
-    spill = _spill(max_memory)
+    spill = Spill(memory_size("max_memory", max_memory))
     collections = _collections({"texts": texts, "others": others}, missing)
     return _pairs(collections, matching, spill, workers, report)
 
@@ -505,15 +503,6 @@ def _threshold(threshold: object, second: str) -> float:
             f"pass a second collection as {second}="
         )
     return _checks.fraction("threshold", threshold, zero=False)
-
-
-def _spill(max_memory: object) -> Spill:
-    """Return a `Spill` for `max_memory`, checked."""
-    bound = memory_size("max_memory", max_memory)
-    if bound is not None and bound < MIN_MEMORY:
-        least = f"max_memory must be {size(MIN_MEMORY)} or more"
-        raise ValueError(f"{least}, got {max_memory!r}; give bytes, or a size such as '500MB' or '2GB'")
-    return Spill(bound)
 
 
 def _refuse_threshold(name: str, value: Any) -> None:

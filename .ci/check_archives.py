@@ -1,8 +1,8 @@
-"""Check what the sdist and the wheel hold: `python check_archives.py DIST_FOLDER FILES`.
+"""Check the contents of the sdist and the wheel: `python check_archives.py DIST_FOLDER FILES`.
 
-FILES lists the files of the repository, one a line. The sdist has all of them but those whose path begins with a dot,
-and nothing generated; the wheel has the Python modules, the stubs, the mark of types and the compiled modules, and no
-source of theirs.
+FILES lists the files of the repository, one per line. The sdist must contain all of them except paths that begin with
+a dot, and no generated files. The wheel must contain the Python modules, the stubs, `py.typed` and the compiled
+modules, but no C or Cython source.
 """
 
 import re
@@ -18,7 +18,7 @@ METADATA = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
 def only(folder: Path, pattern: str) -> Path:
     found = list(folder.glob(pattern))
     if len(found) != 1:
-        raise SystemExit(f"expected one {pattern} in {folder}, got {len(found)}")
+        raise SystemExit(f"expected one file {pattern} in {folder}, got {len(found)}")
     return found[0]
 
 
@@ -27,7 +27,9 @@ def faults_of_sdist(archive: Path, files: set[str]) -> list[str]:
         held = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
     needed = {name for name in files if not name.startswith(".")}
     added = {name for name in held - files if not METADATA.fullmatch(name)}
-    return [f"the sdist lacks {name}" for name in needed - held] + [f"the sdist holds {name}" for name in added]
+    return [f"missing in the sdist: {name}" for name in needed - held] + [
+        f"unexpected in the sdist: {name}" for name in added
+    ]
 
 
 def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
@@ -39,16 +41,20 @@ def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
     compiled = {Path(name).stem for name in files if re.fullmatch(r"lsh/[\w/]+\.pyx", name)} | {"_lsh_cython"}
     built = {Path(name).name.partition(".")[0] for name in held if name.endswith((".so", ".pyd"))}
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
-    faults = [f"the wheel lacks {name}" for name in package - held]
-    faults += [f"the wheel holds {name}" for name in held if Path(name).suffix in SOURCES]
-    faults += [f"the wheel holds {name}" for name in held if not re.match(r"lsh/|lsh_dedup-[^/]*\.dist-info/", name)]
+    faults = [f"missing in the wheel: {name}" for name in package - held]
+    faults += [f"unexpected in the wheel: {name}" for name in held if Path(name).suffix in SOURCES]
+    faults += [
+        f"unexpected in the wheel: {name}" for name in held if not re.match(r"lsh/|lsh_dedup-[^/]*\.dist-info/", name)
+    ]
     if built != compiled:
         faults.append(f"the wheel has the compiled modules {sorted(built)}, expected {sorted(compiled)}")
     if not any(name.endswith("LICENSE") for name in held):
-        faults.append("the wheel lacks the licence")
+        faults.append("missing in the wheel: LICENSE")
     if [re.match(r"Requires-Dist: (\w+)", line)[1] for line in required] != ["numpy"]:
-        faults.append(f"the wheel must require numpy alone, got {required}")
-    faults += [f"the wheel lacks the command {name}" for name in ("lsh", "lsh-dedup") if f"{name} =" not in scripts]
+        faults.append(f"the wheel must require numpy only, got {required}")
+    faults += [
+        f"missing in the wheel: the command {name}" for name in ("lsh", "lsh-dedup") if f"{name} =" not in scripts
+    ]
     return faults
 
 
@@ -57,5 +63,5 @@ if __name__ == "__main__":
     names = set(listing.read_text(encoding="utf-8").splitlines())
     sdist, wheel = only(folder, "*.tar.gz"), only(folder, "*.whl")
     faults = faults_of_sdist(sdist, names) + faults_of_wheel(wheel, names)
-    print(*(faults or [f"{sdist.name} and {wheel.name} hold what they must"]), sep="\n")
+    print(*(faults or [f"the contents of {sdist.name} and {wheel.name} are complete"]), sep="\n")
     raise SystemExit(bool(faults))

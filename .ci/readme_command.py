@@ -1,7 +1,7 @@
 """Print a command of the README: `python readme_command.py README.md 1`.
 
-The commands are the two blocks marked `sh` under the heading "Two commands", of one line each. Reading them here
-keeps .ci/run from running anything but what a reader is told to run.
+The commands are the two `sh` blocks of one line each under the heading "Two commands". .ci/run reads them here, so
+that it tests exactly the commands that users are told to run.
 """
 
 import re
@@ -18,11 +18,11 @@ def commands(readme: str) -> list[str]:
     if start is None:
         raise SystemExit('the README has no heading "Two commands"')
     rest = readme[start.end() :]
-    blocks = FENCE.sub(lambda block: block[0].replace("\n#", "\n "), rest)  # a comment in a block is no heading
+    blocks = FENCE.sub(lambda block: block[0].replace("\n#", "\n "), rest)  # a comment in a block is not a heading
     end = NEXT_HEADING.search(blocks)
     found = [body.strip() for kind, body in FENCE.findall(rest[: end.start()] if end else rest) if kind.strip() == "sh"]
     if len(found) != 2 or any(len(command.splitlines()) != 1 for command in found):
-        raise SystemExit(f'under "Two commands" there must be two sh blocks of one line each, got {found}')
+        raise SystemExit(f'expected two sh blocks of one line each under "Two commands", got {found}')
     return found
 
 

@@ -1,8 +1,7 @@
-"""Every benchmark, the tables of both READMEs and the chart peers.svg, by one command.
+"""Run all benchmarks, then write the tables of both READMEs and the chart peers.svg.
 
-`--only kernels,peers` measures some of them; `--render` measures nothing and writes tables and chart anew from the
-results that are there. A table stands between two comments that name it; tests/test_benchmarks.py says that it is what
-the results give.
+`--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
+A table stands between two comments that name it. tests/test_benchmarks.py checks that each table matches its result.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ Result = dict[str, Any]
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; the first column is text, the others are figures."""
+    """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def figure(value: float) -> str:
-    """Three digits, more only before the point."""
+    """Format a value: no decimals from 100 on, one from 10 on, else two."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def where(result: Result) -> str:
-    """The machine and the versions a result was measured with."""
+    """Describe the machine and the versions that a result was measured with."""
     machine = result["machine"]
     return (
         f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, numpy {machine['numpy']}, "
@@ -50,7 +49,7 @@ def size_name(size: int) -> str:
 
 
 def kernel_tables(result: Result) -> str:
-    """Rates by level; ratios to the plain algorithm, of short texts and of threads; units."""
+    """Return two tables by level: rates by size of the text; ratios, and rates of other units."""
     levels = result["levels"]
     names = list(levels)
     first = levels[names[0]]
@@ -87,7 +86,7 @@ def kernel_tables(result: Result) -> str:
 
 
 def peer_table(result: Result) -> str:
-    """Fingerprints and near-duplicates of each library, with recall and precision beside the time."""
+    """Return the rates and times of each library, with recall and precision."""
     rows = []
     for way, found in result["ways"].items():
         if "not_measured" in found:
@@ -120,7 +119,7 @@ def peer_table(result: Result) -> str:
 
 
 def count_table(result: Result) -> str:
-    """Instructions a shingle of some kernels."""
+    """Return the instructions per shingle of the kernels that have AVX2 counts."""
     kept = result["instructions"]
     wanted = [name for name in kept if name.startswith("avx2 ")]
     rows = [[name.partition(" ")[2], figure(kept[name]), figure(kept["baseline " + name[5:]])] for name in wanted]
@@ -129,7 +128,7 @@ def count_table(result: Result) -> str:
 
 
 def grouping_table(result: Result) -> str:
-    """Seconds from fingerprints to keys and links, by case."""
+    """Return the seconds for band keys and for links, by case."""
     rows = []
     for case, found in result["cases"].items():
         for step, times in found["steps"].items():
@@ -141,7 +140,7 @@ def grouping_table(result: Result) -> str:
 
 
 def pure_python_table(result: Result) -> str:
-    """What the front page says of fingerprints and of deduplicate."""
+    """Return the rates against pure Python, and the time and answer of `deduplicate`."""
     rows = [
         [
             f"`{found['parameters']['scheme']}`, {8 * found['parameters']['hashbytes']} bits",
@@ -172,7 +171,7 @@ def pure_python_table(result: Result) -> str:
 
 
 def quality_table(result: Result) -> str:
-    """Precision and recall of pairs and of removals, by corpus."""
+    """Return precision and recall of pairs and of removals, by corpus."""
     rows = []
     for found in result["corpora"]:
         pairs, removals = found["pairs"], found["removals"]
@@ -217,7 +216,7 @@ def tiny_table(result: Result) -> str:
 
 
 def exact_table(result: Result) -> str:
-    """Pairs a second of the exact similarity, beside sets of Python."""
+    """Return exact similarities per second, of the library and of Python sets."""
     rows = []
     for found in result["pairs"]:
         cells = [found[way][by]["best_pairs_per_second"] for way in ("raw", "prepared") for by in ("lsh", PLAIN_SETS)]
@@ -228,7 +227,7 @@ def exact_table(result: Result) -> str:
 
 
 def engine_table(result: Result) -> str:
-    """Time and memory of `deduplicate` by case."""
+    """Return time and memory of `deduplicate`, by case."""
     rows = []
     for name, found in result["cases"].items():
         summary = found["summary"]
@@ -258,7 +257,7 @@ def engine_table(result: Result) -> str:
 
 
 def files_table(result: Result) -> str:
-    """Time and memory of the command by format, and what reading ahead is worth."""
+    """Return time and memory of the command by format, and the rates with and without reading ahead."""
     rows = []
     for form, found in result["formats"].items():
         rows.append(
@@ -284,28 +283,26 @@ def files_table(result: Result) -> str:
 
 
 def short_peer_table(result: Result) -> str:
-    """The peers for the front page: rates, and recall and precision beside the time."""
+    """Return the table of the main README: rates, recall and precision of the best-known libraries."""
     rows = []
     for way, found in result["ways"].items():
-        if "near" in found:
+        if way in FRONT_WAYS and "near" in found:
             near = found["near"]
-            cells = [f"{found['lsh_is_faster']:,.1f}", f"{near['lsh_is_faster']:,.1f}"]
+            cells = [found["shingles"], figure(found["mb_per_second"]), f"{near['lsh_is_faster']:,.1f}"]
             cells += [f"{near['recall']:.3f}", f"{near['precision']:.3f}"]
-            rows.append([f"{way} ({found['version']})", figure(found["mb_per_second"]), *cells])
-    head = [
-        "library",
-        "fingerprints, MB/s",
-        "lsh is x faster",
-        "near-duplicates: lsh is x faster",
-        "recall",
-        "precision",
-    ]
-    return table(head, rows)
+            rows.append([f"{way} ({found['version']})", *cells])
+    head = ["library", "shingles", "fingerprints, MB/s", "times slower", "recall", "precision"]
+    machine = result["machine"]
+    where = f"{machine['cpu']} ({machine['simd']}), Python {machine['python']}, numpy {machine['numpy']}"
+    how = "one thread, CPU time, 128 components in 16 bands of 8. More libraries: [benchmarks](benchmarks/README.md)."
+    return f"{table(head, rows)}\n\n{where}; {how}"
 
 
+FRONT_WAYS = ("lsh, fss", "lsh, fss, by word", "rensa, flat", "rensa, README", "datasketch", "text-dedup")
 FRONT = FOLDER.parent / "README.md"
 TABLES = {
     README: {
+        "pure_python": pure_python_table,
         "kernels": kernel_tables,
         "grouping": grouping_table,
         "peers": peer_table,
@@ -316,12 +313,12 @@ TABLES = {
         "engine": engine_table,
         "files": files_table,
     },
-    FRONT: {"pure_python": pure_python_table, "peers": short_peer_table},
+    FRONT: {"peers": short_peer_table},
 }
 
 
 def chart(result: Result) -> str:
-    """A bar for each library's fingerprints, on a logarithmic axis."""
+    """Draw the fingerprint rate of each library as a bar on a logarithmic axis; return SVG."""
     measured = {way: found for way, found in result["ways"].items() if "not_measured" not in found}
     rates = sorted(((found["mb_per_second"], way) for way, found in measured.items()), reverse=True)
     low, high = math.floor(math.log10(rates[-1][0])), math.ceil(math.log10(rates[0][0]))
@@ -358,13 +355,13 @@ def chart(result: Result) -> str:
 
 
 def results() -> dict[str, Result]:
-    """The results that are there, by name."""
+    """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
     return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
 
 
 def rendered(path: Path, found: dict[str, Result]) -> str:
-    """A README with its tables made of the results."""
+    """Return the text of a README with its tables replaced by those of the results."""
     readme = path.read_text(encoding="utf-8")
     for name, make in TABLES[path].items():
         begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
@@ -377,12 +374,12 @@ def rendered(path: Path, found: dict[str, Result]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(PARTS), metavar="NAMES", help=f"of {', '.join(PARTS)}")
-    parser.add_argument("--render", action="store_true", help="measure nothing")
+    parser.add_argument("--only", default=",".join(PARTS), metavar="NAMES", help=f"run these only: {', '.join(PARTS)}")
+    parser.add_argument("--render", action="store_true", help="run no benchmark")
     options = parser.parse_args()
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(PARTS):
-        parser.error(f"--only takes names of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+        parser.error(f"unknown benchmark in --only: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     for name in () if options.render else wanted:
         print(f"== {name}", flush=True)
         subprocess.run([sys.executable, FOLDER / f"{name}.py"], check=True)
@@ -391,7 +388,7 @@ def main() -> None:
         path.write_text(rendered(path, found), encoding="utf-8")
     if "peers" in found:
         CHART.write_text(chart(found["peers"]), encoding="utf-8")
-    print("tables and chart are those of the results")
+    print("wrote the tables and the chart")
 
 
 if __name__ == "__main__":

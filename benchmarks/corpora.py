@@ -1,10 +1,10 @@
-"""Synthetic corpora of any size, with near duplicates planted in known places.
+"""Generate synthetic corpora of any size, with near duplicates at known positions.
 
-A corpus is a function of its name, its count and its seed, the same bytes on every run, platform and version of Python:
-every choice is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014), and text i is drawn from its own numbers. So
-texts come as a stream in flat memory, any of them can be made again alone, and a planted copy is made from its source
-without having kept it. `reviews`, `one_template` and `edited_copies` draw on a model of words; the others recombine
-Reuters-21578 or extend articles2500, which LSH_DATA must name the folder of.
+Name, count and seed define a corpus. It has the same bytes on every run, platform and version of Python: every choice
+is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014). Each text has its own random numbers. So texts can be
+streamed in constant memory, any text can be generated alone, and a copy is generated without storing its source.
+`reviews`, `one_template` and `edited_copies` use a model of words. The others recombine Reuters-21578 or extend
+articles2500; they need LSH_DATA to name the folder of these corpora.
 
     python benchmarks/corpora.py stories --output stories.tsv
 """
@@ -28,18 +28,18 @@ import numpy as np
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, odd
 M64 = 2**64 - 1
-BATCH = 2048  # texts that are made at a time
+BATCH = 2048  # texts generated at a time
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A corpus that is made as it is read. Immutable."""
+    """A corpus that is generated while it is read. Immutable."""
 
     name: str
     count: int
     make: Callable[[Array], list[bytes]]  # the texts at these positions
-    sources: Callable[[Array], Array]  # for each position, what its text is an edited copy of, else -1
+    sources: Callable[[Array], Array]  # for each position, the position of the text it copies, else -1
 
     def __len__(self) -> int:
         return self.count
@@ -48,17 +48,17 @@ class Synthetic:
         return self.texts()
 
     def texts(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The texts from `start` to before `stop`, a batch of them in memory at a time."""
+        """Generate the texts from `start` to before `stop`; one batch is in memory at a time."""
         stop = self.count if stop is None else min(stop, self.count)
         for first in range(start, stop, BATCH):
             yield from self.make(np.arange(first, min(first + BATCH, stop)))
 
     def at(self, positions: Sequence[int]) -> list[bytes]:
-        """The texts at some positions."""
+        """Return the texts at the given positions."""
         return self.make(np.array(positions, np.int64)) if len(positions) else []
 
     def planted(self, start: int = 0, stop: int | None = None) -> Array:
-        """The planted pairs, int64 of shape (m, 2): the edited copy and what it is a copy of, by copy."""
+        """Return the planted pairs (copy, source) in order of the copies: int64 of shape (m, 2)."""
         stop = self.count if stop is None else min(stop, self.count)
         found = [np.empty((0, 2), np.int64)]
         for first in range(start, stop, BATCH):
@@ -68,16 +68,16 @@ class Synthetic:
         return np.concatenate(found)
 
 
-# Numbers. Products and sums of 64 bits wrap.
+# Random numbers. 64-bit products and sums wrap around.
 
 
 def key_of(name: str, seed: int) -> int:
-    """What sets the numbers of one corpus apart from those of another."""
+    """Return the 64-bit key of a corpus, from which its random numbers are drawn."""
     return int.from_bytes(hashlib.sha256(f"{name} {seed}".encode()).digest()[:8], "little")
 
 
 def drawn(key: int, positions: Array, width: int, first: int | None = None) -> Array:
-    """The `first` of `width` numbers of 64 bits for each position: splitmix64 from the state `key`."""
+    """Return the first `first` of `width` 64-bit numbers of each position: splitmix64 from the state `key`."""
     columns = np.arange(1, (first or width) + 1, dtype=np.uint64)
     counters = positions.astype(np.uint64)[:, None] * np.uint64(width) + columns
     z = counters * np.uint64(GOLDEN) + np.uint64(key)
@@ -87,7 +87,7 @@ def drawn(key: int, positions: Array, width: int, first: int | None = None) -> A
 
 
 def numbers(state: int) -> Iterator[int]:
-    """splitmix64, one number after another, shifted to 32 bits."""
+    """Generate the numbers of splitmix64, each reduced to its high 32 bits."""
     while True:
         state = (state + GOLDEN) & M64
         z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & M64
@@ -96,16 +96,17 @@ def numbers(state: int) -> Iterator[int]:
 
 
 def below(draws: Array, bounds: Any) -> Array:
-    """Each draw as a number from 0 to before its bound of at most 32 bits."""
+    """Map each draw to a number from 0 to before its bound; bounds have at most 32 bits."""
     high = draws >> np.uint64(32)
     return (high * np.asarray(bounds).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
 
 
 def chosen_sources(key: int, positions: Array, width: int, share: int) -> Array:
-    """Of about `share` of 65,536 texts, an earlier one that is not chosen itself; -1 of the others.
+    """Return the source of each copy, and -1 for originals.
 
-    The first number of a position says whether it is chosen, the second which one it is to copy. Where that one is
-    chosen too, the text is an original after all: so no copy is of a copy, and each can be made from its source alone.
+    About `share` of 65,536 texts are chosen as copies: the first number of a position decides this, the second selects
+    the earlier text to copy. If that text is chosen too, the text stays an original. So no copy has a copy as source,
+    and each can be generated from its source alone.
     """
     draws = drawn(key, positions, width, 2)
     wanted = below(draws[:, 1], positions)
@@ -118,7 +119,7 @@ def chosen_sources(key: int, positions: Array, width: int, share: int) -> Array:
 
 
 def share_of(planted: float) -> int:
-    """The `share` of chosen texts of which so many remain planted: c (1 - c) = planted."""
+    """Return the `share` to choose so that the fraction `planted` remains: c (1 - c) = planted."""
     return round(65536 * (1 - math.sqrt(1 - 4 * planted)) / 2)
 
 
@@ -127,7 +128,7 @@ def share_of(planted: float) -> int:
 
 @cache
 def vocabulary() -> list[bytes]:
-    """4,096 words of one to four syllables, the short ones first; a skewed choice makes these the frequent ones."""
+    """Return 4,096 words of one to four syllables, the shortest first; `skewed` chooses these most often."""
     draw = numbers(key_of("vocabulary", 0))
     starts = b"b c d f g h l m n p r s t v w br ch cl cr dr fl gr pl pr sh sl sp st th tr".split()
     middles = b"a e i o u ai ea ee io ou".split()
@@ -144,12 +145,12 @@ def vocabulary() -> list[bytes]:
 
 
 def skewed(draw: Iterator[int], size: int) -> int:
-    """A rank below `size`, the small ones more often: the product of two uniform numbers."""
+    """Draw a rank below `size`, small ranks more often: the product of two uniform numbers."""
     return (next(draw) * next(draw) >> 32) * size >> 32
 
 
 def other_ending(draw: Iterator[int], phrase: bytes) -> bytes:
-    """The phrase of two words with another second one, 11 to 15 bytes in all."""
+    """Replace the second word of a phrase of two words; the result has 11 to 15 bytes."""
     words, first = vocabulary(), phrase.partition(b" ")[0]
     while True:
         found = first + b" " + words[skewed(draw, len(words))]
@@ -159,7 +160,7 @@ def other_ending(draw: Iterator[int], phrase: bytes) -> bytes:
 
 @cache
 def phrases() -> list[bytes]:
-    """65,536 phrases of two words, 11 to 15 bytes; then each of them with another second word."""
+    """Return 65,536 phrases of two words, 11 to 15 bytes; then each of them with another second word."""
     draw, words = numbers(key_of("phrases", 0)), [word for word in vocabulary() if len(word) <= 8]
     first = [other_ending(draw, words[skewed(draw, len(words))]) for _ in range(65536)]
     return first + [other_ending(draw, phrase) for phrase in first]
@@ -167,7 +168,7 @@ def phrases() -> list[bytes]:
 
 @cache
 def long_phrases() -> list[bytes]:
-    """65,536 phrases of four words, 23 to 31 bytes; then each of them with another last word."""
+    """Return 65,536 phrases of four words, 23 to 31 bytes; then each of them with another last word."""
     draw, short = numbers(key_of("long phrases", 0)), phrases()
     chosen = [(next(draw) >> 16, next(draw) >> 16) for _ in range(65536)]
     first = [short[a] + b" " + short[b] for a, b in chosen]
@@ -175,30 +176,30 @@ def long_phrases() -> list[bytes]:
 
 
 def joined_rows(joint: bytes, pool: list[bytes], rows: Array, sizes: Array) -> list[bytes]:
-    """For each row, its first `size` numbers as parts out of the pool, joined."""
+    """Join, for each row, the parts of the pool that its first `size` numbers select."""
     parts = list(map(pool.__getitem__, rows[np.arange(rows.shape[1]) < sizes[:, None]].tolist()))
     ends = np.cumsum(sizes).tolist()
     return [joint.join(parts[start:end]) for start, end in zip([0, *ends], ends)]
 
 
-# Sentences of the news, and edits of them.
+# Sentences of Reuters-21578, and edits of texts.
 
 
 def news_texts(name: str) -> list[bytes]:
     corpus = harness.corpus(name)
     if corpus is None:
-        raise FileNotFoundError(f"this corpus is made from {name}, which LSH_DATA must name the folder of")
+        raise FileNotFoundError(f"this corpus needs {name}; set LSH_DATA to the folder that holds it")
     return corpus.texts
 
 
 @cache
 def sentences() -> list[bytes]:
-    """The sentences of Reuters-21578 in order, cut behind a full stop and a space."""
+    """Return the sentences of Reuters-21578 in order, split after a full stop and a space."""
     return [s for text in news_texts("reuters21578.tsv.gz") for s in re.split(rb"(?<=[a-z0-9][.]) +(?=[A-Z])", text)]
 
 
 def edited(text: bytes, state: int, edits: int) -> bytes:
-    """The text after so many edits of a word: another one in its place, none, one more, or one letter changed."""
+    """Edit a text `edits` times: replace, delete or insert a word, or change one letter."""
     draw, words, known = numbers(state), text.split(b" "), vocabulary()
     for _ in range(edits):
         kind, place = next(draw) & 3, next(draw) * len(words) >> 32
@@ -218,7 +219,7 @@ def edited(text: bytes, state: int, edits: int) -> bytes:
 def with_copies(
     make: Callable[[Array], list[bytes]], positions: Array, source: Array, states: Array, spread: int
 ) -> list[bytes]:
-    """Make texts, those with a source as edited copies of it: one edit, and up to one more for each `spread` bytes."""
+    """Generate texts; those with a source are copies of it with one edit, and up to one more per `spread` bytes."""
     made = make(np.where(source >= 0, source, positions))
     for row in np.flatnonzero(source >= 0).tolist():
         state = int(states[row])
@@ -230,9 +231,10 @@ def with_copies(
 
 
 def short_texts(count: int = 300_000, seed: int = 0) -> Synthetic:
-    """Texts of about 110 bytes: sentences of the news as they are, each once, and heads of some with tails of others.
+    """Return texts of about 110 bytes: sentences of Reuters-21578, and halves of two sentences joined.
 
-    A tenth are copies with one edit, most of them at a similarity of .8 to .95.
+    Each sentence occurs at most once as a whole. 10 % of the texts are copies with one edit, most of them at a
+    similarity of 0.8 to 0.95.
     """
     key, width, share = key_of("short_texts", seed), 4, share_of(0.1)
     whole = list(dict.fromkeys(s for s in sentences() if 80 <= len(s) <= 145))
@@ -259,9 +261,9 @@ def short_texts(count: int = 300_000, seed: int = 0) -> Synthetic:
 
 
 def stories(count: int = 806_791, seed: int = 0) -> Synthetic:
-    """As many stories as RCV1, 1.2 GB: two to four runs of two to five sentences of the news.
+    """Return as many stories as RCV1 has (1.2 GB): two to four runs of two to five sentences of Reuters-21578.
 
-    A twentieth are edited copies, most of them at a similarity of .82 to .99.
+    5 % are edited copies, most of them at a similarity of 0.82 to 0.99.
     """
     key, width, share = key_of("stories", seed), 8, share_of(0.05)
     news = [s for s in sentences() if 20 <= len(s) <= 240]  # without tables and abbreviations
@@ -286,9 +288,9 @@ def stories(count: int = 806_791, seed: int = 0) -> Synthetic:
 
 
 def reviews(count: int, seed: int = 0) -> Synthetic:
-    """Texts of 119 to 479 bytes, 5 to 15 phrases of four words; for tens and hundreds of millions.
+    """Return texts of 119 to 479 bytes, 5 to 15 phrases of four words; for tens and hundreds of millions of texts.
 
-    A twentieth are copies, an eighth of these byte for byte, the others with one or two words replaced.
+    5 % are copies. One copy in 8 is identical; the others have one or two words replaced.
     """
     key, width, share = key_of("reviews", seed), 7, share_of(0.05)
     pool = long_phrases()
@@ -314,9 +316,10 @@ def reviews(count: int, seed: int = 0) -> Synthetic:
 
 
 def one_template(count: int = 100_000, seed: int = 0) -> Synthetic:
-    """Texts of 100 bytes to 1 KB from one template with other values in it: about .5 alike, two by two; none a copy.
+    """Return texts of 100 bytes to 1 KB from one template with different values; none is a copy.
 
-    A unit is 31 or so bytes of the template and a value of 5; a text has the first 3 to 26 units, most often 12 to 18.
+    Two texts have a similarity of about 0.5. A unit is about 31 bytes of the template and a value of 5 bytes. A text
+    has the first 3 to 26 units, most often 12 to 18.
     """
     key, width, units, values = key_of("one_template", seed), 8, 26, 1024
     draw = numbers(key_of("one_template units", 0))
@@ -341,7 +344,7 @@ def one_template(count: int = 100_000, seed: int = 0) -> Synthetic:
 
 
 def edited_copies(count: int = 1_000_000, seed: int = 0) -> Synthetic:
-    """A text of about 1 KB, then copies of it with four to six words replaced: each about .9 alike to the first."""
+    """Return a text of about 1 KB, then copies with four to six words replaced, each about 0.9 similar to the first."""
     key, width, units, values = key_of("edited_copies", seed), 4, 72, 256
     draw = numbers(key_of("edited_copies text", seed))
     original = [phrases()[next(draw) >> 16] for _ in range(units)]
@@ -365,7 +368,7 @@ def edited_copies(count: int = 1_000_000, seed: int = 0) -> Synthetic:
 
 
 def listed(name: str, originals: list[bytes], copied: list[int], seed: int) -> Synthetic:
-    """A corpus of texts at hand, followed by an edited copy of some of them."""
+    """Return a corpus of the given texts, followed by an edited copy of each text in `copied`."""
     key, source_of, first = key_of(name, seed), np.array(copied, np.int64), len(originals)
 
     def sources(positions: Array) -> Array:
@@ -380,7 +383,7 @@ def listed(name: str, originals: list[bytes], copied: list[int], seed: int) -> S
 
 
 def copied_articles(seed: int = 0, copies: int = 2000, before: int = 0) -> list[int]:
-    """Which of the 2,500 articles are copied, each at most once; `before` texts come before them."""
+    """Choose the articles to copy out of 2,500, each at most once; the first article is at position `before`."""
     order, draw = list(range(2500)), numbers(key_of("copied articles", seed))
     for j in range(len(order) - 1, 0, -1):
         other = next(draw) * (j + 1) >> 32
@@ -389,12 +392,12 @@ def copied_articles(seed: int = 0, copies: int = 2000, before: int = 0) -> list[
 
 
 def articles(seed: int = 0) -> Synthetic:
-    """articles2500, then edited copies of 2,000 of them, at a similarity of about .82 to .99."""
+    """Return articles2500, then edited copies of 2,000 of them, at a similarity of about 0.82 to 0.99."""
     return listed("articles", news_texts("articles2500.tsv.gz"), copied_articles(seed), seed)
 
 
 def news_and_articles(seed: int = 0) -> Synthetic:
-    """Reuters-21578, then `articles` with copies of the same: 26,077 texts, 23 MB."""
+    """Return Reuters-21578, then `articles` with its edited copies: 26,077 texts, 23 MB."""
     news = news_texts("reuters21578.tsv.gz")
     texts = [*news, *news_texts("articles2500.tsv.gz")]
     return listed("news_and_articles", texts, copied_articles(seed, before=len(news)), seed)
@@ -409,9 +412,9 @@ MAKERS: dict[str, Callable[..., Synthetic]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=MAKERS)
-    parser.add_argument("--count", type=int, help="of texts, where it is free")
+    parser.add_argument("--count", type=int, help="number of texts, for a corpus of variable size")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="a file of lines: the position, a tab, the text")
+    parser.add_argument("--output", type=Path, help="write lines here: position, tab, text")
     options = parser.parse_args()
     counts = {} if options.count is None else {"count": options.count}
     corpus = MAKERS[options.name](seed=options.seed, **counts)

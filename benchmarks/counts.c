@@ -1,7 +1,8 @@
-/* Fingerprints of a fixed text by one kernel, `times` times over, for counts.py to count the instructions of.
+/* Compute TIMES fingerprints with one kernel; counts.py counts the instructions of this program.
  *
- * counts LEVEL SCHEME UNIT N K SIZE TIMES: scheme 32, 64 or fss; unit byte or word. The text is made of words from a list drawn by a
- * fixed generator, common ones often, so that it repeats itself about as news does. Prints a check value.
+ * counts LEVEL SCHEME UNIT N K SIZE TIMES: scheme 32, 64 or fss; unit byte or word. The text consists of words from a
+ * generated list. A fixed generator draws frequent words more often, so that shingles repeat about as often as in news.
+ * Prints a check value.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void make_text(uint8_t *text)
         for (uint32_t i = 0, length = 2 + draw(LETTERS - 1); i < length; i++)
             words[w][i] = (char)('a' + (draw(26) * draw(26) / 26));
     while (at + LETTERS + 1 < TEXT) {
-        const uint32_t bound = 1 + draw(1 + draw(WORDS)), word = draw(1 + draw(bound)); /* the first words are the common ones */
+        const uint32_t bound = 1 + draw(1 + draw(WORDS)), word = draw(1 + draw(bound)); /* skewed to the first words */
         const size_t length = strlen(words[word]);
         memcpy(text + at, words[word], length);
         text[at + length] = ' ';
@@ -66,7 +67,7 @@ int main(int count, char **arguments)
         seeds[s] = draw(1000000);
     if (strcmp(scheme, "fss") == 0)
         lsh_fss_ranks(k, permutation, seeds);
-    for (size_t i = 0; i < times; i++) { /* of another place each time */
+    for (size_t i = 0; i < times; i++) { /* each time from another position */
         const lsh_document document = {text + i * 37 % (TEXT - size + 1), size, unit, n};
         memset(minima, strcmp(scheme, "32") == 0 ? 0x7F : 0xFF, (k + LSH_LANES) * sizeof *minima);
         if (strcmp(scheme, "fss") == 0)

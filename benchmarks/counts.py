@@ -1,8 +1,8 @@
-"""How many instructions a kernel takes for each shingle: a measure of speed that a busy machine does not change.
+"""Count the instructions per shingle of each kernel, a measure of speed that does not depend on the machine's load.
 
-`counts.py` counts them under callgrind and writes results/counts.json; `counts.py --compare` counts them again and ends
-with 1 where one is more than 2 % (or `--tolerance PERCENT`) above what is kept there. Callgrind knows no AVX-512, so
-the levels are avx2 and baseline. Counts belong to a compiler: those of another one are compared, too, but it says so.
+`counts.py` counts them under callgrind and writes results/counts.json. `counts.py --compare` counts them again and
+exits with 1 if a count is more than 2 % (`--tolerance PERCENT`) above the stored one. Callgrind does not support
+AVX-512, so the levels are avx2 and baseline. Counts depend on the compiler; `--compare` reports if it is another one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 import harness
 
 LEVELS = ("avx2", "baseline")
-FLAGS = ("-std=c11", "-O3", "-g0")  # those of setup.py
-MEAN_WORD = 6.0  # bytes of a word of the text and the space behind it
+FLAGS = ("-std=c11", "-O3", "-g0")  # as in setup.py
+MEAN_WORD = 6.0  # bytes of a word of the text and the following space
 KERNELS = [
     *(("32", "byte", n, 128, size) for n in (5, 8, 12) for size in (100, 1000, 2000)),
     *(("64", "byte", n, 128, size) for n in (5, 8) for size in (100, 2000)),
@@ -48,17 +48,17 @@ def compile_program(folder: Path) -> Path:
 
 
 def instructions(program: Path, arguments: list[str], times: int) -> int:
-    """What callgrind counts for the whole program."""
+    """Return the instructions of one run of the program, counted by callgrind."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), *arguments, str(times)]
     ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=True)
     found = re.search(r"Collected : (\d+)", ran.stderr)
     if found is None:
-        raise SystemExit(f"callgrind said no count:\n{ran.stderr}")
+        raise SystemExit(f"callgrind reported no instruction count:\n{ran.stderr}")
     return int(found[1])
 
 
 def count(folder: Path) -> dict[str, float]:
-    """Instructions a shingle, by level and kernel: the difference of two runs, over the shingles they differ in."""
+    """Count instructions per shingle, by level and kernel: the difference of two runs, so that startup cancels out."""
     program = compile_program(folder)
     found = {}
     for level in LEVELS:
@@ -74,11 +74,11 @@ def count(folder: Path) -> dict[str, float]:
 
 
 def compare(kept: dict[str, float], now: dict[str, float], tolerance: float) -> list[str]:
-    """What to say of each count that has risen by more than `tolerance` percent, or is not kept."""
+    """Describe each count that has risen by more than `tolerance` percent, or that is not stored yet."""
     said = []
     for name, value in now.items():
         if name not in kept:
-            said.append(f"{name}: {value:.2f}, not kept yet")
+            said.append(f"{name}: {value:.2f}, not stored yet")
         elif value > kept[name] * (1 + tolerance / 100):
             said.append(f"{name}: {kept[name]:.2f} -> {value:.2f} ({100 * (value / kept[name] - 1):+.1f} %)")
     return said
@@ -86,8 +86,8 @@ def compare(kept: dict[str, float], now: dict[str, float], tolerance: float) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compare", action="store_true", help="compare with results/counts.json, and write nothing")
-    parser.add_argument("--tolerance", type=float, default=2.0, help="percent (default: 2)")
+    parser.add_argument("--compare", action="store_true", help="compare with results/counts.json; write nothing")
+    parser.add_argument("--tolerance", type=float, default=2.0, help="percent a count may rise (default: 2)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         now = count(Path(folder))
@@ -97,11 +97,11 @@ def main() -> int:
         about = "instructions a shingle under callgrind; level, scheme, unit, n, k, size of the text in bytes"
         content = {"about": about, "compiler": machine["compiler"], "flags": list(FLAGS), "instructions": now}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        print(f"written to {path}")
+        print(f"wrote {path}")
         return 0
     kept = json.loads(path.read_text(encoding="utf-8"))
     if kept["compiler"] != machine["compiler"]:
-        print(f"counted with {machine['compiler']}, kept of {kept['compiler']}")
+        print(f"compiled with {machine['compiler']}; the stored counts are of {kept['compiler']}")
     said = compare(kept["instructions"], now, options.tolerance)
     print("\n".join(said) or f"no count rose by more than {options.tolerance:g} %")
     return 1 if said else 0

@@ -1,12 +1,12 @@
-"""How long `deduplicate` takes from raw text to the result, and how much memory, on corpora of many sizes and kinds.
+"""Measure time and memory of `deduplicate` from raw text to the result, on corpora of many sizes and kinds.
 
-Every case runs in a process of its own. The answer is checked: every removed document has a kept witness whose exact
-Jaccard similarity, counted here by sets of Python, is the one that is named (all of them, or a sample of a thousand),
-and of the planted copies that are similar enough the share that is found is reported. A corpus that is streamed is made
-anew each time it is read, which takes longer than the engine does; what making it takes is measured and reported apart.
+Every case runs in its own process. The answer is checked: every removed document has a kept witness, and their exact
+Jaccard similarity, computed here with Python sets, equals the reported one (for all removals, or a sample of about a
+thousand). The share of planted copies above the threshold that are removed is reported. A streamed corpus is generated
+again each time it is read, which takes longer than `deduplicate` itself; the time for this is measured separately.
 
-`engine.py` runs the cases of a few minutes, `engine.py --all` those that take longer, too, and `engine.py --only
-reviews --count 140000000` one of them at any size.
+`engine.py` runs the cases that take minutes, `engine.py --all` the longer ones, too. `engine.py --only reviews --count
+140000000` runs one case at any size.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Case(NamedTuple):
     """A corpus, and how it is deduplicated."""
 
     make: Callable[..., corpora.Synthetic]
-    streamed: bool = False  # or a list in memory
+    streamed: bool = False  # else a list in memory
     threads: int = 1
     max_memory: str | None = None
     runs: int = 1
@@ -56,18 +56,18 @@ COUNTS = {"reviews": (10_000_000, 40_000_000)}
 
 
 def peak() -> int:
-    """The most bytes that the process had in memory so far."""
+    """Return the peak memory of the process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def jaccard(a: bytes, b: bytes) -> float:
-    """The definition."""
+    """Compute the exact Jaccard similarity from its definition."""
     one, other = ({text[i : i + N] for i in range(max(1, len(text) - N + 1))} for text in (a, b))
     return len(one & other) / len(one | other)
 
 
 def check(corpus: corpora.Synthetic, result: lsh.Deduplication) -> dict[str, Any]:
-    """Hold removals against the definition, and count which planted copies are found."""
+    """Compare removals with the definition; return the share of planted copies that are removed."""
     removed = result.removed
     chosen = removed[:: max(1, len(removed) // SAMPLE)]
     documents, kept = corpus.at(chosen["document"].tolist()), corpus.at(chosen["kept"].tolist())
@@ -84,7 +84,7 @@ def check(corpus: corpora.Synthetic, result: lsh.Deduplication) -> dict[str, Any
 
 
 def run(name: str, count: int | None) -> dict[str, Any]:
-    """One case, in this process."""
+    """Run one case in this process."""
     case = CASES[name]
     corpus = case.make(count) if count else case.make()
     started = time.process_time()
@@ -124,10 +124,10 @@ def run(name: str, count: int | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="where the result goes (default results/)")
-    parser.add_argument("--all", action="store_true", help="the cases that take longer, too")
-    parser.add_argument("--only", choices=CASES, help="one case")
-    parser.add_argument("--count", type=int, help="its number of documents")
+    parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
+    parser.add_argument("--all", action="store_true", help="run the longer cases, too")
+    parser.add_argument("--only", choices=CASES, help="run one case and print its result")
+    parser.add_argument("--count", type=int, help="number of documents of that case")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
@@ -141,7 +141,7 @@ def main() -> None:
             print(f"{name}{f' {count:,}' if count else ''} ...", flush=True)
             command = [sys.executable, __file__, "--case", name, *(["--count", str(count)] if count else [])]
             with tempfile.TemporaryFile("w+") as out:
-                # numpy's threads for matrices wait for work by running in circles, which is no time of this library
+                # idle threads of numpy's matrix library spin, which would count as CPU time of lsh
                 subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
                 out.seek(0)
                 found[f"{name}_{count}" if count else name] = json.loads(out.read())

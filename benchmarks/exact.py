@@ -1,8 +1,8 @@
-"""How fast the exact Jaccard similarity is, in pairs a second, from Python in one thread.
+"""Measure the exact Jaccard similarity in pairs per second, called from Python in one thread, against Python sets.
 
-From raw text, where neither text was seen before, and prepared, where both were compared before with others; by size of
-the text and by shingles, against sets of Python. The texts are neighbours in a corpus, cut to one size. Every kind of
-comparison is first held against the sets of Python.
+There are two kinds of comparison, by size of the text and by shingles. "raw": the shingle sets of both texts must be
+computed. "prepared": both sets exist, from earlier comparisons. The texts are neighbours in a corpus, cut to one size.
+The results are first compared with those of Python sets.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SHINGLES = (
     lsh.Shingles(12, "byte"),
     lsh.Shingles(5, "word"),
 )
-SIDE = 30  # texts of a matrix, which compares each with each
-MATRICES = 8  # in rotation, so that no branch predictor learns one
+SIDE = 30  # texts of a matrix, which compares each text with each
+MATRICES = 8  # used in rotation, so that the branch predictor cannot learn one
 
 
 def plain_set(text: bytes, shingles: lsh.Shingles) -> set[bytes]:
@@ -40,7 +40,7 @@ def plain(a: set[bytes], b: set[bytes]) -> float:
 
 
 def raw(pairs: list[bytes], shingles: lsh.Shingles) -> np.ndarray:
-    """Compare the halves of each text."""
+    """Return the similarity of the two halves of each text."""
     halves = [half for pair in pairs for half in (pair[: len(pair) // 2], pair[len(pair) // 2 :])]
     firsts = np.arange(0, len(halves), 2)
     return shingle_sets(shingles, halves).similarities(firsts, firsts + 1)
@@ -52,13 +52,13 @@ def plain_raw(pairs: list[bytes], shingles: lsh.Shingles) -> list[float]:
 
 
 def prepared(texts: list[bytes], shingles: lsh.Shingles) -> dict[str, dict[str, float]]:
-    """Pairs a second of matrices whose sets are made, for the library and for sets of Python."""
+    """Measure pairs per second of matrices whose sets exist, for the library and for Python sets."""
     groups = [texts[i * SIDE : (i + 1) * SIDE] for i in range(min(MATRICES, len(texts) // SIDE))]
     made = [shingle_sets(shingles, group) for group in groups]
     sets = [[plain_set(text, shingles) for text in group] for group in groups]
     for one, few in zip(made, sets):
         harness.must(one.matrix(SIDE, 0).tolist() == [[plain(a, b) for b in few] for a in few], f"{shingles!r} differs")
-        one.matrix(SIDE, 0)  # a set is kept when it is asked for again
+        one.matrix(SIDE, 0)  # a set is cached when it is used a second time
     candidates = {
         "lsh": lambda some: [made[i[0]].matrix(SIDE, 0) for i in some],
         "sets of Python": lambda some: [[plain(a, b) for a in sets[i[0]] for b in sets[i[0]]] for i in some],
@@ -97,7 +97,7 @@ def measured(corpus: harness.Corpus) -> list[dict[str, Any]]:
                 f"(Python {ways[way]['sets of Python']['best_pairs_per_second']:,.0f})"
                 for way in ways
             )
-            print(f"{size:6,} bytes, {shingles!r}: pairs a second: {told}", flush=True)
+            print(f"{size:6,} bytes, {shingles!r}: pairs per second: {told}", flush=True)
     return found
 
 

@@ -1,8 +1,8 @@
-"""`lsh dedup` on a large file: time and the most memory that it had, by format; and what reading ahead is worth.
+"""Measure time and peak memory of `lsh dedup` on a large file, by format, and the gain of reading ahead.
 
-The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in a
-process of its own with a bound of 500 MB, and what it writes is held against `lsh.deduplicate` over the same texts.
-Reading ahead is measured with files of every format.
+The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in its
+own process with `--max-memory 500MB`. Its output is compared with `lsh.deduplicate` on the same texts. Reading ahead is
+measured with files of every format.
 
     python benchmarks/files.py [FOLDER] [--gigabytes 5]
     python benchmarks/files.py [FOLDER] --ahead
@@ -38,15 +38,15 @@ from lsh._texts import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
-MEAN = 1400  # bytes of a story, about
-AHEAD = 100_000  # documents with which reading ahead is measured
+MEAN = 1400  # bytes of a story, approximately
+AHEAD = 100_000  # documents of the files for reading ahead
 FORMS = ("jsonl", "parquet")
 READ = ("jsonl", "csv", "tsv", "txt", "jsonl.zst", "parquet")
 ROUNDS = 7
 
 
 def write(corpus: corpora.Synthetic, path: Path) -> None:
-    """Write the texts with ids, dates and sources, as a corpus has them; of lines without columns the texts alone."""
+    """Write the texts with id, source and year; formats without these columns get id and text, or the text alone."""
     if path.suffix == ".parquet":
         _write_parquet(corpus, path)
         return
@@ -89,7 +89,7 @@ def texts_of(path: Path) -> Iterator[bytes]:
 
 
 def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> dict[str, Any]:
-    """Run the command, and check that the texts it writes are the ones to keep."""
+    """Run the command and check that it writes exactly the kept texts."""
     out = folder / f"out.{path.name.partition('.')[2]}"
     options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "--max-memory", BOUND, "--json", "-q"]
     arguments = [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options]
@@ -97,7 +97,7 @@ def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> d
     counts = json.loads(run.stdout)
     harness.must(counts["removed"] == int((~keep).sum()), f"{path.name}: {counts['removed']} removed")
     for written, text in zip(texts_of(out), compress(corpus.texts(), keep), strict=True):
-        harness.must(written == text, f"{path.name}: other texts are written than are to be kept")
+        harness.must(written == text, f"{path.name}: the output differs from the kept texts")
     size = path.stat().st_size
     out.unlink()
     return {
@@ -118,15 +118,15 @@ def wall(work: Callable[[], Any]) -> float:
 
 
 def reading_ahead(path: Path) -> dict[str, float]:
-    """Measure reading, making fingerprints and keys by one thread, both in turn, and side by side as the command does.
+    """Measure reading, hashing by one thread, one after the other, and both at once as in the command.
 
-    In MB of text a second on the wall; medians.
+    Hashing computes fingerprints and keys. Rates are medians, in MB of text per second of wall time.
     """
     shingles = lsh.Shingles(N, "byte")
 
     def hashed(texts: Callable[[], Iterator[Any]]) -> float:
         result = lsh.deduplicate(lambda: Pieces(texts()), THRESHOLD, shingles=shingles, num_threads=1)
-        harness.must(np.array_equal(result.keep, keep), f"{path.name}: other texts are kept")
+        harness.must(np.array_equal(result.keep, keep), f"{path.name}: keeps other texts")
         return float(result.summary()["seconds"]["fingerprints"])
 
     with files.Documents(str(path)) as source:
@@ -163,10 +163,10 @@ def ahead_by_form(forms: Iterable[str], folder: Path) -> dict[str, dict[str, flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="where the result goes (default results/)")
-    parser.add_argument("--gigabytes", type=float, default=1.0, help="of text, about (default 1)")
-    parser.add_argument("--only", choices=READ, action="append", help="this format, and no result is written")
-    parser.add_argument("--ahead", action="store_true", help="measure reading ahead anew; the rest of the result stays")
+    parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
+    parser.add_argument("--gigabytes", type=float, default=1.0, help="approximate size of the text (default: 1)")
+    parser.add_argument("--only", choices=READ, action="append", help="measure this format; write no result")
+    parser.add_argument("--ahead", action="store_true", help="measure reading ahead only; keep the rest of the result")
     options = parser.parse_args()
     if options.ahead:
         with tempfile.TemporaryDirectory() as name:

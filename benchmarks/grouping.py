@@ -1,9 +1,9 @@
-"""How long a million fingerprints take to their band keys and links, by CPU time in one thread.
+"""Measure the CPU time from a million fingerprints to band keys and to links, in one thread.
 
-No text is hashed and nothing is verified: the fingerprints are drawn at random, and 3 in 10 documents are
-near-duplicates of an earlier one. Besides: documents in a random order, and documents that are all equal, whose buckets
-hold everybody. Each step writes into memory that is there, so that the time is that of the work and not of the system
-that hands out pages. On a small case both steps are first held against tests/reference.py.
+No text is hashed and no pair is verified. The fingerprints are random; 3 in 10 documents are near duplicates of an
+earlier one. Two more cases: documents in random order, and documents that are all equal, so that each bucket holds all
+of them. Each step writes to memory that is already mapped, so that page faults are not measured. On a small case both
+steps are first compared with tests/reference.py.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import lsh
 from lsh._grouping import Linker, band_keys
 
 DOCUMENTS, BANDS, WIDTH = 1_000_000, 20, 6
-NEAR, KEPT = 0.3, 0.85  # share of near-duplicates, and of the components that they have in common with another
+NEAR, KEPT = 0.3, 0.85  # share of near duplicates, and of the components that each copies from an earlier row
 RUNS = 7
 BLOCK = 20_000
 
 
 def fingerprints(count: int) -> np.ndarray[Any, Any]:
-    """Random rows; each near-duplicate has most components of an earlier row."""
+    """Return random rows; each near duplicate has most components of an earlier row."""
     random = np.random.default_rng(1)
     rows = random.integers(0, 2**32, (count, BANDS * WIDTH), dtype=np.uint32)
     near = 1 + np.nonzero(random.random(count - 1) < NEAR)[0]
@@ -38,7 +38,7 @@ def fingerprints(count: int) -> np.ndarray[Any, Any]:
 
 
 class Steps:
-    """Both steps over some fingerprints, with the memory that they write to."""
+    """Both steps on some fingerprints, with the memory they write to."""
 
     def __init__(self, rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
         self.rows, self.bounds = rows, lsh.Bands(BANDS, WIDTH).bounds
@@ -55,7 +55,7 @@ class Steps:
 
 
 def check(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
-    """Hold both steps against the plain definitions."""
+    """Compare both steps with tests/reference.py."""
     reference, steps = harness.reference(), Steps(rows, order)
     steps.make_keys()
     steps.link()
@@ -66,7 +66,7 @@ def check(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> None:
 
 
 def best(work: Callable[[], None]) -> dict[str, float]:
-    """The best and the median of some runs, after one that is not counted."""
+    """Return the best and the median time of RUNS runs, after one that is not counted."""
     work()
     seconds = []
     for _ in range(RUNS):
@@ -77,7 +77,7 @@ def best(work: Callable[[], None]) -> dict[str, float]:
 
 
 def measure(rows: np.ndarray[Any, Any], order: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Seconds of each step, and nanoseconds by document and band."""
+    """Measure each step, in seconds and in nanoseconds per document and band."""
     steps = Steps(rows, order)
     found = {"keys": best(steps.make_keys), "links": best(steps.link)}
     for times in found.values():

@@ -1,8 +1,9 @@
-"""What the benchmarks share: the corpora, the clock, and the form of a result.
+"""Shared code of the benchmarks: the corpora, the clock and the format of a result.
 
-A benchmark checks its answer before it measures, and stops if it is wrong. Times are CPU seconds of this process
-(`time.process_time`); what is compared is run in turns, so that a busy machine slows all alike, and on other documents
-in each run, so that neither caches nor branch predictors learn them. A result is one JSON file with every run in it.
+A benchmark checks its answer before it measures and stops if the answer is wrong. Times are CPU seconds of this process
+(`time.process_time`). Compared candidates run alternately, so that other load on the machine affects all of them
+equally. Each run uses other documents, so that neither caches nor branch predictors learn them. A result is one JSON
+file that contains every run.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ RESULTS = REPOSITORY / "benchmarks" / "results"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents in order, with what tells one corpus from another."""
+    """A named corpus: documents in order, with ids and, where known, the similar pairs."""
 
     name: str
     ids: list[str]
     texts: list[bytes]
-    pairs: list[tuple[int, int, float]] | None  # positions i < j and the exact Jaccard of 5-byte shingles, from .5 on
+    pairs: list[tuple[int, int, float]] | None  # positions i < j, exact Jaccard of 5-byte shingles >= 0.5
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "documents": len(self.texts), "bytes": sum(map(len, self.texts))}
 
 
 def data_folder() -> Path | None:
-    """The folder of corpora: LSH_DATA, else shared/data beside the repository; None where there is none."""
+    """Return the folder of corpora: LSH_DATA, else shared/data beside the repository; None if it does not exist."""
     folder = Path(os.environ.get("LSH_DATA", REPOSITORY.parent / "shared" / "data"))
     return folder if folder.is_dir() else None
 
@@ -57,7 +58,7 @@ def rows(path: Path) -> list[list[bytes]]:
 
 
 def news() -> Corpus:
-    """Reuters-21578 with its near-duplicate pairs, or the sample of the repository where that is not at hand."""
+    """Return Reuters-21578 with its similar pairs, or the sample of the repository if there is no folder of corpora."""
     folder = data_folder()
     name = "reuters21578.tsv.gz" if folder else "examples/sample.tsv (Reuters-21578 was not at hand)"
     table = rows(folder / "reuters21578.tsv.gz" if folder else REPOSITORY / "examples" / "sample.tsv")
@@ -71,7 +72,7 @@ def news() -> Corpus:
 
 
 def pages() -> Corpus | None:
-    """English reference pages, or None where they are not at hand."""
+    """Return English reference pages, or None if there is no folder of corpora."""
     folder = data_folder()
     if folder is None:
         return None
@@ -80,7 +81,7 @@ def pages() -> Corpus | None:
 
 
 def corpus(name: str) -> Corpus | None:
-    """The corpus of that file, texts as their UTF-8 bytes and without pairs; None where it is not at hand."""
+    """Return the corpus of a file, texts as UTF-8 and without pairs; None if the file does not exist."""
     folder = data_folder()
     if folder is None or not (folder / name).exists():
         return None
@@ -94,27 +95,27 @@ def corpus(name: str) -> Corpus | None:
 
 
 def licences() -> Corpus | None:
-    """The licence texts that every Debian has, prose without a corpus; None on other systems."""
+    """Return the licence texts that every Debian system has, prose that needs no corpus; None on other systems."""
     files = [file for file in sorted(Path("/usr/share/common-licenses").glob("*")) if not file.is_symlink()]
     texts = [b" ".join(file.read_bytes().split()) for file in files]
     return Corpus("Debian's licences", [file.name for file in files], texts, None) if files else None
 
 
 def reference() -> ModuleType:
-    """The plain version of everything, tests/reference.py."""
+    """Import tests/reference.py, which has a slow version of each operation."""
     sys.path.append(str(REPOSITORY / "tests"))
     return importlib.import_module("reference")
 
 
 def rotating(texts: Sequence[bytes], count: int, run: int) -> list[bytes]:
-    """The `count` documents of a run: the next ones of the corpus, over again from its start at its end."""
+    """Return the next `count` documents of the corpus for a run; start again after the last one."""
     return [texts[(run * count + i) % len(texts)] for i in range(count)]
 
 
 def in_turns(candidates: dict[str, Callable[[int], int]], runs: int) -> dict[str, dict[str, Any]]:
-    """Measure candidates in turns.
+    """Measure candidates alternately.
 
-    Each is called with the number of the run and returns the bytes that it worked through. A first call of each is
+    Each is called with the number of the run and returns the number of bytes it processed. The first call of each is
     not counted.
     """
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in candidates}
@@ -138,29 +139,29 @@ def in_slices(
     clock: Callable[[], float] = time.process_time,
     slice_seconds: float = 0.004,
 ) -> dict[str, dict[str, float]]:
-    """Measure candidates in turns, in many short slices, each on the next texts.
+    """Measure candidates alternately, in many short slices, each on the next texts.
 
-    A neighbour on the other thread of the core slows vector code by a third for seconds at a time. Short slices fall
-    into the pauses too: the best one tells what the machine can do, the median what it did.
+    A process on the other hardware thread of the core can slow vector code by a third for seconds at a time. Some short
+    slices run without it: the best slice shows the speed of the machine, the median the speed under its current load.
 
     Parameters
     ----------
     candidates : dict
-        What is called with the texts of a slice.
+        Functions by name; each is called with the texts of a slice.
     texts : sequence of bytes
-        They come in turn, over again at the end.
+        Each slice takes the next ones; after the last text comes the first.
     seconds : float, optional
-        For each candidate; five slices at least.
+        Time for each candidate; at least five slices are measured.
     clock : callable, optional
-        CPU time of the process, or the clock on the wall for what uses threads.
+        CPU time of the process, or wall time for candidates with several threads.
     slice_seconds : float, optional
-        About the length of a slice.
+        Approximate length of a slice.
 
     Returns
     -------
     dict
-        By candidate: megabytes and documents a second of the best slice, megabytes a second of the median one, and the
-        number of slices.
+        By candidate: megabytes and documents per second of the best slice, megabytes per second of the median slice,
+        and the number of slices.
     """
     counts, at = {}, 0
     for name, work in candidates.items():
@@ -196,14 +197,14 @@ def in_slices(
 
 
 def pieces(texts: Sequence[bytes], size: int, most: int = 8_000_000) -> list[bytes]:
-    """The texts joined by spaces and cut into pieces of `size` bytes, `most` bytes in all."""
+    """Join the texts by spaces and cut them into pieces of `size` bytes, at most `most` bytes in total."""
     joined = b" ".join(texts)
-    joined *= -(-size * 8 // len(joined))  # where the corpus is small, over again
+    joined *= -(-size * 8 // len(joined))  # repeat a small corpus
     return [joined[start : start + size] for start in range(0, min(len(joined), most) - size + 1, size)]
 
 
 def timed(work: Callable[[], Any], runs: int) -> tuple[Any, dict[str, Any]]:
-    """What `work` returns, and its times: CPU seconds, and those of the clock on the wall."""
+    """Call `work` `runs` times; return its result, and the CPU and wall times."""
     cpu, wall = [], []
     for _ in range(runs):
         started = time.process_time(), time.perf_counter()
@@ -215,12 +216,12 @@ def timed(work: Callable[[], Any], runs: int) -> tuple[Any, dict[str, Any]]:
 
 
 def machine() -> dict[str, Any]:
-    """Where and with what a result was measured."""
+    """Describe the machine, its compiler and the versions."""
     model = platform.processor() or platform.machine()
     try:
         info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         model = next(line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):  # not Linux, or a processor that gives no name
+    except (OSError, StopIteration):  # not Linux, or no model name
         pass
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
     try:
@@ -240,7 +241,7 @@ def machine() -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The value with its floats to six significant digits."""
+    """Round all floats of a value to six significant digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -249,16 +250,16 @@ def rounded(value: Any) -> Any:
 
 
 def must(holds: bool, what: str) -> None:
-    """Stop a benchmark whose answer is wrong."""
+    """Stop the benchmark with a message unless `holds`."""
     if not holds:
-        raise SystemExit(f"wrong answer, nothing measured: {what}")
+        raise SystemExit(f"wrong answer, benchmark stopped: {what}")
 
 
 def write(name: str, content: dict[str, Any], folder: Path | None = None) -> None:
-    """Write a result to the folder given here or on the command line, else to results/, and say where."""
+    """Write a result to the folder given here or on the command line, else to results/, and print its path."""
     if folder is None:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(rounded({"machine": machine(), **content}), indent=1) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    print(f"wrote {path}")

@@ -1,8 +1,8 @@
-"""How fast the kernels are, by level, scheme, size of the text and number of components, from Python in one thread.
+"""Measure the kernels by level, scheme, size of the text and number of components, called from Python in one thread.
 
-Besides: how many times faster they are than the plain algorithm (scalar_murmur.c, compiled here); short texts against
-long ones without a repeated shingle; two threads against one; the units char and word. Each level runs in a process of
-its own, as it is chosen at import. Every kernel is first held against tests/reference.py on some texts.
+Also measured: the ratio to the plain algorithm (scalar_murmur.c, compiled here); short texts against long texts without
+repeated shingles; two threads against one; the units char and word. The level is chosen at import, so each level runs
+in its own process. Every kernel is first compared with tests/reference.py on some texts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def work(hashing: lsh.MinHasher, num_threads: int = 1) -> Callable[[list[bytes]]
 
 
 def check(hashing: lsh.MinHasher, texts: list[bytes]) -> None:
-    """Hold the fingerprints of some texts against the plain definitions."""
+    """Compare the fingerprints of some texts with tests/reference.py."""
     reference = harness.reference()
     fss = hashing.scheme == "fss"
     seeds = (hashing.num_seeds, int(hashing.seed_values[0])) if fss else hashing.seed_values.tolist()
@@ -57,7 +57,7 @@ def check(hashing: lsh.MinHasher, texts: list[bytes]) -> None:
 
 
 def by_size(corpus: harness.Corpus) -> list[dict[str, Any]]:
-    """MB of text a second by scheme, n, k and size."""
+    """Measure MB of text per second by scheme, n, k and size."""
     cut = {size: harness.pieces(corpus.texts, size) for size in SIZES}
     found = []
     for scheme in SCHEMES:
@@ -73,13 +73,13 @@ def by_size(corpus: harness.Corpus) -> list[dict[str, Any]]:
 
 
 def plain_algorithm(folder: Path) -> Callable[[bytes, np.ndarray, int], np.ndarray] | None:
-    """The compiled yardstick: minima of a text for seeds and n; None without a compiler."""
+    """Compile the plain algorithm: minima of a text for seeds and n; return None without a compiler."""
     library = folder / "scalar_murmur.so"
     source = harness.REPOSITORY / "benchmarks" / "scalar_murmur.c"
     try:
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"the plain algorithm is not measured: {error}", file=sys.stderr)
+        print(f"cannot compile scalar_murmur.c, skipping the plain algorithm: {error}", file=sys.stderr)
         return None
     function = ctypes.CDLL(str(library)).plain_minima
     size, pointer = ctypes.c_size_t, ctypes.c_void_p
@@ -95,14 +95,14 @@ def plain_algorithm(folder: Path) -> Callable[[bytes, np.ndarray, int], np.ndarr
 
 
 def distinct_share(texts: list[bytes], n: int) -> float:
-    """The share of a text's shingles that are distinct, over some texts."""
+    """Return the mean share of distinct shingles, over some texts."""
     some = texts[:: max(1, len(texts) // 200)]
     shares = [len({text[i : i + n] for i in range(len(text) - n + 1)}) / (len(text) - n + 1) for text in some]
     return sum(shares) / len(shares)
 
 
 def against_plain(corpora: list[harness.Corpus]) -> list[dict[str, Any]]:
-    """Times faster than the plain algorithm: 32 bits, 128 seeds, texts of 2,000 bytes; 64 bits beside it."""
+    """Measure the ratio to the plain algorithm: 128 seeds of 32 bits, texts of 2,000 bytes; also the 64-bit rate."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         plain = plain_algorithm(Path(folder))
@@ -112,7 +112,7 @@ def against_plain(corpora: list[harness.Corpus]) -> list[dict[str, Any]]:
                 hashing = hasher("murmur3, 32 bits", n, 128)
                 seeds = np.array(hashing.seed_values)
                 for text in texts[:5]:
-                    harness.must((plain(text, seeds, n) == hashing.fingerprint(text)).all(), "the yardstick differs")
+                    harness.must((plain(text, seeds, n) == hashing.fingerprint(text)).all(), "the results differ")
                 measured = harness.in_slices(
                     {
                         "plain": lambda some, n=n, seeds=seeds: [plain(text, seeds, n) for text in some],
@@ -133,7 +133,7 @@ def against_plain(corpora: list[harness.Corpus]) -> list[dict[str, Any]]:
 
 
 def without_repeats(corpus: harness.Corpus) -> list[dict[str, Any]]:
-    """Texts of 100 bytes against texts of 2,000 bytes without a repeated shingle, which nothing is dropped from."""
+    """Measure texts of 100 bytes against texts of 2,000 bytes that have no repeated shingles to skip."""
     letters = random.Random(1)
     long = ["".join(letters.choices(string.ascii_letters, k=2000)).encode() for _ in range(500)]
     short = harness.pieces(corpus.texts, 100)
@@ -151,7 +151,7 @@ def without_repeats(corpus: harness.Corpus) -> list[dict[str, Any]]:
 
 
 def two_threads(corpus: harness.Corpus) -> list[dict[str, Any]]:
-    """Two threads against one, by the clock on the wall."""
+    """Measure two threads against one, by wall time."""
     found = []
     for scheme, size, count in (("fss", 1000, 8000), ("fss", 100, 60_000), ("murmur3, 32 bits", 2000, 2000)):
         hashing, texts = hasher(scheme, 5, 128), harness.pieces(corpus.texts, size)
@@ -168,7 +168,7 @@ def two_threads(corpus: harness.Corpus) -> list[dict[str, Any]]:
 
 
 def units(corpus: harness.Corpus) -> list[dict[str, Any]]:
-    """The units and normalisations of fss, on ASCII of 1,000 characters."""
+    """Measure units and normalisations of fss, on ASCII texts of 1,000 characters."""
     ascii_texts = [
         text.decode("ascii", "replace").replace("\ufffd", " ") for text in harness.pieces(corpus.texts, 1000)
     ]

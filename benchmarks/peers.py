@@ -1,8 +1,8 @@
-"""Fingerprints and near-duplicates against other libraries: one process each, in an environment of its own.
+"""Compare fingerprints and near-duplicate search with other libraries, each in its own process and environment.
 
-peer_worker.py does the work. The environments are made once, with pip, in a folder outside the repository
-(`--environments DIR`). The processes take turns for some rounds; a ratio compares processes of one round. What cannot
-be installed, or gives a wrong answer, is reported with the reason and not measured.
+peer_worker.py measures one library. pip creates the environments once, in a folder outside the repository
+(`--environments DIR`). The processes alternate for ROUNDS rounds; a ratio compares processes of the same round. A
+library that cannot be installed, or gives a wrong answer, is reported with the reason and not measured.
 """
 
 from __future__ import annotations
@@ -27,24 +27,27 @@ REQUIREMENTS = {
     "FastSketchLSH": ["FastSketchLSH==1.0.*", "numpy"],
     "datasketch": ["datasketch==2.0.*", "numpy"],
     "gaoya": ["gaoya==0.2.*", "numpy"],
+    "text-dedup": ["text-dedup==0.4.*"],
     "plain": ["numpy"],
 }
 WAYS = {
     "lsh, fss": "lsh",
     "lsh, murmur3": "lsh",
+    "lsh, fss, by word": "lsh",
     "rensa, flat": "rensa",
     "FastSketchLSH, CSR": "FastSketchLSH",
     "gaoya": "gaoya",
     "rensa, README": "rensa",
     "FastSketchLSH, README": "FastSketchLSH",
     "datasketch": "datasketch",
+    "text-dedup": "text-dedup",
     "plain Python, fss": "plain",
 }
 ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def environment(folder: Path, name: str) -> tuple[Path | None, str]:
-    """The interpreter of a library's environment, made where it is not there yet; or None and the reason."""
+    """Create the environment of a library if needed; return its interpreter, or None and the reason for the failure."""
     home = folder / name
     python = home / "bin" / "python"
     if not python.exists():
@@ -63,7 +66,7 @@ def environment(folder: Path, name: str) -> tuple[Path | None, str]:
 
 
 def run(python: Path, way: str, corpus: Path, pairs: Path) -> dict[str, Any]:
-    """The result of a worker, or what it said as it failed."""
+    """Run a worker; return its result, or its last line of standard error if it failed."""
     command = [python, harness.REPOSITORY / "benchmarks" / "peer_worker.py", way, corpus, pairs]
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     with tempfile.TemporaryDirectory() as elsewhere:
@@ -82,7 +85,7 @@ def run(python: Path, way: str, corpus: Path, pairs: Path) -> dict[str, Any]:
 
 
 def summary(rounds: list[dict[str, Any]], ours: list[dict[str, Any]]) -> dict[str, Any]:
-    """The median of the rounds, and how many times faster lsh was in the same ones."""
+    """Return the medians of the rounds, and the ratios to lsh in the same rounds."""
     failed = next((one["failed"] for one in rounds if "failed" in one), None)
     if failed:
         return {"not_measured": failed}
@@ -111,7 +114,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     corpus = harness.news()
     if corpus.pairs is None:
-        raise SystemExit("the peers are compared on Reuters-21578, which LSH_DATA must name the folder of")
+        raise SystemExit("this benchmark needs Reuters-21578; set LSH_DATA to the folder that holds it")
     interpreters = {name: environment(folder, name) for name in REQUIREMENTS}
     rounds: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as work:

@@ -1,8 +1,8 @@
-"""How many times faster the library is than the same definitions in plain Python, and what it finds in which time.
+"""Compare the library with the same definitions in plain Python; measure time and recall of `deduplicate`.
 
-The plain version is tests/reference.py, which the tests hold the library against: it is written to be read, not to
-be fast, and it drops repeated shingles before it hashes, which the library does not. Both make fingerprints of 128
-seeds over 5-byte shingles, in one thread.
+The plain version is tests/reference.py, which the tests compare the library with. It is written for readability, not
+speed. It drops repeated shingles before it hashes; the library does not. Both compute fingerprints of 128 components
+over 5-byte shingles, in one thread.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SEEDS = 128
 N = 5
 THRESHOLD = 0.8
 RUNS = 5
-DOCUMENTS = {"pure": 3, "lsh": 3000}  # a run; seconds for the one, a second for the other
+DOCUMENTS = {"pure": 3, "lsh": 3000}  # per run; takes seconds in pure Python, one second in lsh
 
 
 def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int | None) -> dict[str, Any]:
-    """MB of text a second, of both in turns, of murmur3 or, without hashbytes, fss; the rows are compared first."""
+    """Measure MB of text per second of both, for murmur3, or for fss if `hashbytes` is None; compare results first."""
     scheme = "murmur3" if hashbytes else "fss"
     hasher = lsh.MinHasher(SEEDS, char_ngram=N, hashbytes=hashbytes, scheme=scheme)
     seeds = hasher.seed_values.tolist() if hashbytes else (SEEDS, int(hasher.seed_values[0]))
@@ -56,7 +56,7 @@ def fingerprints(corpus: harness.Corpus, plain: ModuleType, hashbytes: int | Non
 
 
 def exact_removals(corpus: harness.Corpus, plain: ModuleType) -> set[int]:
-    """The documents that have an earlier kept one at or above the threshold, by the exact similarity of all pairs."""
+    """Return the documents that have an earlier kept one at or above the threshold, by exact similarity."""
     if corpus.pairs is None:
         return set(plain.deduplicate_exact(corpus.texts, THRESHOLD, n=N, unit="byte").removed)
     earlier: dict[int, list[int]] = {}
@@ -71,7 +71,7 @@ def exact_removals(corpus: harness.Corpus, plain: ModuleType) -> set[int]:
 
 
 def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
-    """The time of the main job, and how much of the exact answer it finds."""
+    """Measure the time of `deduplicate`, and its recall against the exact answer."""
     shingles = lsh.Shingles(N, "byte")
 
     def run() -> Any:
@@ -86,7 +86,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
     _, times = harness.timed(run, RUNS)
     parameters = {
         "threshold": THRESHOLD,
-        "bands": str(lsh.plan(THRESHOLD, num_seeds=SEEDS)).partition("\n")[0],  # the default
+        "bands": str(lsh.plan(THRESHOLD, num_seeds=SEEDS)).partition("\n")[0],  # of the default
         "seeds": SEEDS,
         "shingles": f"{N} bytes",
     }
@@ -94,7 +94,7 @@ def deduplication(corpus: harness.Corpus, plain: ModuleType) -> dict[str, Any]:
     return {
         "parameters": {**parameters, "threads": lsh._threads.available_cores()},
         "removals": {"exact": len(expected), "made": len(removed), "recall": recall, "others": len(removed - expected)},
-        "without_witness": 0,  # checked above, for every one
+        "without_witness": 0,  # checked above for every removal
         "mb_per_cpu_second": sum(map(len, corpus.texts)) / times["median_cpu_seconds"] / 1e6,
         **times,
     }

@@ -1,10 +1,10 @@
-"""What `find_pairs` and `deduplicate` find of what there is, on five corpora and with five random states.
+"""Measure precision and recall of `find_pairs` and `deduplicate`, on five corpora with five random states.
 
-Lower recalls, where a plan that promised too much would show, are asked for with 20 random states.
+Lower recalls, which would show a plan that promises too much, are measured with 20 random states.
 
-The truth is that of truth.py, exact and independent of the library. Some things must hold, or no result is written:
-every pair is a true one with its exact similarity, the mean recall of pairs and of removals is what was asked for, and
-no document is removed without a kept witness that is as similar as it says.
+The exact pairs come from truth.py, which does not use the library. No result is written unless every found pair is
+an exact pair with its exact similarity, the mean recall of pairs and of removals is at least the requested one, and
+each removed document has a kept witness of the reported similarity.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARAMETERS: dict[str, Any] = {"threshold": truth.THRESHOLD, "shingles": lsh.Shin
 
 
 def cpu_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What `work` returns, and the CPU time that it took."""
+    """Call `work`; return its result and its CPU time."""
     started = time.process_time()
     result = work()
     return result, time.process_time() - started
@@ -38,7 +38,7 @@ def cpu_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
 def pairs(
     texts: list[bytes], known: dict[tuple[int, int], float], state: int, recall: float = RECALL
 ) -> dict[str, Any]:
-    """Precision, recall and time of `find_pairs`; a pair that comes twice is wrong the second time."""
+    """Measure precision, recall and time of `find_pairs`; a pair that is repeated lowers the precision."""
     parameters = PARAMETERS | {"recall": recall, "random_state": state}
     found, seconds = cpu_seconds(lambda: list(lsh.find_pairs(texts, **parameters)))
     right = {(i, j) for i, j, similarity in found if known.get((i, j)) == similarity}
@@ -52,7 +52,7 @@ def pairs(
 def removals(
     texts: list[bytes], known: dict[tuple[int, int], float], exact: dict[int, truth.Removal], state: int
 ) -> dict[str, Any]:
-    """How much of the exact answer `deduplicate` gives, what else, and whether each removal has its witness."""
+    """Compare the removals of `deduplicate` with the exact answer, and check the witness of each."""
     result, seconds = cpu_seconds(lambda: lsh.deduplicate(texts, random_state=state, **PARAMETERS))
     without_witness = 0
     for document, kept, similarity, identical in result.removed.tolist():
@@ -72,7 +72,7 @@ def removals(
 
 
 def measured(corpus: harness.Corpus, cache: Path) -> dict[str, Any]:
-    """Everything of one corpus."""
+    """Measure pairs, removals and promised recalls of one corpus."""
     true = truth.pairs(corpus, cache)
     known = {(i, j): similarity for i, j, similarity in true}
     exact = truth.removals(corpus.texts, true)
@@ -110,16 +110,16 @@ def measured(corpus: harness.Corpus, cache: Path) -> dict[str, Any]:
 
 
 def faults(found: dict[str, Any]) -> list[str]:
-    """What must hold of a corpus and does not."""
+    """Name each value of a corpus that does not meet its requirement."""
     name, of_pairs, of_removals = found["data"]["name"], found["pairs"], found["removals"]
     checks = {
-        f"a precision of {of_pairs['least_precision']}": of_pairs["least_precision"] == 1,
-        f"a recall of pairs of {of_pairs['mean_recall']}": of_pairs["mean_recall"] >= RECALL,
-        f"a recall of removals of {of_removals['mean_recall']}": of_removals["mean_recall"] >= RECALL,
+        f"precision {of_pairs['least_precision']}": of_pairs["least_precision"] == 1,
+        f"recall of pairs {of_pairs['mean_recall']}": of_pairs["mean_recall"] >= RECALL,
+        f"recall of removals {of_removals['mean_recall']}": of_removals["mean_recall"] >= RECALL,
         f"{of_removals['without_witness']} removals without a witness": not of_removals["without_witness"],
     }
     for promise in found["promises"]:
-        checks[f"{promise['mean_recall']} where {promise['recall']} was asked for"] = (
+        checks[f"recall of pairs {promise['mean_recall']} with recall={promise['recall']}"] = (
             promise["mean_recall"] >= promise["recall"]
         )
     return [f"{name}: {what}" for what, holds in checks.items() if not holds]
@@ -127,14 +127,14 @@ def faults(found: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", help="of the result; default: benchmarks/results")
-    parser.add_argument("--cache", type=Path, default=truth.CACHE, metavar="FOLDER", help="of the true pairs")
+    parser.add_argument("folder", type=Path, nargs="?", help="write the result here (default: benchmarks/results)")
+    parser.add_argument("--cache", type=Path, default=truth.CACHE, metavar="FOLDER", help="cache of the exact pairs")
     options = parser.parse_args()
     corpora = []
     for name in truth.EXPECTED:
         corpus = harness.corpus(name)
         if corpus is None:
-            raise SystemExit(f"{name} is not at hand: LSH_DATA must name its folder")
+            raise SystemExit(f"no file {name}; set LSH_DATA to the folder that holds it")
         found = measured(corpus, options.cache)
         corpora.append(found)
         print(

@@ -1,7 +1,8 @@
-/* The yardstick of the kernels: MinHash as the textbook has it, one seed and one shingle after the other.
+/* Textbook MinHash, the baseline that the kernels are compared with: one seed and one shingle after the other.
  *
- * For each of k seeds the least MurmurHash3_x86_32, as int32, over all windows of n bytes. Nothing is hoisted out of the loops
- * and no vector is used; kernels.py compiles it with -O2, checks that its answer is ours, and measures how many times faster ours comes.
+ * For each of k seeds: the minimum of MurmurHash3_x86_32, as int32, over all windows of n bytes. No work is hoisted out
+ * of the loops and no vector instructions are used. kernels.py compiles it with -O2, checks that its result equals that
+ * of the library, and measures the ratio of their speeds.
  */
 #include <stddef.h>
 #include <stdint.h>

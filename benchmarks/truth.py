@@ -1,12 +1,12 @@
-"""The exact answers that quality is measured against: all pairs of a corpus, and what `deduplicate` would best return.
+"""Compute the exact answers for quality.py: all similar pairs of a corpus, and the exact result of `deduplicate`.
 
-Nothing here is of the library: the sets of 5-byte shingles, the join and the walk are written anew, in numpy and plain
-Python, so that a fault has to be made twice to go unseen. The join is exact, with no sampling and no hashing: a length
-filter and the prefix filter of AllPairs (Bayardo, Ma, Srikant 2007) over shingles ordered by rarity choose candidates,
-and every candidate is decided by counting. `--check` compares it with literally all pairs.
+No code of the library is used: the sets of 5-byte shingles, the join and the removals are written again in numpy and
+plain Python, so that an error in one is found by the other. The join is exact, without sampling or hashing. A length
+filter and the prefix filter of AllPairs (Bayardo, Ma, Srikant 2007) over shingles ordered by rarity choose candidates;
+the intersection of every candidate pair is counted. `--check` compares the join with a comparison of all pairs.
 
-The pairs of a corpus are kept in a folder outside the repository (`--cache`), as positions and similarities only, under
-a checksum of the texts.
+The pairs of a corpus are cached in a folder outside the repository (`--cache`), under a checksum of the texts. Only
+positions and similarities are stored.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import numpy as np
 
 N = 5  # bytes of a shingle
 THRESHOLD = 0.8
-METHOD = 1  # counts up where a change could change what is kept in the cache
-# Pairs at THRESHOLD, as the corpora's README has them, counted by other code.
+METHOD = 1  # increase after a change that could change the cached pairs
+# Pairs at THRESHOLD, from the README of the corpora, counted by other code.
 EXPECTED = {
     "reuters21578.tsv.gz": 784,
     "articles2500.tsv.gz": 20,
@@ -36,15 +36,15 @@ EXPECTED = {
     "multilingual.jsonl.gz": 1_591,
 }
 CACHE = Path(tempfile.gettempdir()) / "lsh-benchmark-truth"
-CODE_BITS = 8 * N + 3  # a shingle's bytes, and the length of one that is shorter
+CODE_BITS = 8 * N + 3  # the bytes of a shingle, and the length of a text shorter than N
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class ShingleSets:
-    """The sets of shingles of the documents that have any, each as ascending numbers, the rarest shingle first."""
+    """The shingle sets of all documents with shingles, each as ascending numbers; the rarest shingle has number 0."""
 
-    documents: Array  # the position of each set's document
+    documents: Array  # the document of each set
     numbers: Array  # int32, one set after another
     bounds: Array  # set s is numbers[bounds[s] : bounds[s + 1]]
     distinct: int
@@ -56,7 +56,7 @@ class ShingleSets:
 
 @dataclass(frozen=True)
 class Removal:
-    """Why a document is removed: the kept one, the exact similarity, and whether the two have the same bytes."""
+    """The reason of a removal: the kept document, the exact similarity, and whether both have the same bytes."""
 
     kept: int
     similarity: float
@@ -64,10 +64,10 @@ class Removal:
 
 
 def shingle_sets(texts: Sequence[bytes]) -> ShingleSets:
-    """The set of each text's N-byte shingles; a shorter text is one shingle, an empty one has none."""
+    """Compute the set of N-byte shingles of each text; a shorter text is one shingle, an empty one has none."""
     owners = np.arange(len(texts), dtype=np.uint64) << np.uint64(CODE_BITS)
     if len(texts) >= 2 ** (64 - CODE_BITS):
-        raise ValueError(f"at most {2 ** (64 - CODE_BITS) - 1:,} texts fit beside a shingle, got {len(texts):,}")
+        raise ValueError(f"the number of texts must be at most {2 ** (64 - CODE_BITS) - 1:,}, got {len(texts):,}")
     sizes = np.array([len(text) for text in texts], np.int64)
     joined = np.frombuffer(b"".join(texts) + bytes(N), np.uint8)
     keys = np.zeros(len(joined) - N, np.uint64)
@@ -75,7 +75,7 @@ def shingle_sets(texts: Sequence[bytes]) -> ShingleSets:
         keys <<= np.uint64(8)
         keys |= joined[k : k + len(keys)]
     keys |= np.repeat(owners, sizes)
-    inside = np.ones(len(keys), bool)  # the windows that do not run over the end of their text
+    inside = np.ones(len(keys), bool)  # exclude windows that extend past the end of their text
     ends = np.cumsum(sizes)
     for k in range(1, N):
         inside[ends[sizes >= k] - k] = False
@@ -98,19 +98,19 @@ def shingle_sets(texts: Sequence[bytes]) -> ShingleSets:
 
 
 def ranges(starts: Array, counts: Array) -> Array:
-    """The numbers starts[0], starts[0] + 1, ... of each range, one range after another."""
+    """Return the numbers starts[0], starts[0] + 1, ... of each range, one range after another."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
 def intersections(sets: ShingleSets, marked: Array, others: Array) -> Array:
-    """How many marked shingles each of the other sets has."""
+    """Count the marked shingles of each of the other sets."""
     starts, sizes = sets.bounds[others], sets.sizes[others]
     return np.add.reduceat(marked[sets.numbers[ranges(starts, sizes)]], np.cumsum(sizes) - sizes, dtype=np.int64)
 
 
 def least_overlap(sizes: Array, threshold: float) -> Array:
-    """The fewest shingles that a set of each size must share: the least o with o / size >= threshold as computed.
+    """Return the minimum overlap for each set size: the smallest o with o / size >= threshold in floating point.
 
     The union is no smaller than the set and division rounds monotonically, so a pair that passes
     `intersection / union >= threshold` passes this too.
@@ -122,9 +122,9 @@ def least_overlap(sizes: Array, threshold: float) -> Array:
 
 
 def candidates(sets: ShingleSets, threshold: float) -> Iterator[tuple[int, Array]]:
-    """Each set with the smaller ones (the earlier, of equal ones) that could be similar to it.
+    """Generate each set with the smaller sets (the earlier sets, if equal in size) that could be similar to it.
 
-    Two sets that share `least_overlap` shingles share one among the rarest `size - least_overlap + 1` of each.
+    Two sets that share `least_overlap` shingles share one of the rarest `size - least_overlap + 1` shingles of each.
     """
     sizes = sets.sizes
     order = np.argsort(sizes, kind="stable")
@@ -134,7 +134,7 @@ def candidates(sets: ShingleSets, threshold: float) -> Iterator[tuple[int, Array
     number = sets.numbers[ranges(sets.bounds[order], prefix)].astype(np.int64)
     by_number = np.argsort(number << 32 | place)
     posting_place, posting_number = place[by_number], number[by_number]
-    stop = np.empty(len(by_number), np.int64)  # for each entry of a prefix, its own place in the list of its shingle
+    stop = np.empty(len(by_number), np.int64)  # for each entry of a prefix, its position in the list of its shingle
     stop[by_number] = np.arange(len(by_number))
     start = np.searchsorted(posting_number, posting_number)[stop]
     bounds = np.append(0, np.cumsum(prefix))
@@ -148,7 +148,7 @@ def candidates(sets: ShingleSets, threshold: float) -> Iterator[tuple[int, Array
 
 
 def join(texts: Sequence[bytes], threshold: float = THRESHOLD) -> list[tuple[int, int, float]]:
-    """All pairs (i, j, similarity), i < j, with an exact Jaccard similarity of `threshold` or more, ascending."""
+    """Return all pairs (i, j, similarity), i < j, with an exact Jaccard similarity >= `threshold`, ascending."""
     sets = shingle_sets(texts)
     if not len(sets.documents):
         return []
@@ -156,13 +156,13 @@ def join(texts: Sequence[bytes], threshold: float = THRESHOLD) -> list[tuple[int
 
 
 def all_pairs(texts: Sequence[bytes], threshold: float = THRESHOLD) -> list[tuple[int, int, float]]:
-    """What `join` returns, by literally all pairs."""
+    """Return the same as `join`, by comparing all pairs."""
     sets = shingle_sets(texts)
     return decided(sets, ((x, np.arange(x)) for x in range(1, len(sets.documents))), threshold)
 
 
 def decided(sets: ShingleSets, met: Iterator[tuple[int, Array]], threshold: float) -> list[tuple[int, int, float]]:
-    """The pairs of a set and those it is to be compared with that are similar, as documents."""
+    """Compare each set with its candidates; return the similar pairs of documents."""
     marked, sizes, found = np.zeros(sets.distinct, bool), sets.sizes, []
     for x, others in met:
         mine = sets.numbers[sets.bounds[x] : sets.bounds[x + 1]]
@@ -177,7 +177,7 @@ def decided(sets: ShingleSets, met: Iterator[tuple[int, Array]], threshold: floa
 
 
 def checksum(texts: Sequence[bytes]) -> str:
-    """Of the texts and where each ends."""
+    """Return a checksum of the texts and their lengths."""
     total = hashlib.sha256()
     for text in texts:
         total.update(len(text).to_bytes(8, "little"))
@@ -186,7 +186,7 @@ def checksum(texts: Sequence[bytes]) -> str:
 
 
 def pairs(corpus: harness.Corpus, cache: Path = CACHE, threshold: float = THRESHOLD) -> list[tuple[int, int, float]]:
-    """The pairs of a corpus, from the cache where they are there; where their number is known, it is checked."""
+    """Return the pairs of a corpus, from the cache if they are there; check their number against EXPECTED."""
     path = cache / f"pairs-{METHOD}-{N}-{threshold}-{checksum(corpus.texts)}.npz"
     if not path.exists():
         found = join(corpus.texts, threshold)
@@ -209,10 +209,11 @@ def pairs(corpus: harness.Corpus, cache: Path = CACHE, threshold: float = THRESH
 
 
 def removals(texts: Sequence[bytes], pairs: Sequence[tuple[int, int, float]]) -> dict[int, Removal]:
-    """What `deduplicate` removes, first documents first, where every pair meets.
+    """Return the exact removals of `deduplicate`, when no pair is missed and the first documents have priority.
 
-    The documents are walked in order. One is removed if an earlier kept one is similar; the most similar is its
-    witness, the earliest on a tie. A copy goes with the first of its bytes, or with the witness of that one.
+    Documents are processed in order. A document is removed if an earlier kept one is similar; its witness is the most
+    similar one, the earliest on a tie. The witness of an identical copy is the first document with the same bytes, or
+    the witness of that document if it was removed.
     """
     earlier: dict[int, list[tuple[int, float]]] = {}
     for i, j, similarity in pairs:
@@ -235,16 +236,18 @@ def removals(texts: Sequence[bytes], pairs: Sequence[tuple[int, int, float]]) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, default=CACHE, metavar="FOLDER", help="default: %(default)s")
-    parser.add_argument("--only", default=",".join(EXPECTED), metavar="NAMES")
     parser.add_argument(
-        "--check", type=int, default=0, metavar="COUNT", help="compare literally all pairs of so many documents, too"
+        "--cache", type=Path, default=CACHE, metavar="FOLDER", help="cache of the pairs (default: %(default)s)"
+    )
+    parser.add_argument("--only", default=",".join(EXPECTED), metavar="NAMES", help="corpora, separated by commas")
+    parser.add_argument(
+        "--check", type=int, default=0, metavar="COUNT", help="also compare all pairs of the first COUNT documents"
     )
     options = parser.parse_args()
     for name in options.only.split(","):
         corpus = harness.corpus(name)
         if corpus is None:
-            raise SystemExit(f"{name} is not at hand: LSH_DATA must name its folder")
+            raise SystemExit(f"no file {name}; set LSH_DATA to the folder that holds it")
         started = time.perf_counter()
         found = pairs(corpus, options.cache)
         seconds = time.perf_counter() - started
@@ -254,14 +257,14 @@ def main() -> None:
             known = [(i, j, f"{similarity:.6f}") for i, j, similarity in harness.news().pairs or ()]
             known = [pair for pair in known if float(pair[2]) >= THRESHOLD]
             harness.must(
-                known == [(i, j, f"{s:.6f}") for i, j, s in found], "other pairs than reuters_pairs.tsv.gz has"
+                known == [(i, j, f"{s:.6f}") for i, j, s in found], "the pairs differ from reuters_pairs.tsv.gz"
             )
         if options.check:
             started = time.perf_counter()
             among = [pair for pair in found if pair[1] < options.check]
-            harness.must(all_pairs(corpus.texts[: options.check]) == among, f"{name}: other pairs by all pairs")
+            harness.must(all_pairs(corpus.texts[: options.check]) == among, f"{name}: the join is wrong")
             count, seconds = min(options.check, len(corpus.texts)), time.perf_counter() - started
-            print(f"  the {len(among):,} pairs among the first {count:,} are those of all pairs, {seconds:.1f} s")
+            print(f"  checked all pairs of the first {count:,} documents: {len(among):,} similar, {seconds:.1f} s")
 
 
 if __name__ == "__main__":

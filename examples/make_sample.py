@@ -1,13 +1,13 @@
 """Write sample.tsv: 200 short news items and advertisements, many of them edited copies of others.
 
 Every text is written for this project; places, firms and people are invented. A line is an id, a tab and a
-text. The stories below are unlike each other; the forms (NEWS_FORMS, ADVERT_FORMS) give notices that share a
-pattern and are yet different notices; the copies carry the edits that near-duplicate detection is for: a
-changed number or word, a sentence more, a corrected typo, a headline in capitals.
+text. The stories below are not similar to each other. The forms (NEWS_FORMS, ADVERT_FORMS) give notices from one
+template that are still different notices. The copies have typical edits of near duplicates: a changed number or
+word, an added sentence, a corrected typo, a headline in capitals.
 
     python examples/make_sample.py [OUTPUT]
 
-Only random.Random.random() is drawn from, so that every Python writes the same bytes.
+All random choices use random.Random.random(), so that every version of Python writes the same bytes.
 """
 
 import random
@@ -17,7 +17,7 @@ from pathlib import Path
 SEED = 1997
 NUM_COPIES = 81
 
-# One story a paragraph: the first line is the headline, the others the body.
+# One story per paragraph: the first line is the headline, the others are the body.
 NEWS = """
 Varnmouth ferry returns after winter refit
 The car ferry Lady Orla left Varnmouth on Monday with 212 passengers aboard, her first crossing
@@ -438,7 +438,7 @@ Calefacción incluida en el precio, 650 euros al mes. Se pide contrato de trabaj
 puede llamar por la mañana; los niños son bienvenidos.
 """
 
-# A form is one pattern for several notices; each field takes its value from a list below or is
+# A form is a template for several notices; the value of each field comes from a list below or from
 # a range of numbers.
 NEWS_FORMS = """
 {firm} publishes {result}
@@ -647,7 +647,7 @@ NUMBERS = {
     "high": (71, 134),
 }
 
-# What the copies do to a text.
+# Edits of the copies.
 SYNONYMS = [
     ("about", "around"),
     ("because", "since"),
@@ -705,7 +705,7 @@ MORE_FOREIGN = ["Tel. 555 0142.", "E-mail: box17@example.org", "Ref. A-2207.", "
 
 
 class Chooser:
-    """Draws from a list or a range by random() alone, which no version of Python has changed."""
+    """Random choices by random() alone, which gives the same numbers in every version of Python."""
 
     def __init__(self, seed):
         self._random = random.Random(seed).random
@@ -725,14 +725,14 @@ class Chooser:
 
 
 def paragraphs(text):
-    """The (headline, body) pairs of a stock of stories."""
+    """Generate the (headline, body) pairs of a text of stories."""
     for paragraph in text.strip().split("\n\n"):
         headline, *lines = paragraph.split("\n")
         yield headline, " ".join(lines)
 
 
 def filled_forms(forms, choose):
-    """FORM_COUNT notices of each form; within one form no value of FIELDS is used twice."""
+    """Generate FORM_COUNT notices of each form; within one form no value of FIELDS is used twice."""
     for headline, body in paragraphs(forms):
         decks = {name: choose.shuffled(values) for name, values in FIELDS.items()}
         for i in range(FORM_COUNT):
@@ -743,7 +743,7 @@ def filled_forms(forms, choose):
 
 
 def change_number(story, choose):
-    """Another digit in one of the body's numbers, or None where there is none."""
+    """Change one digit of the body, or return None if it has no digit from 1 to 9."""
     headline, body, kind = story
     places = [i for i, c in enumerate(body) if "1" <= c <= "9"]
     if not places:
@@ -754,7 +754,7 @@ def change_number(story, choose):
 
 
 def change_word(story, choose):
-    """One word of SYNONYMS replaced by its partner, or None where none occurs."""
+    """Replace one word of SYNONYMS by its partner, or return None if none occurs."""
     headline, body, kind = story
     spaced = f" {body}"
     found = [(a, b) for a, b in SYNONYMS if (f" {a} " in spaced or (a > "z" and a in spaced))]
@@ -778,7 +778,7 @@ def capital_headline(story, choose):
 
 
 def typo(story, choose):
-    """Two letters exchanged inside a long word, or None where there is no such word."""
+    """Swap two letters inside a long word, or return None if there is no such word."""
     headline, body, kind = story
     words = body.split(" ")
     places = [i for i, w in enumerate(words) if len(w) >= 7 and w.isalpha() and w.isascii()]
@@ -799,7 +799,7 @@ EDITS = [same, change_number, change_word, add_sentence, capital_headline, typo]
 
 
 def texts():
-    """All texts in the order of the file."""
+    """Return all texts in the order of the file."""
     choose = Chooser(SEED)
     originals = [(*s, "news") for s in paragraphs(NEWS)]
     originals += [(*s, "advert") for s in paragraphs(ADVERTS)]
@@ -821,10 +821,10 @@ def texts():
         sources.append(copy)
         at = next(i for i, story in enumerate(everything) if story is source)
         if edit is typo:
-            # The misspelt text comes first and the source is its correction.
+            # The misspelt text comes first; the source is its correction.
             everything.insert(at, copy)
         else:
-            # As on a wire, most copies follow soon, some much later.
+            # As in a news feed, most copies follow soon, some much later.
             reach = 12 if number % 3 else len(everything)
             everything.insert(min(at + 1 + choose.below(reach), len(everything)), copy)
     return [f"{headline}{'. ' if kind == 'news' else ' '}{body}" for headline, body, kind in everything]

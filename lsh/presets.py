@@ -1,8 +1,8 @@
 """Presets: published recipes of deduplication, as values and as options of `lsh.deduplicate`.
 
-Each fixes what its original did: shingles and normalisation, components, bands, verification and clusters. A pair of
-one similarity is found with the same probability as there, but the fingerprints are other ones, and each preset says
-what else differs. The figures are those of the originals' code and papers, which `Preset.source` names.
+Each sets what its original sets: shingles and normalisation, components, bands, verification and clusters. A pair is
+found with the same probability as in the original, but the fingerprints are not the same; `Preset.differs` lists this
+and other differences. The figures are from the originals' code and papers, which `Preset.source` names.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ Name = Literal["fineweb", "bigcode", "nemo"]
 
 @dataclass(frozen=True)
 class Preset:
-    """A published recipe. Immutable; printed, it says what it fixes and what still differs.
+    """A published recipe. Immutable; printed, it shows its settings and the differences from the original.
 
     Attributes
     ----------
     name : str
-        The name that `options` and the command line know it by.
+        Its name in `options` and on the command line.
     hasher : MinHasher
-        What makes the fingerprints; `shingles` are its own.
+        The hasher of fingerprints and shingles.
     bands : Bands
         The bands.
     threshold : float
-        The similarity that the original aims at. Where nothing is verified it decides nothing.
+        The similarity that the original aims at. Without verification it has no effect on the result.
     verify : {"exact", "sketch", None}
-        What makes a candidate pair a pair of duplicates.
+        How candidate pairs are verified, as in `lsh.deduplicate`.
     clusters : {"representative", "components"}
-        For what a document is removed.
+        How duplicates are grouped, as in `lsh.deduplicate`.
     source : str
-        Where the figures are from.
+        Code and papers of the original.
     differs : tuple of str
-        What still differs from the original, a sentence or two each.
+        Differences from the original, one or two sentences each.
 
     Raises
     ------
     TypeError, ValueError
-        If an attribute is of a wrong type or out of its range, or the bands do not fit the hasher.
+        If an attribute has a wrong type or value, or the bands need more components than the hasher has.
 
     Examples
     --------
@@ -127,17 +127,17 @@ class Preset:
             f"{hasher.num_seeds} components of {8 * hasher.hashbytes} bits, scheme {hasher.scheme}",
             f"aims at similarity {self.threshold:g}, {verified}, clusters={self.clusters!r}",
         ]
-        lines += [f"after {self.source}"] if self.source else []
-        lines += ["what still differs:", *(f"- {what}" for what in self.differs)] if self.differs else []
+        lines += [f"source: {self.source}"] if self.source else []
+        lines += ["differences from the original:", *(f"- {what}" for what in self.differs)] if self.differs else []
         return "\n".join(lines)
 
 
 _OTHER_HASHES = (
-    "Fingerprints are other ones: there one hash of a shingle ({hash}) is mapped to each component by a multiplication "
-    "and an addition that are drawn once, here each component has a hash of its own. A pair is found with the same "
-    "probability, as far as those maps are independent."
+    "Fingerprints differ. The original computes one hash of a shingle ({hash}) and maps it to each component by a "
+    "random multiplication and addition; here each component has a hash of its own. A pair is found with the same "
+    "probability, as far as the maps of the original are independent."
 )
-_ANY_STAYS = "Of a cluster the first document stays; there it is {which}."
+_WHICH_IS_KEPT = "The first document of a cluster is kept; the original keeps {which}."
 
 fineweb = Preset(
     "fineweb",
@@ -153,15 +153,16 @@ fineweb = Preset(
     clusters="components",
     source="huggingface/datatrove, examples/fineweb.py and utils/text.py; Penedo and others 2024, section 3.4",
     differs=(
-        "Digits and accents stay. There each run of digits becomes 0 and accents go, so that pages that differ in "
-        "nothing but numbers are merged.",
-        "A word is a maximal run of letters, digits and underscores; there a tokenizer for English cuts words.",
-        "Punctuation is the Unicode categories P*. There it is a list of characters that has some symbols, such as + "
-        "and $, which part words here and join them there.",
-        "A text of one to four words is one shingle, and equal ones are merged; there it has none and stays.",
+        "Digits and accents are kept. The original replaces each run of digits by 0 and drops accents, so that it "
+        "merges pages that differ only in numbers.",
+        "A word is a maximal run of letters, digits and underscores; the original uses a tokenizer for English.",
+        "Punctuation is the Unicode categories P*; the original has a list of characters. Its list includes some "
+        "symbols, such as + and $: they separate words here, and the original joins the words around them.",
+        "A text of one to four words is one shingle, so that equal ones are merged; the original gives it no shingle "
+        "and keeps it.",
         _OTHER_HASHES.format(hash="64 bits of SHA-1"),
-        _ANY_STAYS.format(which="any of them"),
-        "The original runs over each crawl by itself: pass one at a time.",
+        _WHICH_IS_KEPT.format(which="any of them"),
+        "The original deduplicates each crawl separately; pass one crawl at a time.",
     ),
 )
 
@@ -174,11 +175,11 @@ bigcode = Preset(
     clusters="components",
     source="bigcode-project/bigcode-dataset, near_deduplication/minhash_deduplication.py",
     differs=(
-        "Letters beyond ASCII belong to words; there they part words.",
-        "There two separators in a row have an empty word between them, so that indentation and operators are part of "
-        "the shingles; here they leave no trace.",
-        "A text of one to four words is one shingle, and a text without words stays. There all files of fewer than "
-        "five words, empty ones counted, are taken for copies of each other.",
+        "Letters beyond ASCII are part of words; in the original they separate words.",
+        "In the original two separators in a row have an empty word between them, so that indentation and operators "
+        "are part of the shingles; here they are not.",
+        "A text of one to four words is one shingle, and a text without words is kept. The original treats all files "
+        "of fewer than five words, including empty ones, as copies of each other.",
         _OTHER_HASHES.format(hash="32 bits of SHA-1"),
     ),
 )
@@ -192,9 +193,9 @@ nemo = Preset(
     clusters="components",
     source="NVIDIA-NeMo/Curator, stages/deduplication/fuzzy, and its pull request 498",
     differs=(
-        "Empty texts stay; there they are copies of each other.",
+        "Empty texts are kept; the original treats them as copies of each other.",
         _OTHER_HASHES.format(hash="32 bits of MurmurHash3"),
-        _ANY_STAYS.format(which="an arbitrary one"),
+        _WHICH_IS_KEPT.format(which="an arbitrary one"),
     ),
 )
 
@@ -225,7 +226,7 @@ def preset(name: Name) -> Preset:
 
 
 def options(name: Name) -> dict[str, Any]:
-    """Return the keyword arguments with which `lsh.deduplicate` follows a preset.
+    """Return the keyword arguments of `lsh.deduplicate` for a preset.
 
     Parameters
     ----------

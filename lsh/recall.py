@@ -1,8 +1,8 @@
-"""Recall on a corpus of the user's own: which of its similar pairs the bands find.
+"""The recall of bands, measured on a corpus: the share of its similar pairs that share a band.
 
-In a sample of the corpus all pairs are compared exactly, by `lsh.jaccard_matrix`, and the pairs that share a band are
-counted, by `lsh.Bands.keys`. The pairs are chosen by the positions of their documents, whether the bands find them or
-not, so the measured recall is not biased towards what is found.
+`lsh.jaccard_matrix` compares all pairs of a sample exactly, and `lsh.Bands.keys` tells which of them share a band. The
+sample is chosen by position, whether the bands find its pairs or not, so that the measured recall is unbiased. Its
+confidence interval holds for independent pairs only: pairs of texts from one template are found or missed together.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["MeasuredRecall", "SimilarityInterval", "choose_sample", "confidence_
 SAMPLE_PAIRS = 500_000
 MAX_SAMPLE_PAIRS = 20_000_000
 MAX_SAMPLE_DOCUMENTS = 10_000
-MAX_COMPARED_BYTES = 2_000_000_000  # of all comparisons: each text counts once for each other text of its run
-MAX_TEXT_SIZE = 100_000  # bytes
-RUN_LENGTH = 50  # documents of a run at least, unless there are fewer
+MAX_COMPARED_BYTES = 2_000_000_000  # in all comparisons: each text counts once for each other text of its run
+MAX_TEXT_SIZE = 100_000  # bytes of a sampled text
+RUN_LENGTH = 50  # minimum number of documents in a run, unless there are fewer
 NUM_INTERVALS = 20  # intervals of similarity in which pairs are counted
 
 
@@ -38,38 +38,38 @@ class SimilarityInterval(NamedTuple):
     mean: float  # similarity
     pairs: int
     found: int
-    expected: float  # share of the pairs that the bands should find
+    expected: float  # share of the pairs that the bands find on average
 
 
 class MeasuredRecall(NamedTuple):
-    """What the bands find of the pairs of a sample."""
+    """How many pairs of a sample the bands find."""
 
     documents: int
     compared: int  # pairs
     intervals: list[SimilarityInterval]
     pairs: int  # at the threshold or above
-    found: int  # of those, the pairs that share a band
-    both_kept: int  # of those, the pairs of which both documents were kept
-    positions: NDArray[np.int64]  # of the documents of those pairs, shape (pairs, 2)
-    shares_band: NDArray[np.bool_]  # whether each of those pairs is found, shape (pairs,)
+    found: int  # of `pairs`, those that share a band
+    both_kept: int  # of `pairs`, those whose documents were both kept
+    positions: NDArray[np.int64]  # of the documents of `pairs`, shape (pairs, 2)
+    shares_band: NDArray[np.bool_]  # whether each of `pairs` is found, shape (pairs,)
 
 
 def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:
-    """Choose the documents of a sample: runs of neighbours, because duplicates often stand close together.
+    """Choose the documents of a sample: runs of neighbours, because duplicates are often close together.
 
     Parameters
     ----------
     sizes : numpy.ndarray
-        Bytes of each document, shape ``(n,)``; documents of more than 100,000 are left out.
+        Bytes of each document, shape ``(n,)``; documents of more than 100,000 bytes are excluded.
     skipped : numpy.ndarray
-        Positions of documents to leave out, such as byte-identical copies.
+        Positions of documents to exclude, such as byte-identical copies.
     max_pairs : int
-        Most pairs of the sample; fewer where texts are long.
+        Maximum number of pairs in the sample; there are fewer if texts are long.
 
     Returns
     -------
     numpy.ndarray
-        Positions, int64, shape ``(runs, length)``; in a run each document is to be compared with each.
+        Positions, int64, shape ``(runs, length)``; the pairs of the sample are all pairs within each run.
 
     Examples
     --------
@@ -112,13 +112,13 @@ def measure(
     keep : numpy.ndarray
         bool, shape ``(n,)``: the documents that were kept.
     threshold, hasher, bands
-        With which the documents were deduplicated.
+        As the documents were deduplicated.
 
     Returns
     -------
     MeasuredRecall or None
-        ``None`` where there are no two documents with shingles. Pairs of equal shingle sets, which are always found,
-        are not counted.
+        ``None`` if no two documents have shingles. Pairs with equal shingle sets are not counted, because they are
+        always found.
 
     Examples
     --------

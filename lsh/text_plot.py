@@ -1,7 +1,7 @@
 """The S-curve of bands as text, for a terminal: the probability that a pair is found, by its similarity.
 
-It draws `lsh.Bands.probability`; `lsh.plot` draws the same with matplotlib. The dots are those of Unicode's Braille
-patterns (U+2800 to U+28FF), two by four to a character, or, in ASCII, asterisks.
+It draws `lsh.Bands.probability`; `lsh.plot` draws it with matplotlib. A character of Unicode's Braille patterns (U+2800
+to U+28FF) has two by four dots; in ASCII an asterisk is one dot.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lsh.planning import Plan, checked_bands
 
 __all__ = ["s_curve"]
 
-MIN_WIDTH, MIN_HEIGHT = 40, 4  # below, the labels would run into each other
-MAX_SIZE = 1000  # characters or lines: far beyond any terminal
+MIN_WIDTH, MIN_HEIGHT = 40, 4  # in less, labels would overlap
+MAX_SIZE = 1000  # characters or lines
 GUTTER = 5  # characters before the plot: a label and the axis
 
 _BRAILLE = 0x2800  # the pattern without dots
@@ -25,10 +25,10 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # by column, from 
 
 
 class _Style(NamedTuple):
-    """What a plot is drawn with."""
+    """The characters of a plot."""
 
-    across: int  # dots a character holds side by side
-    down: int  # and one above the other
+    across: int  # dots of a character, horizontally
+    down: int  # dots of a character, vertically
     mark: str  # of the threshold
     axis: str
     tick: str
@@ -51,23 +51,24 @@ def s_curve(
     bands : Bands or Plan
         The bands.
     width : int, optional
-        Characters of a line at most, 40 or more.
+        Maximum number of characters in a line, 40 or more.
     height : int, optional
-        Lines that the curve takes, 4 or more; four more hold the labels.
+        Lines of the curve, 4 or more; labels take four more.
     threshold : float, optional
-        The similarity that is marked. Default: that of a plan, else the one at which half of the pairs are found.
+        The similarity to mark. Default: the threshold of a plan, else the similarity at which half of the pairs are
+        found.
     ascii_only : bool, optional
-        Draw with characters of ASCII, for a terminal that has no others.
+        Draw with ASCII characters only.
 
     Returns
     -------
     str
-        Lines without trailing spaces, joined by ``"\\n"``; none at the end.
+        Lines without trailing spaces, joined by ``"\\n"``, without a final newline.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or out of its range.
+        If a parameter has a wrong type or is out of range.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def s_curve(
 
 
 def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[str]]:
-    """Return the characters of the curve, by row from the top and column."""
+    """Return the characters of the curve, by row (from the top) and column."""
     cells = [[0] * columns for _ in range(height)]
     for x, y in _points(bands, columns * style.across, height * style.down):
         cells[y // style.down][x // style.across] |= _DOTS[x % style.across][y % style.down]
@@ -121,7 +122,7 @@ def _cells(bands: Bands, columns: int, height: int, style: _Style) -> list[list[
 
 
 def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:
-    """Yield the dots of the curve, y from the top; where it is steep, all of those between two heights."""
+    """Yield the dots of the curve, y from the top; where the curve is steep, all dots between two heights."""
     before = None
     for x in range(across):
         y = _height(bands.probability(x / (across - 1)), down)
@@ -131,7 +132,7 @@ def _points(bands: Bands, across: int, down: int) -> Iterator[tuple[int, int]]:
 
 
 def _height(probability: float, down: int) -> int:
-    """Return the dot of a probability, from the top: 1 is in the first and 0 in the last."""
+    """Return the row of dots of a probability, from the top: 1 is in the first row, 0 in the last."""
     return down - 1 - int(probability * (down - 1) + 0.5)
 
 
@@ -141,7 +142,7 @@ def _place(similarity: float, columns: int, across: int) -> int:
 
 
 def _similarities(columns: int, style: _Style) -> list[str]:
-    """Return the axis below and its labels."""
+    """Return the horizontal axis and its labels."""
     places = {tenth: _place(tenth / 10, columns, style.across) for tenth in range(0, 11, 1 if columns >= 50 else 2)}
     axis, labels = [style.floor] * columns, [" "] * (GUTTER + columns)
     for tenth, at in places.items():

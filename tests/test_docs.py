@@ -1,11 +1,12 @@
-"""The examples in docstrings and in the README run, and say what they print.
+"""The examples in docstrings, in the README and in docs/ run and print what they say, and links lead to files.
 
-The README of the checkout beside the tests is read; the docstrings are those of the package that is imported.
+The pages of the checkout beside the tests are read; the docstrings are those of the package that is imported.
 """
 
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples want an optional package
+PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
 
 
@@ -43,11 +45,23 @@ def test_docstrings_have_examples():
         assert any(test.examples for test in finder.find(public, public.__name__)), public
 
 
-def test_examples_of_the_readme(monkeypatch):
+@pytest.mark.parametrize(("name", "least"), [("README.md", 15), ("docs/guide.md", 30)])
+def test_examples_of_a_page(name, least, monkeypatch):
     monkeypatch.chdir(REPOSITORY / "examples")
-    result = doctest.testfile(str(REPOSITORY / "README.md"), module_relative=False, optionflags=FLAGS)
-    assert result.attempted >= 3
+    result = doctest.testfile(str(REPOSITORY / name), module_relative=False, optionflags=FLAGS)
+    assert result.attempted >= least
     assert result.failed == 0
+
+
+def test_the_readme_is_short():
+    assert len((REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
 
 
 def test_the_versions_agree():

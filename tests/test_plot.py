@@ -6,6 +6,7 @@ then each function's promises. The tests that draw are skipped, with the reason,
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import subprocess
 import sys
@@ -131,13 +132,64 @@ def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
 
 
 def test_a_planned_curve_and_its_threshold(pyplot):
+    """The recall at the threshold is the one that a plan prints: of bands and sketch filter together."""
     bands = lsh.plan(0.8, 0.99)
     ax = plot.s_curve(bands, threshold=0.8)
-    curve, mark = ax.lines
+    curve, filtered, mark = ax.lines
     x, y = curve.get_data()
     assert np.array_equal(y, bands.probability(x))
+    assert np.array_equal(filtered.get_data(), [x, bands.recall_at(x)])
+    assert filtered.get_color() == curve.get_color()
+    assert (curve.get_linestyle(), filtered.get_linestyle()) == ("-", "--")
     assert list(mark.get_xdata()) == [0.8, 0.8]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["6x6+13x7", "threshold 0.8"]
+    names = ["6x6+13x7", "6x6+13x7 and sketch filter: 0.9908", "threshold 0.8"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+    assert "is found and verified with 0.9908" in str(bands)
+
+
+def test_a_plan_without_a_filter_has_one_curve(pyplot):
+    plan = lsh.plan(0.8, 0.99)
+    unfiltered = dataclasses.replace(plan, loss=0.0)
+    ax = plot.s_curve(unfiltered, lsh.Bands(20, 5), plan)
+    names = ["6x6+13x7", "20x5", "6x6+13x7", "6x6+13x7 and sketch filter"]
+    assert [line.get_label() for line in ax.lines] == names
+    assert ax.lines[3].get_color() == ax.lines[2].get_color()
+
+
+LEGENDS = {
+    "planned": [lsh.plan(0.8, 0.99)],
+    "steep": [lsh.Bands(50, 2), lsh.Bands(2, 50)],
+    "all over": [lsh.Bands(b, 100 // b) for b in (2, 50, 10, 5, 20)],
+    "many": [lsh.Bands(b, width) for b in (1, 5, 90) for width in (1, 2, 20)],
+    "plans": [lsh.plan(t, 0.95) for t in (0.2, 0.5, 0.9)],
+}
+
+
+@pytest.mark.parametrize("bands", LEGENDS.values(), ids=LEGENDS.keys())
+@pytest.mark.parametrize(("size", "columns"), [((6.4, 4.8), 1), ((6.4, 4.8), 2), ((4, 3.5), 1)])
+def test_the_legend_covers_no_curve(pyplot, bands, size, columns):
+    """By the boxes that are drawn; and the legend lies within the Axes, so that it covers no others."""
+    figure, axes = pyplot.subplots(ncols=columns, figsize=size)
+    ax = plot.s_curve(*bands, threshold=0.8, ax=np.ravel(axes)[0])
+    figure.canvas.draw()
+    box, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert inside.y0 < box.y0 < box.y1 <= inside.y1
+    if size == (6.4, 4.8) and columns == 1:
+        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+    for line in ax.lines:
+        points = line.get_transform().transform(np.column_stack(line.get_data()))
+        assert points[:, 1].max() <= box.y0
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_yticks().tolist() == [0, 0.2, 0.4, 0.6, 0.8, 1]
+
+
+@pytest.mark.parametrize("similarities", [[], [0.5], [0.8, 0.81], np.arange(101) / 100])
+def test_the_legend_covers_no_bar(pyplot, similarities):
+    ax = plot.similarity_histogram(similarities, threshold=0.8, bins=10)
+    ax.figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    assert max(bar.get_window_extent().y1 for bar in ax.patches) < box.y0
+    assert box.y1 <= ax.get_window_extent().y1
 
 
 @pytest.mark.parametrize("bins", [1, 7, 10, 20, 50, 1000])
@@ -175,7 +227,7 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
 @pytest.mark.parametrize(
     ("draw", "arguments", "options", "error", "message"),
     [
-        (plot.s_curve, (), {}, ValueError, "one Bands or more, got none"),
+        (plot.s_curve, (), {}, ValueError, "one Bands or Plan at least, got none"),
         (plot.s_curve, ((20, 5),), {}, TypeError, "bands must be a Bands or a Plan, got tuple"),
         (plot.s_curve, (lsh.Bands(2, 5),), {"threshold": 2}, ValueError, "threshold must be 0 to 1, got 2"),
         (
@@ -203,7 +255,7 @@ def test_bad_values(monkeypatch, draw, arguments, options, error, message):
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 def test_bad_axes(pyplot, draw):
     figure = pyplot.figure()
-    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; take them from pyplot\.subplots\(\)"):
+    with pytest.raises(TypeError, match=r"ax must be matplotlib Axes, got Figure; pass those of pyplot\.subplots\(\)"):
         draw(*FUNCTIONS[draw], ax=figure)
 
 

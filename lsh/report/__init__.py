@@ -1,8 +1,8 @@
-"""A report of a deduplication for people to read: one page of HTML that needs no other file.
+"""The report of a deduplication: one page of HTML that needs no other file.
 
-`choose` says which documents the page shows, `html` makes the page. The figures are those of a `lsh.Deduplication`;
-what its bands find on the corpus at hand is measured by `lsh.recall`. Nothing depends on the clock or the machine, so
-the same run gives the same bytes. The steps are modules of their own: choice, measures, charts, pairs, drawing, page.
+`choose` selects the documents that the page shows, and `html` writes the page. The figures are those of a
+`lsh.Deduplication`; `lsh.recall` measures the recall on the corpus. The page depends on neither clock nor machine: the
+same run gives the same bytes. Each step is a module: choice, measures, charts, pairs, drawing, page.
 """
 
 from __future__ import annotations
@@ -40,39 +40,39 @@ def html(
     Parameters
     ----------
     result : Deduplication
-        What `lsh.deduplicate` returned.
+        As `lsh.deduplicate` returned it.
     texts : sequence of str or bytes, Arrow array, or mapping of int to str or bytes
         The ``n`` documents that were given to it. With `sizes`, only the texts at ``choice.positions`` are read, and a
         dict ``{position: text}`` needs no others.
     choice : Choice, optional
-        Which documents to show, as `choose` returned it for this result. Default: ``choose(result, sizes=sizes)``.
+        Documents to show, as `choose` returned them for this result. Default: ``choose(result, sizes=sizes)``.
     parameters : mapping of str to object, optional
-        What else to say of the run, such as the names of the files, in this order.
+        Names and values to add to the table of parameters, such as the names of the files.
     ids : sequence, optional
-        What each document is called, str, bytes or anything that prints. Default: its position.
+        Id of each document: str, bytes or any object that `str` accepts. Default: its position.
     sizes : array_like of int, optional
-        UTF-8 bytes of each document. Default: measured.
+        UTF-8 bytes of each document. Default: measured, which reads every text.
     sources : sequence, optional
-        Where each document is from, to tell what is left of each source.
+        Source of each document. With it the page has a table of the documents that each source keeps and loses.
     against, against_ids : optional
-        The old documents and their ids, as `texts` and `ids`; needed where one of them is a witness.
+        The old documents and their ids, as `texts` and `ids`. Required if the result names old documents.
     sample_pairs : int, optional
-        For `choose`, where `choice` is not given. Default 500,000.
+        Passed to `choose` if `choice` is not given. Default 500,000.
 
     Returns
     -------
     str
-        The page, to be written as UTF-8. It asks for nothing from elsewhere, and what is in a text stays text.
+        The page, to be written as UTF-8. It makes no requests, and markup in texts, ids and sources is escaped.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or length, both `choice` and `sample_pairs` are given, or old documents are
+        If a parameter has a wrong type or length, both `choice` and `sample_pairs` are given, or old documents are
         missing.
 
     Notes
     -----
-    What the bands find is measured by `lsh.recall`, on pairs that are chosen whether the bands find them or not.
+    `lsh.recall` measures the recall of the bands on sampled pairs, which are chosen whether the bands find them or not.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def html(
     >>> "1 of 3 documents" in page
     True
 
-    Of a large corpus only the texts that are shown have to be read:
+    For a large corpus, read only the texts that are shown:
 
     >>> sizes = [len(text) for text in texts]
     >>> choice = lsh.report.choose(result, sizes=sizes)
@@ -109,7 +109,7 @@ def html(
         pairs.around_the_threshold(run, choice),
         pairs.random_removals(run, choice),
         drawing.what_was_run(run, parameters or {}),
-        page.element("footer", f"Made by lsh {lsh.__version__}. All that is shown here is in this file."),
+        page.element("footer", f"Made by lsh {lsh.__version__}. This file is complete and loads nothing else."),
     ]
     return page.document("Deduplication report", page.joined(parts))
 
@@ -128,7 +128,7 @@ def _checked_run(
     new = TextLookup("texts", texts, "ids", ids, number)
     old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
-        raise ValueError("against must be given where the result names old documents; pass what deduplicate had")
+        raise ValueError("against must be given, because the result names old documents; pass the one of deduplicate")
     if sizes is None:
         lengths = np.fromiter(map(new.size, range(number)), np.int64, number)
     else:
@@ -143,7 +143,7 @@ def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: 
         return choose(run.result, sizes=run.sizes, sample_pairs=sample_pairs)
     choice = _checks.instance("choice", choice, Choice, "what lsh.report.choose returns")
     if sample_pairs is not None:
-        raise ValueError("choice and sample_pairs both say what is measured; give sample_pairs to choose")
+        raise ValueError("sample_pairs cannot be combined with choice; pass sample_pairs to lsh.report.choose")
     if choice.positions and choice.positions[-1] >= len(run.sizes):
         raise ValueError(
             f"choice must be made for this result, which has {len(run.sizes):,} documents, "

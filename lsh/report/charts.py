@@ -1,6 +1,6 @@
-"""The charts of a report, as SVG: removals by similarity, and the S-curve of the bands with what was measured.
+"""The charts of a report, as SVG: removals by similarity, and the S-curve of the bands with the measured recall.
 
-Each chart comes with its figures as a table. What is drawn is counted in `lsh.report.measures` and `lsh.recall`.
+Each chart has a caption and a table of its figures. `lsh.report.measures` and `lsh.recall` count them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report import page
 from lsh.report.drawing import percent
 from lsh.report.measures import DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
-from lsh.report.page import Cell, Html, element, table
+from lsh.report.page import Cell, Html, element, joined, table, text
 
-WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that its letters stay readable there
+WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that labels stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart
 
-Labels = Iterable[tuple[float, str]]  # values of an axis and what is written there
+Labels = Iterable[tuple[float, str]]  # values of an axis and their labels
 
 
 class Frame(NamedTuple):
@@ -32,11 +32,11 @@ class Frame(NamedTuple):
     top: float
 
     def x(self, value: float) -> float:
-        """Return where a value lies from the left."""
+        """Return the distance of a value from the left."""
         return LEFT + (WIDTH - LEFT - RIGHT) * (value - self.left) / (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return where a value lies from the top."""
+        """Return the distance of a value from the top."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
 
     def drawn(self, name: str, marks: Iterable[object], ticks: Labels, levels: Labels, across: str, up: str) -> Html:
@@ -77,7 +77,7 @@ def round_levels(most: int) -> list[int]:
     return list(range(0, max(-(-most // step), 2) * step + 1, step))
 
 
-def _with_figures(title: str, chart: Html, caption: str, figures: Html | None) -> Html:
+def _with_figures(title: str, chart: Html, caption: object, figures: Html | None) -> Html:
     """Return a chart with its caption and the table of its figures."""
     parts = [element("h3", title), chart, element("figcaption", caption)]
     if figures is not None:
@@ -89,7 +89,7 @@ def _with_figures(title: str, chart: Html, caption: str, figures: Html | None) -
 
 
 def removals(run: DeduplicationRun) -> Html:
-    """Show how similar the removed documents are to the kept ones."""
+    """Show the similarities of the removed documents to the kept ones."""
     histogram = similarity_histogram(run)
     rows = [
         (Cell(name, low, right=False), page.count(number))
@@ -183,26 +183,28 @@ def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     return frame.drawn("S-curve of the bands", marks, ticks, levels, "similarity of a pair", "found by the bands")
 
 
-def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> str:
+def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
     planned = "The line is planned: how likely the bands find a pair of each similarity."
     if measured is None:
-        return f"{planned} Nothing was measured: there is no sample of two documents with shingles."
-    parts = [
-        planned,
+        return text(f"{planned} Nothing was measured: there is no sample of two documents with shingles.")
+    dots = (
         f"The dots are measured, by exact comparison of {counted(measured.compared, 'pair')} among "
         f"{measured.documents:,} sampled documents, whether the bands find them or not. Bars show how far chance may "
-        "move a dot.",
-        _found_pairs(measured),
-    ]
-    if group:
-        others, found = measured.pairs - group.pairs, measured.found - group.found
-        parts += [
-            f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
-            "texts, for instance from one template. Such pairs are found or missed together, so the measured recall "
-            "may be far from the promised one, and says little about other texts.",
-            f"Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else "",
-        ]
-    return " ".join(filter(None, parts))
+        "move a dot."
+    )
+    words = f"{planned} {dots} {_found_pairs(measured)}"
+    return text(words) if group is None else joined([words, element("p", _pairs_of_group(measured, group))])
+
+
+def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
+    """Explain that one group has most of the pairs."""
+    others, found = measured.pairs - group.pairs, measured.found - group.found
+    outside = f" Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else ""
+    return (
+        f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
+        "texts, for instance from one template. Such pairs are found or missed together, so the measured recall may be "
+        f"far from the promised one, and says little about other texts.{outside}"
+    )
 
 
 def _found_pairs(measured: MeasuredRecall) -> str:
@@ -210,9 +212,9 @@ def _found_pairs(measured: MeasuredRecall) -> str:
     if not measured.pairs:
         return "No two different texts among them reach the threshold."
     missed = measured.pairs - measured.found
-    kept = f"; of {counted(measured.both_kept, 'pair')} both documents are kept" if missed else ""
+    kept = f" In {measured.both_kept:,} of these pairs both documents are kept." if missed else ""
     reach = "reaches" if measured.pairs == 1 else "reach"
     return (
         f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
-        f"{measured.found:,} and miss {missed:,}{kept}."
+        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}.{kept}"
     )

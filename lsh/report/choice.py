@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     similarity: float
     first: int  # position of a new document
     second: int
-    side: str  # of the second document: "new" or "old"
+    side: str  # the collection of the second document: "new" or "old"
 
     @property
     def documents(self) -> set[tuple[str, int]]:
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which documents a report shows. Immutable; made by `choose`.
+    """The documents that a report shows. Immutable; made by `choose`.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Choice:
         A random sample of the removals (with a fixed seed), by position. Empty where `members` and `removed` have all
         of it.
     sample : tuple of tuple of int
-        Positions of the documents that are compared to measure the recall; in each tuple each one with each.
+        Positions of the documents that are compared to measure the recall: all pairs within each tuple.
 
     Notes
     -----
@@ -90,27 +90,27 @@ class Choice:
 
 
 def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.SAMPLE_PAIRS) -> Choice:
-    """Choose which documents the report of a deduplication shows.
+    """Choose the documents that the report of a deduplication shows.
 
     Parameters
     ----------
     result : Deduplication
-        What `lsh.deduplicate` returned.
+        As `lsh.deduplicate` returned it.
     sizes : array_like of int
         UTF-8 bytes of each document, shape ``(n,)``.
     sample_pairs : int, optional
-        About how many pairs of documents to compare exactly for the measured recall, at most 20,000,000; 0 measures
-        nothing. Default 500,000.
+        Approximate number of pairs of documents to compare exactly to measure the recall, at most 20,000,000; 0 for no
+        measurement. Default 500,000.
 
     Returns
     -------
     Choice
-        To be passed to `html`; its `positions` and `against_positions` say which texts `html` will read.
+        To be passed to `html`, which reads the texts at its `positions` and `against_positions` only.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or length.
+        If a parameter has a wrong type or length.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _members(removed: Records, kept: Iterable[int]) -> Records:
 
 def _random_places(number: int) -> list[int]:
     """Return up to MAX_RANDOM different numbers below `number`, ascending."""
-    draw = np.random.RandomState(SEED)  # whose numbers no version of numpy changes
+    draw = np.random.RandomState(SEED)  # gives the same numbers in every version of numpy
     places: set[int] = set()
     while len(places) < min(number, MAX_RANDOM):
         places.add(int(draw.randint(number, dtype=np.int64)))
@@ -169,7 +169,7 @@ def _pairs(rows: Records, first: str = "document", second: str = "kept") -> Iter
 
 
 def _each_document_once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """Return the first pairs of which no two have a document in common."""
+    """Return the first MAX_PAIRS pairs, without those that repeat a document of an earlier one."""
     chosen: list[Pair] = []
     seen: set[tuple[str, int]] = set()
     for pair in pairs:
@@ -182,12 +182,12 @@ def _each_document_once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def sides(pairs: Records) -> NDArray[np.str_]:
-    """Return on which side the second document of each pair is."""
+    """Return the collection of the second document of each pair: "new" or "old"."""
     return pairs["side"] if "side" in (pairs.dtype.names or ()) else np.full(len(pairs), "new")
 
 
 def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the kept new documents that others were removed for, ascending, and the sizes of their clusters."""
+    """Return the kept new documents of the clusters, ascending, and the sizes of the clusters."""
     first, number = np.unique(removed["kept"][sides(removed) == "new"], return_counts=True)
     return first, number + 1
 
@@ -202,5 +202,5 @@ def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:
     checked_length("sizes", sizes, number)
     array = np.asarray(sizes)
     if array.ndim != 1 or (number and array.dtype.kind not in "iu") or (array < 0).any():
-        raise ValueError("sizes must be whole numbers of 0 or more, one a document")
+        raise ValueError("sizes must be whole numbers of 0 or more, one for each document")
     return array.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The parts of a report but for charts and pairs: header, alarm, clusters, sources, parameters.
+"""The parts of a report other than charts and pairs: header, alarm, clusters, sources, parameters.
 
 Each function returns HTML; the figures come from `lsh.report.measures`.
 """
@@ -25,15 +25,19 @@ from lsh.report.measures import (
 from lsh.report.page import Cell, Html, bar, count, element, joined, table
 
 MAX_ALARMS = 5  # sources that are named
-MAX_SOURCES = 200  # in the table; smaller ones are put together
+MAX_SOURCES = 200  # in the table; the smaller sources share one row
 EXCERPT_LENGTH = 240  # characters
 MAX_VALUES, MAX_VALUE_LENGTH = 100, 500  # of parameters
 
-VERIFIED_BY = {"exact": "exact Jaccard similarity", "sketch": "estimate by the fingerprints", None: "a shared band"}
+VERIFIED_BY = {
+    "exact": "exact Jaccard similarity",
+    "sketch": "similarity estimated from fingerprints",
+    None: "a shared band",
+}
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, never rounded to nothing or to everything."""
+    """Return a share in per cent, rounded to 0 or 100 only if it is exact."""
     if 0.0 < share < 0.0005:
         return "under 0.1 %"
     return f"{min(100 * share, 99.9) if share < 1.0 else 100.0:.1f} %"
@@ -45,7 +49,7 @@ def percent(share: float) -> str:
 def header(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
     """Show what the run removed, and its figures."""
     counts = run.result.summary()
-    old = f", compared with {counted(counts['old'], 'old document')}, too" if counts["old"] else ""
+    old = f", also compared with {counted(counts['old'], 'old document')}" if counts["old"] else ""
     how = f"at a Jaccard similarity of {run.threshold:g}" if run.verify else "by shared bands, without verification"
     verb = " is a duplicate" if counts["removed"] == 1 else " are duplicates"
     accent = element("span", f"{counts['removed']:,} of {counted(counts['documents'], 'document')}", class_="accent")
@@ -62,7 +66,7 @@ def header(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGr
     )
 
 
-Tile = tuple[str, str, str]  # the name of a figure, the figure, and a line on it; eight of them fill their rows
+Tile = tuple[str, str, str]  # name, figure and explanation; there are eight, which fill rows of two and of four
 
 
 def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
@@ -81,13 +85,13 @@ def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Iterator[Tile]:
     yield "Recall promised", f"{run.promised_recall:.3f}", "for a pair at the threshold"
     if measured is None or measured.pairs < MIN_PAIRS:
-        pairs = counted(measured.pairs, "pair") if measured and measured.pairs else "no pair"
-        yield "Recall measured", "not measured", f"{pairs} in the sample, {MIN_PAIRS} needed"
+        pairs = counted(measured.pairs if measured else 0, "sampled pair")
+        yield "Recall measured", "not measured", f"{pairs}, {MIN_PAIRS} needed"
         return
     low, high = confidence_interval(measured.found, measured.pairs)
     more = f"on {measured.pairs:,} pairs: {low:.3f} to {high:.3f}"
     if group:
-        more = f"on {measured.pairs:,} pairs, {group.pairs:,} from one cluster"
+        more = f"{measured.pairs:,} pairs, {group.pairs:,} in one cluster"
     yield "Recall measured", f"{measured.found / measured.pairs:.3f}", more
 
 
@@ -101,11 +105,13 @@ def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 
 
 def _about_pairs(run: DeduplicationRun) -> str:
-    """Return what the figures of pairs count."""
-    candidates = "A candidate pair shares a band; byte-identical copies and removed documents form none. "
+    """Explain the counts of pairs."""
+    components = run.clusters == "components"
+    none = "byte-identical copies" if components else "byte-identical copies and documents already removed"
+    candidates = f"A candidate pair shares a band; {none} form none. "
     if run.verify != "exact":
-        return candidates + "The similarity of each is estimated from the fingerprints."
-    also = ", and each removed document with the kept one" if run.clusters == "components" else ""
+        return f"{candidates}The similarity of each is estimated from the fingerprints."
+    also = ", and so is each removed document with the kept one" if components else ""
     return (
         f"{candidates}The sketch filter drops those whose fingerprints differ too much; the others are compared "
         f"exactly{also}."
@@ -116,7 +122,7 @@ def _about_pairs(run: DeduplicationRun) -> str:
 
 
 def clusters(run: DeduplicationRun, choice: Choice) -> Html:
-    """Show how large the clusters are, and the largest."""
+    """Show the sizes of the clusters, and the largest ones."""
     if not choice.clusters:
         return joined([element("h2", "Clusters"), element("p", "No duplicates among the new documents.")])
     classes = clusters_by_size(run.result)
@@ -131,13 +137,13 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
         for one in classes
     ]
     rows = [_cluster_row(run, cluster) for cluster in shown_clusters(run.result, choice.clusters)]
-    heads = ("documents", "least similarity", "kept", "how the kept one begins")
+    heads = ("documents", "lowest similarity", "kept document", "start of its text")
     return joined(
         [
             element("h2", "Clusters"),
-            element("p", f"{counted(number, 'cluster')} of one kept document and what is removed for it."),
-            table(("documents in it", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
-            element("h3", f"The {shown} largest of {number:,}" if shown < number else "All of them"),
+            element("p", f"{counted(number, 'cluster')}: a kept document and those removed as its duplicates."),
+            table(("cluster size", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
+            element("h3", f"The {shown} largest of {number:,} clusters" if shown < number else "All clusters"),
             table(heads, rows, name="clusters"),
         ]
     )
@@ -158,7 +164,7 @@ def _cluster_row(run: DeduplicationRun, cluster: ShownCluster) -> tuple[Cell, ..
 
 
 def alarm(sources: Sequence[SourceCount]) -> Html:
-    """Warn of sources that lose much."""
+    """Warn of sources that lose more than ALARMING_LOSS."""
     alarming = [source for source in sources if source.alarming]
     if not alarming:
         return Html()
@@ -177,7 +183,7 @@ def survival(sources: Sequence[SourceCount]) -> Html:
     foot: tuple[object, ...] = ()
     if rest:
         together = SourceCount(
-            f"{len(rest):,} smaller ones",
+            f"{len(rest):,} smaller sources",
             sum(source.documents for source in rest),
             sum(source.removed for source in rest),
         )
@@ -185,7 +191,8 @@ def survival(sources: Sequence[SourceCount]) -> Html:
         foot = (together.name, *numbers, bar(together.loss, percent(together.loss)))
     heads = ("source", "documents", "kept", "removed", "lost")
     words = (
-        f"What is left of {counted(len(sources), 'source')}; ▲ marks a loss of more than {100 * ALARMING_LOSS:.0f} %."
+        f"Documents kept and removed in {counted(len(sources), 'source')}. "
+        f"▲ marks a loss of more than {100 * ALARMING_LOSS:.0f} %."
     )
     return joined([element("h2", "Sources"), element("p", words), table(heads, rows, foot=foot, name="survival")])
 
@@ -208,7 +215,7 @@ def _name(source: SourceCount) -> str:
 
 
 def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Html:
-    """Show the parameters of the run, and those given."""
+    """Show the parameters of the result, and those that were given for the report."""
     rows = [
         element(
             "tr",
@@ -218,7 +225,7 @@ def what_was_run(run: DeduplicationRun, parameters: Mapping[str, object]) -> Htm
         for name, value in _values(run, parameters)
     ]
     content = element("table", element("tbody", *rows), class_="run", id="run")
-    return joined([element("h2", "What was run"), element("div", content, class_="scroll")])
+    return joined([element("h2", "Parameters"), element("div", content, class_="scroll")])
 
 
 def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -236,7 +243,7 @@ def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator
     for name, words in (
         ("without_shingles", "documents without shingles, kept"),
         ("missing", "missing texts, kept"),
-        ("capped", "members of huge buckets passed over"),
+        ("capped", "bucket members not compared, in buckets of more than 1,000"),
     ):
         if counts[name]:
             yield words, f"{counts[name]:,}"

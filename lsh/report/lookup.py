@@ -1,7 +1,7 @@
 """Texts and ids of documents, looked up by position in a list, an array, a column or a dict.
 
-Only texts that are shown are looked up, so that neither a file nor a column has to be loaded. Parameters with one value
-a document are checked here, too.
+Only texts that are shown are looked up, so that neither a file nor a column has to be loaded. This module also checks
+the parameters that have one value for each document.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from lsh import _checks
 from lsh._texts import Text
 from lsh.report.page import Html, element
 
-MAX_NAME_LENGTH = 120  # characters of an id or a source
+MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
 
 
 class Indexed(Protocol):
-    """Has one value a document, by position: a list, an array, a column."""
+    """A list, an array or a column with one value for each document, by position."""
 
     def __len__(self) -> int: ...
 
@@ -61,7 +61,7 @@ class TextLookup:
             checked_length(ids_name, ids, number)
 
     def text(self, position: int) -> Text:
-        """Return a text as it was given, a missing one as empty."""
+        """Return a text as it was given; a missing text is empty."""
         try:
             value = self._texts[position]
         except (KeyError, IndexError):
@@ -71,11 +71,11 @@ class TextLookup:
         return _checks.text(f"{self._name}[{position}]", "" if value is None else value)
 
     def readable(self, position: int) -> str:
-        """Return a text as str, to be read by people."""
+        """Return a text as str, to be shown."""
         return decoded(self.text(position))
 
     def size(self, position: int) -> int:
-        """Return how many bytes of UTF-8 a text has."""
+        """Return the size of a text in bytes of UTF-8."""
         value = self.text(position)
         if isinstance(value, str) and not value.isascii():
             return len(value.encode("utf-8", "surrogatepass"))
@@ -93,15 +93,15 @@ def _by_position(values: TextsByPosition) -> TextsByPosition:
 
 
 def checked_length(name: str, values: Indexed, number: int) -> None:
-    """Check that there is one value a document."""
+    """Check that there is one value for each document."""
     if isinstance(values, (*_checks.TEXT_TYPES, Mapping)) or not hasattr(values, "__len__"):
-        raise TypeError(f"{name} must be a sequence with one value a document, got {type(values).__name__}")
+        raise TypeError(f"{name} must be a sequence with one value for each document, got {type(values).__name__}")
     if len(values) != number:
-        raise ValueError(f"{name} must have one value a document ({number}), got {len(values)}")
+        raise ValueError(f"{name} must have one value for each document ({number}), got {len(values)}")
 
 
 def decoded(value: object) -> str:
-    """Return bytes as text, all else by ``str``."""
+    """Return bytes decoded as UTF-8, and other objects as `str` converts them."""
     return bytes(value).decode("utf-8", "replace") if isinstance(value, _checks.TEXT_TYPES[1:]) else str(value)
 
 

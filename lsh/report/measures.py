@@ -27,7 +27,7 @@ SIZE_CLASSES = (2, 3, 4, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
 
 
 class DeduplicationRun(NamedTuple):
-    """A deduplication, and the documents of which it was one."""
+    """A deduplication, its documents and its parameters."""
 
     result: Deduplication
     new: TextLookup
@@ -43,7 +43,7 @@ class DeduplicationRun(NamedTuple):
 
     @property
     def promised_recall(self) -> float:
-        """The probability that a pair just at the threshold is found and, if candidates are filtered, passes."""
+        """The probability that a pair at the threshold shares a band and, if there is a filter, passes it."""
         if self.plan is not None and self.verify == "exact":
             return self.plan.recall_at(self.threshold)
         passed = 1.0 - LOSS if self.verify == "exact" else 1.0
@@ -65,7 +65,7 @@ class DeduplicationRun(NamedTuple):
 
 
 class SimilarityHistogram(NamedTuple):
-    """Removed documents by similarity; byte-identical ones are counted apart."""
+    """Removed documents by similarity; byte-identical copies are counted separately."""
 
     edges: list[float]
     counts: list[int]
@@ -83,7 +83,7 @@ class SimilarityHistogram(NamedTuple):
 
     @property
     def cut_short(self) -> bool:
-        """Whether there are so many identical ones that their column is cut short."""
+        """Whether the column of identical copies is cut short, because it is much higher than the others."""
         return self.identical > 1.6 * max(*self.counts, 1)
 
 
@@ -98,13 +98,13 @@ def similarity_histogram(run: DeduplicationRun) -> SimilarityHistogram:
 
 
 class SizeClass(NamedTuple):
-    """The clusters whose sizes are of one class."""
+    """The clusters in a class of sizes."""
 
     name: str
-    low: int  # the least size
+    low: int  # the smallest size of the class
     clusters: int
     documents: int
-    share: float  # of the documents of all clusters
+    share: float  # of the documents in all clusters
 
 
 def clusters_by_size(result: Deduplication) -> list[SizeClass]:
@@ -126,7 +126,7 @@ class ShownCluster(NamedTuple):
 
     kept: int  # position of the kept document
     size: int
-    lowest: float  # similarity of a document to the kept one
+    lowest: float  # similarity of a removed document to the kept one
 
 
 def shown_clusters(result: Deduplication, kept: Iterable[int]) -> list[ShownCluster]:
@@ -160,7 +160,7 @@ def dominant_group(measured: MeasuredRecall | None, labels: NDArray[np.int64]) -
     edges = np.concatenate([measured.positions, np.column_stack([documents, labels[documents]])])
     first, second = np.unique(edges, return_inverse=True)[1].reshape(edges.shape).T
     root = np.arange(len(edges) * 2)
-    while (root[first] != root[second]).any():  # the root of each document is the least number of its group, at last
+    while (root[first] != root[second]).any():  # at the end each root is the smallest number of its group
         one, other = root[first], root[second]
         np.minimum.at(root, one, other)
         np.minimum.at(root, other, one)
@@ -190,12 +190,12 @@ class SourceCount(NamedTuple):
 
     @property
     def alarming(self) -> bool:
-        """Whether more is removed than should go unnoticed."""
+        """Whether the source loses more than ALARMING_LOSS."""
         return self.loss > ALARMING_LOSS
 
 
 def count_by_source(labels: Indexed, keep: NDArray[np.bool_]) -> list[SourceCount]:
-    """Return the sources, those that lose the largest share first."""
+    """Return the sources, ordered by the share that they lose, the largest first."""
     checked_length("sources", labels, len(keep))
     counts: dict[str, list[int]] = {}
     for label, kept in zip(labels, keep.tolist()):

@@ -1,8 +1,8 @@
 """One page of HTML that needs no other file: elements, tables, and the page with its style and script.
 
-What is not `Html` is text and is escaped by the function that puts it into an element, so that no caller can forget it.
-The page forbids all requests, and all scripts but its own (Content Security Policy, level 3). The style and the script
-are `page.css` and `page.js` beside this file; what a page says is decided by the modules that call this one.
+Any value that is not `Html` is escaped when it is put into an element, so that no caller can forget it. The page
+forbids all requests, and all scripts except its own (Content Security Policy, level 3). The style and the script are
+`page.css` and `page.js` beside this file. The content of a page is decided by the modules that call this one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from html import escape
 from importlib import resources
 from typing import NamedTuple
 
-# What a parser of HTML would drop or change, or what no UTF-8 has: control characters, surrogates, noncharacters.
+# Characters that a parser of HTML drops or changes, or that UTF-8 cannot hold: controls, surrogates, noncharacters.
 _UNSAFE = {
     **{c: 0x2400 + c for c in range(0x20) if chr(c) not in "\t\n"},
     0x7F: 0x2421,
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000), *range(0xFDD0, 0xFDF0), 0xFFFE, 0xFFFF], 0xFFFD),
     **{plane + last: 0xFFFD for plane in range(0x10000, 0x110000, 0x10000) for last in (0xFFFE, 0xFFFF)},
 }
-VOID = {"meta", "link"}  # elements without an end
+VOID = {"meta", "link"}  # elements without an end tag
 
 
 class Html(str):
@@ -36,9 +36,9 @@ def element(name: str, /, *children: object, **attributes: object) -> Html:
     Parameters
     ----------
     name : str
-        Of the element.
+        Name of the element.
     *children : object
-        `Html` as it is, all else by ``str`` as text.
+        `Html` is inserted unchanged; anything else is converted by `str` and escaped.
     **attributes : object
         ``True`` writes the bare name, ``None`` nothing. A trailing underscore is dropped, others become hyphens.
 
@@ -57,21 +57,21 @@ def element(name: str, /, *children: object, **attributes: object) -> Html:
 
 
 def text(value: object) -> Html:
-    """Return a value as text that no parser takes for markup; a control character becomes the picture of itself."""
+    """Return a value with markup escaped; a control character becomes its Unicode picture, such as U+2400."""
     return value if isinstance(value, Html) else Html(escape(str(value).translate(_UNSAFE)))
 
 
 def joined(parts: Iterable[object], between: str = "") -> Html:
-    """Return parts one after the other, each as `text` gives it."""
+    """Return the parts joined, each as `text` returns it."""
     return Html(between.join(map(text, parts)))
 
 
 class Cell(NamedTuple):
-    """A cell of a table: what it shows, and the number it is sorted by; without one it is sorted as text."""
+    """A cell of a table: its content, and the number it is sorted by; without a number it is sorted as text."""
 
     shown: object
     number: float | None = None
-    right: bool = True  # whether a number stands to the right
+    right: bool = True  # whether a number is aligned to the right
 
     @property
     def class_(self) -> str | None:
@@ -85,7 +85,7 @@ def count(number: int) -> Cell:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, foot: Sequence[object] = (), name: str) -> Html:
-    """Return a table that sorts by a click on a head; the foot stays below."""
+    """Return a table that is sorted by a click on a heading; `foot` stays the last row."""
     body = []
     row: Sequence[Cell] = [Cell("")] * len(heads)
     for row in rows:
@@ -93,7 +93,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, foot: Sequenc
         cells = [element("td", cell.shown, class_=cell.class_, data_value=value) for cell, value in zip(row, values)]
         body.append(element("tr", *cells))
     head = []
-    for label, cell in zip(heads, row):  # all cells of a column are of one kind
+    for label, cell in zip(heads, row):  # all cells of a column have the same type
         kind = "text" if cell.number is None else "number"
         button = element("button", label, type="button")
         head.append(element("th", button, scope="col", class_=cell.class_, data_sort=kind))
@@ -125,7 +125,7 @@ def document(title: str, body: Html) -> str:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="referrer", content="no-referrer"),
-        element("link", rel="icon", href="data:,"),  # else a browser asks the server for one
+        element("link", rel="icon", href="data:,"),  # without it a browser requests one
         element("title", title),
         element("style", style),
     ]
@@ -134,10 +134,10 @@ def document(title: str, body: Html) -> str:
 
 
 def _read(name: str) -> Html:
-    """Return a file of the package, on lines of its own."""
+    """Return a file of the package after a newline."""
     return Html("\n" + resources.files("lsh.report").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _digest(source: str) -> str:
-    """Return the name by which the policy allows a style or script."""
+    """Return the hash by which the policy allows a style or script."""
     return "sha256-" + b64encode(sha256(source.encode()).digest()).decode()

@@ -21,7 +21,7 @@ from lsh.report.page import Html, element, joined
 
 PAIR_LENGTH = 700  # characters of each text that are shown
 CONTEXT = 120  # characters before the first difference
-MAX_COMPARED = 10_000  # characters from there on that are compared, beside the common end of both texts
+MAX_COMPARED = 5_000  # characters from there on that are compared, beside the common end of both texts
 MAX_WORD = 20  # characters to go at most to the start or the end of a word
 
 # A word, a character of a script that is written without spaces, white space, or any other character.
@@ -161,7 +161,7 @@ def _common_ends(a: str, b: str) -> tuple[int, int]:
     left = range(1, shorter - same + 1)
     same_end = bisect_left(left, True, key=lambda size: a[len(a) - size :] != b[len(b) - size :])
     start, end = max(same - CONTEXT, 0), same_end
-    while same - CONTEXT - MAX_WORD < start and _in_word(a, start):
+    while max(same - CONTEXT - MAX_WORD, 0) < start and not a[start - 1].isspace():
         start -= 1
     while same_end - MAX_WORD < end and (_in_word(a, len(a) - end) or _in_word(b, len(b) - end)):
         end -= 1

@@ -225,6 +225,14 @@ def test_a_plot_of_a_plan(tmp_path, name, start):
     assert (tmp_path / name).read_bytes() != drawn
 
 
+def test_a_plot_has_the_recall_that_is_printed(tmp_path):
+    pytest.importorskip("matplotlib")
+    printed = done(tmp_path, "plan", "--threshold", "0.7", "--recall", "0.95", "--plot", "curve.svg").decode()
+    recall = re.search("is found and verified with (0[.][0-9]+)", printed)[1]
+    assert recall == f"{package.plan(0.7, 0.95).recall_at(0.7):.4f}"
+    assert f"sketch filter: {recall} " in (tmp_path / "curve.svg").read_text("utf-8")  # a comment beside the glyphs
+
+
 @pytest.mark.parametrize("name", ["curve", "curve.pdf", "curve.svg.gz", "none/curve.svg"])
 def test_bad_plots(tmp_path, name):
     assert "--plot must be" in refused(tmp_path, "plan", "--plot", name)

@@ -261,8 +261,8 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     assert figure == f"{found_there / reached:.3f}"
     assert f"on {reached} pairs" in more
     words, missed = "".join(parsed.text), reached - found_there
-    kept = f"; of {left} pair{'s' * (left != 1)} both documents are kept" if missed else ""
-    assert f"the threshold: the bands find {found_there:,} and miss {missed:,}{kept}." in words
+    kept = f" In {left:,} of these pairs both documents are kept." if missed else ""
+    assert f"the threshold: the bands find {found_there:,} and miss {missed or 'none'}.{kept}" in words
     assert f"among {len(chosen)} sampled documents" in words
 
 
@@ -295,7 +295,7 @@ def test_pairs_of_one_cluster_are_told():
     parsed = Page(source)
     figure, more = parsed.figures["Recall measured"]
     assert figure == f"{len(found) / len(pairs_there):.3f}"
-    assert more == f"on {len(pairs_there)} pairs, {len(inside)} from one cluster"
+    assert more == f"{len(pairs_there)} pairs, {len(inside)} in one cluster"
     words = "".join(parsed.text)
     share = f"{100 * len(inside) / len(pairs_there):.1f} %"
     assert f"{len(inside)} of these pairs ({share}) are in one cluster of similar texts" in words
@@ -503,7 +503,7 @@ def test_many_sources_are_put_together(texts):
     result, source = made(texts, sources=sources)
     rows = Page(source).rows["survival"]
     assert len(rows) == 1 + drawing.MAX_SOURCES + 1
-    assert rows[-1][0] == f"{221 - drawing.MAX_SOURCES} smaller ones"
+    assert rows[-1][0] == f"{221 - drawing.MAX_SOURCES} smaller sources"
     assert sum(int(row[1]) for row in rows[1:]) == 240
     assert sum(int(row[3]) for row in rows[1:]) == len(result.removed)
 
@@ -516,7 +516,7 @@ def test_hardly_a_document(number):
     _, source = made(["a text about ferries"][:number], sources=["x"][:number])
     parsed = Page(source)
     assert f"0 of {'1 document' if number else '0 documents'} are duplicates" in "".join(parsed.text)
-    assert parsed.figures["Recall measured"][0] == "not measured"
+    assert parsed.figures["Recall measured"] == ("not measured", "0 sampled pairs, 20 needed")
     assert "No duplicates among the new documents." in parsed.text
 
 
@@ -589,7 +589,7 @@ def test_old_documents_are_shown_from_their_side(texts):
     result, source = made(texts, against=old, against_ids=[f"old{i}" for i in range(60)])
     assert (result.removed["side"] == "old").any()
     parsed = Page(source)
-    assert "compared with 60 old documents, too" in "".join(parsed.text)
+    assert "also compared with 60 old documents" in "".join(parsed.text)
     assert re.search(r"old[0-9]+ old, kept", parsed.sections["above"])
     with pytest.raises(ValueError, match="against must be given"):
         report.html(result, texts=texts)
@@ -604,17 +604,24 @@ def test_every_kind_of_run_is_reported(texts, more):
     counts = [int(count) for count in parsed.column("similarities", 1)]
     assert sum(counts) == len(result.removed) > 0
     assert ("Estimated similarity" in source) == ("verify" in more)
+    tiles = parsed.figures
+    name, what = (
+        ("Estimated", "from fingerprints") if "verify" in more else ("Compared exactly", "left by the sketch filter")
+    )
+    assert tiles[name] == (f"{result.summary()['compared']:,}", what)
+    removed_form_none = "and documents already removed form none" in "".join(parsed.text)
+    assert removed_form_none == ("clusters" not in more)
 
 
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
         ({"texts": "one text"}, TypeError, "texts must be a sequence of texts, or a dict {position: text}, got str"),
-        ({"texts": ["a"]}, ValueError, r"texts must have one value a document \(3\), got 1"),
-        ({"ids": ["a"]}, ValueError, r"ids must have one value a document \(3\), got 1"),
-        ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value a document"),
-        ({"sizes": [1, 2]}, ValueError, r"sizes must have one value a document \(3\), got 2"),
-        ({"sources": "abc"}, TypeError, "sources must be a sequence with one value a document, got str"),
+        ({"texts": ["a"]}, ValueError, r"texts must have one value for each document \(3\), got 1"),
+        ({"ids": ["a"]}, ValueError, r"ids must have one value for each document \(3\), got 1"),
+        ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value for each document"),
+        ({"sizes": [1, 2]}, ValueError, r"sizes must have one value for each document \(3\), got 2"),
+        ({"sources": "abc"}, TypeError, "sources must be a sequence with one value for each document, got str"),
         ({"sample_pairs": -1}, ValueError, "sample_pairs must be 0 or more, got -1"),
         ({"sample_pairs": 10**9}, ValueError, "sample_pairs must be at most"),
     ],
@@ -739,11 +746,11 @@ def test_bad_choices_are_refused(texts, run):
         report.html(few, texts=texts[:20], choice=choice)
     with pytest.raises(TypeError, match=r"choice must be what lsh\.report\.choose returns, got list"):
         report.html(run[0], texts=texts, choice=choice.positions)
-    with pytest.raises(ValueError, match="choice and sample_pairs both say what is measured"):
+    with pytest.raises(ValueError, match="sample_pairs cannot be combined with choice; pass sample_pairs to"):
         report.html(run[0], texts=texts, choice=choice, sample_pairs=500_000)
     with pytest.raises(ValueError, match="sample_pairs must be 0 or more, got -1"):
         report.choose(run[0], sizes=sizes, sample_pairs=-1)
-    with pytest.raises(ValueError, match=r"sizes must have one value a document \(240\), got 3"):
+    with pytest.raises(ValueError, match=r"sizes must have one value for each document \(240\), got 3"):
         report.choose(run[0], sizes=sizes[:3])
 
 

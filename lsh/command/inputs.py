@@ -47,7 +47,8 @@ def check_files(
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
-    several = sum(name == "INPUT" for name, _ in read) > 1 or any(_is_folder(path) for name, path in read)
+    first = [path for name, path in read if name == "INPUT"]
+    several = len(first) > 1 or any(map(_is_folder, first))
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):

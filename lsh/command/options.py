@@ -72,15 +72,15 @@ SHINGLE_OPTIONS = {"ngram": "n", **{name: name for name in ("unit", *NORMALISATI
 
 FORMATS = """\
 formats (the ending of INPUT, or --format; lines of text also with .gz, .bz2, .xz or .zst):
-  .jsonl    one JSON object per line; dots in --field lead into nested ones
+  .jsonl    and .ndjson: one JSON object per line; dots in --field lead into nested objects
   .csv      a header, unless --no-header; records as in RFC 4180
   .tsv      no header, unless --header: one column is the text; with more, the first is the id and the second the text
   .txt      one document per line
-  .parquet  and .arrow, .feather: a row per document (extra io)
+  .parquet  and .pq, .arrow, .feather: a row per document (extra io)
 A folder of data files is read as these files. In a folder of texts (.txt, .md, .html, ...), and with --format files,
 each file is a document, and its path within the folder is the id. Hidden files are not read, but counted.
-With a header, the text is the only column, or text, content or body, unless --field names it; the id is the column id,
-unless --id-field names it. Without an id the number of the record is the id.
+With names of columns, the text is the column text, content or body, or the only one beside the id, unless --field names
+it; the id is the column id, unless --id-field names it. Without an id the number of the record is the id.
 """
 
 
@@ -162,17 +162,22 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
         "--id-field", action=Once, metavar="FIELD", help="column of the id, or none for record numbers as ids"
     )
     named = group.add_mutually_exclusive_group()
-    named.add_argument("--header", action="store_true", default=None, help="the first line of a .tsv names columns")
+    named.add_argument("--header", action="store_true", default=None, help="the first line of a .tsv names the columns")
     named.add_argument(
         "--no-header", dest="header", action="store_false", default=None, help="the first line of a .csv is data"
     )
-    group.add_argument("--delimiter", help="character between the columns of a .csv or .tsv, such as ';' or tab")
+    group.add_argument(
+        "--delimiter", action=Once, help="character between the columns of a .csv or .tsv, such as ';' or tab"
+    )
     group.add_argument(
         "--format",
+        action=Once,
         help="such as jsonl, csv.zst or parquet (default: by the file's name), or files for a folder of texts",
     )
-    group.add_argument("--encoding", help="encoding of text files (default utf-8)")
-    group.add_argument("--pattern", help="files of a folder to read, such as '*.txt'; '.*' for hidden files")
+    group.add_argument("--encoding", action=Once, help="encoding of text files (default utf-8)")
+    group.add_argument(
+        "--pattern", action=Once, help="files of a folder to read, such as '*.txt'; '.*' for hidden files"
+    )
     group.add_argument(
         "--on-bad-line",
         choices=("error", "skip"),

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Fields of many records at once, from a block of bytes: batches whose texts lie in the block, without the GIL.
 
-If any record of a block is not plain, the result is ``None``: a reader that reads one record at a time then decides,
-and can say what is wrong and where. The formats themselves are known to the kernels alone.
+If a record of a block is not plain (malformed, or rare), the result is ``None``; a reader in Python then reads the
+records one by one, and names the line of an error. The kernels parse the formats.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ cdef size_t _NOT_PLAIN = <size_t> -1
 
 
 cdef class _FieldTable:
-    """The fields found in a block, a row for each record, and room for texts that differ from what is in the block."""
+    """The fields found in a block, a row for each record, and memory for decoded texts."""
 
     cdef bytes data
     cdef bytes out
@@ -137,9 +137,9 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     separator : bytes
         One byte between cells; a newline for lines of one cell.
     places : tuple of int
-        Which cells, counted from 0, less than `least`.
+        Which cells, counted from 0; less than `least`.
     least, most : int
-        How many cells a line may have.
+        The number of cells that a line may have.
 
     Returns
     -------

@@ -13,6 +13,7 @@ import fnmatch
 import glob
 import os
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import NamedTuple
 
 from lsh.files import compression
@@ -45,7 +46,10 @@ class Sources(NamedTuple):
 
 
 def expanded(paths: Sequence[str]) -> list[str]:
-    """Return the paths, with each pattern replaced by the files that match it."""
+    """Return the paths, with each pattern replaced by what matches it.
+
+    A folder is left out if files in it match, too, as with ``shards/**``: they would be read twice.
+    """
     found: list[str] = []
     for path in paths:
         if not path:
@@ -56,7 +60,8 @@ def expanded(paths: Sequence[str]) -> list[str]:
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise InputError(path, "no file matches this pattern; correct it")
-        found += matches
+        parents = {parent for match in matches for parent in PurePath(match).parents}
+        found += [match for match in matches if PurePath(match) not in parents]
     if not found:
         raise ValueError("expected the name of a file, a folder or -, got none")
     if found.count(STANDARD) > 1:

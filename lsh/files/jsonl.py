@@ -65,7 +65,7 @@ class JsonLines(Reader):
         return columns_note([f"field {field!r}" for field in self._fields], identity)
 
     def start_problem(self, line: str) -> str:
-        """Return what is wrong with a file that is one list."""
+        """Return the error message if the file is a JSON array, else an empty string."""
         is_list = line.lstrip().startswith("[")
         return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
 

@@ -1,6 +1,6 @@
 """The commands of docs/command-line.md run and print what the page says: standard output, then standard error.
 
-They run one after another in a copy of the folder `examples/`. In what they print, `...` stands for anything, as in doctest.
+They run one after another in a copy of the folder `examples/`. In the output, `...` stands for any text, as in doctest.
 """
 
 import doctest

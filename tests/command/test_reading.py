@@ -76,6 +76,12 @@ def test_pairs_go_to_a_file(shards):
     assert "OUTPUT must be a file, got the folder shards" in refused(shards, "dedup", "new.tsv", "-o", "shards")
 
 
+def test_references_in_a_folder_do_not_make_the_output_one(shards):
+    (shards / "empty").mkdir()
+    message = refused(shards, "dedup", "new.tsv", "--against", "shards", "-o", "empty")
+    assert "OUTPUT must be a file, got the folder empty" in message
+
+
 def test_several_inputs(shards):
     """Each may be a file, a folder or a pattern."""
     everything = ["new.tsv", "shards", "old*.tsv"]
@@ -158,6 +164,10 @@ def test_delimiters(tmp_path):
         (
             ["stats", "in.jsonl", "--id-field", "a", "--id-field", "a"],
             "--id-field is given twice; see lsh stats --help",
+        ),
+        (
+            ["stats", "texts", "--pattern", "*.md", "--pattern", "*.txt"],
+            "--pattern is given twice; see lsh stats --help",
         ),
         (["plan", "--field", "text"], "--field requires --corpus"),
         (["plan", "--no-header"], "--no-header requires --corpus"),

@@ -172,6 +172,15 @@ def test_data_files_of_a_folder_are_shards(tmp_path, format, packed):
     assert kept(str(folder), keep, place) == kept(named, keep, place)
 
 
+def test_no_shard_is_read_twice(shards):
+    """A pattern may match a folder and files in it."""
+    folder = shards(a_jsonl=b'{"text": "a"}\n', deep__b_jsonl=b'{"text": "b"}\n', deep__er__c_jsonl=b'{"text": "c"}\n')
+    for pattern in ("", "/", "/**", "/*", "/**/*", "/**/*.jsonl", "*", "*/"):
+        assert sorted(texts(folder + pattern)) == [b"a", b"b", b"c"]
+    assert texts(f"{folder}/*/*") == [b"b", b"c"]
+    assert texts(f"{folder}/*.jsonl") == [b"a"]
+
+
 def test_a_line_of_a_shard_is_named(shards):
     folder = shards(a_jsonl=b'{"text": "a"}\n', b_jsonl=b'{"text": "a"}\n\nbad\n')
     assert "shards/b.jsonl, line 3: not JSON" in refusal(folder)

@@ -147,7 +147,9 @@ def test_sources_of_a_table(tmp_path):
     assert len(survival(page)) == 10
     assert refused(
         tmp_path, "dedup", "in.parquet", "--dry-run", "--report", "r.html", "--source-field", "from"
-    ).endswith("column 'from' must hold strings or numbers, got struct<site: string>")
+    ).endswith(
+        "column 'from' must hold strings or numbers, got struct<site: string>; name another column with --source-field"
+    )
 
 
 def test_files_are_sources(tmp_path):

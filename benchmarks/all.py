@@ -16,7 +16,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "engine", "files")
+PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "tiny_sets", "engine", "files")
 PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
@@ -197,6 +197,24 @@ def quality_table(result: Result) -> str:
     return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
 
 
+def tiny_table(result: Result) -> str:
+    """The share of the pairs just at the threshold that is missed: the most of all thresholds, by union and recall."""
+    found: dict[tuple[float, int, int], tuple[float, float]] = {}
+    for cell in result["cells"]:
+        key = cell["recall"], cell["num_seeds"], cell["union"]
+        found[key] = max(found.get(key, (0.0, 0.0)), (cell["missed"], cell["missed_by_bands"]))
+    recalls, seeds, unions = (sorted({key[i] for key in found}) for i in range(3))
+    rows = [
+        [f"{1 - recall:.3g} allowed, {count} components"]
+        + ["{:.4f} ({:.4f})".format(*found[recall, count, union]) for union in unions]
+        for recall in recalls
+        for count in seeds
+    ]
+    head = ["missed (by the bands)", *(f"union of {union}" for union in unions)]
+    about = f"{result['data']['pairs_of_a_cell']:,} pairs for each threshold, fss; the worst threshold of .2 to .75"
+    return f"{where(result)}. {about}.\n\n{table(head, rows)}"
+
+
 def exact_table(result: Result) -> str:
     """Return exact similarities per second, of the library and of Python sets."""
     rows = []
@@ -290,6 +308,7 @@ TABLES = {
         "peers": peer_table,
         "counts": count_table,
         "quality": quality_table,
+        "tiny_sets": tiny_table,
         "exact": exact_table,
         "engine": engine_table,
         "files": files_table,

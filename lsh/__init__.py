@@ -1,14 +1,14 @@
-"""Near-duplicate documents: MinHash fingerprints over raw bytes, and locality sensitive hashing.
+"""Near-duplicate detection of documents, by MinHash fingerprints and locality sensitive hashing.
 
-The core is compiled; this package needs numpy alone. Start with `deduplicate` for a whole corpus, `MinHasher` for
-fingerprints, `Cache` for documents that come one at a time. The modules `lsh`, `plot`, `presets`, `recall`, `report`
-and `text_plot` are loaded when they are first used.
+Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
+a time. The core is compiled, and the package requires numpy only. The modules `lsh`, `plot`, `presets`, `recall`,
+`report` and `text_plot` are loaded when they are first used.
 """
 
 from lsh import _start
 
 try:
-    from lsh import _batch  # noqa: F401 - a first look
+    from lsh import _batch  # noqa: F401 - are the compiled modules there?
 except ImportError as _error:
     if _error.name != "lsh":  # numpy is missing, or its own import was interrupted
         raise
@@ -18,7 +18,7 @@ except ImportError as _error:
     ) from _error
 
 try:
-    from lsh import _minhash  # noqa: F401 - chooses the kernels, by the environment
+    from lsh import _minhash  # noqa: F401 - selects the kernels; an error if LSH_SIMD is wrong
 except ImportError as _error:
     if _start.is_command():  # which cannot catch what its own package raises
         import sys

@@ -1,7 +1,7 @@
-"""The pairs that bands should leave alone: the similarities of random pairs of a corpus, or given ones, or even ones.
+"""Background pairs: pairs below the threshold, which bands should not make candidates.
 
-A plan counts what its bands find of these pairs, which is compared in vain. The similarities of a corpus are estimates,
-by long fingerprints, of the same random pairs for the same corpus.
+A plan computes the share of these pairs that its bands find, which are compared in vain. Their similarities are given,
+or estimated for random pairs of a corpus, or evenly spread. The same corpus gives the same random pairs each time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from lsh._texts import OBJECTS, Texts
 from lsh.minhash import MinHasher
 from lsh.shingling import Shingles, checked_shingles
 
-GAUSS_NODES = 96  # of Gauss and Legendre: exact for up to 191 components, and close together where the curve is steep
-SAMPLE_TEXTS = 4000  # of a corpus that stands for its random pairs
+GAUSS_NODES = 96  # nodes of Gauss-Legendre quadrature: exact for polynomials of degree up to 191
+SAMPLE_TEXTS = 4000  # texts of a corpus from which random pairs are drawn
 SAMPLE_PAIRS = 20_000
-SAMPLE_SEEDS = 512  # an estimated similarity is off by 0.02 at most, mostly
-PAIRS_AT_ONCE = 2000  # pairs that are compared at once
-CELLS = 1000  # of [0, 1], in which similarities are put together
+SAMPLE_SEEDS = 512  # the standard error of an estimated similarity is at most 0.022
+PAIRS_AT_ONCE = 2000  # pairs whose fingerprints are compared in one call, which bounds the memory
+CELLS = 1000  # equal parts of [0, 1]; the similarities within one are replaced by their mean
 
 Array = np.ndarray[Any, Any]
 
 
 class PairsBelow(NamedTuple):
-    """Pairs below the threshold: their similarities, their weights, what they are, and how their texts were cut."""
+    """Pairs below the threshold: their similarities and weights, a description, and the shingles of their texts."""
 
     similarities: Array
     weights: Array
@@ -51,9 +51,9 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 
 def pairs_below(threshold: float, background: object, shingles: Shingles | None) -> PairsBelow:
-    """Return the background pairs below the threshold, in cells, each with its mean.
+    """Return the background pairs below the threshold, one weighted similarity for each cell.
 
-    `background` is similarities, or texts, which `shingles` cuts.
+    `background` is similarities, or texts, of which `shingles` makes shingle sets.
     """
     if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
@@ -62,7 +62,7 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
         shingles = checked_shingles(shingles)
         similarities, name = _random_pairs(texts, shingles), f"{SAMPLE_PAIRS:,} random pairs of the texts"
     elif shingles is not None:
-        raise ValueError("shingles are for texts, but background is similarities; leave shingles out")
+        raise ValueError("shingles requires texts as background, got similarities; leave shingles out")
     else:
         similarities = _given_similarities(background)
         name = "1 given similarity" if len(similarities) == 1 else f"{len(similarities):,} given similarities"
@@ -75,7 +75,7 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
 
 
 def _given_similarities(background: Any) -> Array:
-    """Return the similarities that were given, checked."""
+    """Return the given similarities, checked."""
     _checks.unmasked("background", background)
     try:
         values, given = np.asarray(background), np.asarray(background, np.float64)
@@ -97,7 +97,7 @@ def _given_similarities(background: Any) -> Array:
 
 
 def _texts_of(background: Any) -> Texts | None:
-    """Return texts, by the dtype, the first element or the Arrow type; ``None`` for numbers."""
+    """Return `background` if it is texts, by its dtype, first element or Arrow type; ``None`` if it is numbers."""
     kind = getattr(getattr(background, "dtype", None), "kind", "O")
     if kind != "O":
         return None if kind in "biufc" else background
@@ -118,7 +118,7 @@ def _texts_of(background: Any) -> Texts | None:
 
 
 def _random_pairs(texts: Any, shingles: Shingles) -> Array:
-    """Estimate the similarities of random pairs of a corpus, the same ones for the same corpus."""
+    """Estimate the similarities of random pairs of a corpus; the same corpus gives the same pairs."""
     draw = np.random.RandomState(0)
     hasher = MinHasher(SAMPLE_SEEDS, scheme="fss", shingles=shingles)
     rows = hasher.fingerprints(_some_texts(texts, draw))
@@ -132,7 +132,7 @@ def _random_pairs(texts: Any, shingles: Shingles) -> Array:
 
 
 def _some_texts(texts: Texts, draw: np.random.RandomState) -> Batch:
-    """Return the texts, or a random part of many; a missing one counts as empty."""
+    """Return the texts, or a random sample if there are many; a missing one counts as empty."""
     held = texts if isinstance(texts, Sequence) else _texts.as_batch("background", texts, True)
     if len(held) > SAMPLE_TEXTS:
         chosen = np.sort(draw.permutation(len(held))[:SAMPLE_TEXTS])

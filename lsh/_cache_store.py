@@ -1,7 +1,6 @@
-"""The documents of a cache by number, and the read-only views of them that a cache hands out.
+"""The documents of a cache by number, and the read-only views of them that a cache returns.
 
-`StoredDocuments` keeps ids, fingerprints and bins in step; what an id means, and which lock is held, is said in
-`lsh.cache`.
+`StoredDocuments` keeps ids, fingerprints and bins consistent. `lsh.cache` decides what an id means, and locks.
 """
 
 from __future__ import annotations
@@ -19,15 +18,16 @@ from lsh._grouping import BinSets, BinTables
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
 
-DocId = Any  # a Hashable that was handed in; Any, so that the ids of an answer can be used as what they are
-GONE = object()  # stands for the id of a document that was removed
+DocId = Any  # a Hashable; Any, so that a type checker lets callers use returned ids as what they are
+GONE = object()  # in place of the id of a removed document
 
 
 class StoredDocuments:
-    """The documents of a cache: numbers in order of addition, their ids and fingerprints, and the bins.
+    """The documents of a cache, numbered in order of addition: their ids, fingerprints and bins.
 
-    `numbers` and `rows` are the truth; the rest can be made of them. A change takes effect in one step on `numbers`,
-    and `torn` is true from before it until the rest agrees. The caller holds the lock.
+    `numbers` and `rows` decide what is stored; everything else can be rebuilt from them. A change takes effect in one
+    step, on `numbers`. `torn` is true from before that step until everything else agrees with it. The caller holds the
+    lock.
     """
 
     def __init__(self, hasher: MinHasher, bands: Bands) -> None:
@@ -35,7 +35,7 @@ class StoredDocuments:
         self.bands = bands
         self.tables = BinTables(bands.num_bands)
         self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
-        self.ids: list[DocId] = []  # by number; GONE where there is no such document any more
+        self.ids: list[DocId] = []  # by number; GONE where the document was removed
         self.numbers: dict[Hashable, int] = {}
         self.torn = False
 
@@ -49,7 +49,7 @@ class StoredDocuments:
         return [doc_id for doc_id in self.ids if doc_id is not GONE]
 
     def add(self, doc_ids: list[DocId], rows: Array) -> None:
-        """Add documents with different ids; those that are there are replaced."""
+        """Add documents, whose ids differ from each other; documents that are stored under these ids are replaced."""
         replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
         first = len(self.ids)
         stop = first + len(doc_ids)
@@ -67,7 +67,7 @@ class StoredDocuments:
         self.torn = False
 
     def _reserve(self, documents: int) -> None:
-        """Make room, so that what follows does not fail half way."""
+        """Allocate the memory for so many numbers first, so that a change does not fail half way."""
         self.tables.reserve(documents, len(self.numbers) + documents - len(self.ids))
         if documents > len(self.rows):
             grown = np.empty((max(documents, len(self.rows) * 3 // 2, 16), self.hasher.num_seeds), self.hasher.dtype)
@@ -75,14 +75,14 @@ class StoredDocuments:
             self.rows = grown
 
     def remove(self, doc_id: Hashable) -> None:
-        """Remove a document that is there."""
+        """Remove a stored document."""
         self.torn = True
         number = self.numbers.pop(doc_id)
         self._forget([number])
         self.torn = False
 
     def _forget(self, numbers: list[int]) -> None:
-        """Take numbers out of the bins and the list of ids."""
+        """Remove numbers from the bins and the list of ids."""
         if numbers:
             rows = self.rows[numbers]
             binned = ~self.hasher.is_empty(rows)
@@ -99,14 +99,14 @@ class StoredDocuments:
 
     def same_fingerprint(self, row: Array) -> list[DocId]:
         """Return the ids of the documents with this fingerprint."""
-        if self.hasher.is_empty(row):  # in no bin, so all are looked at
+        if self.hasher.is_empty(row):  # such documents are in no bin, so every document is checked
             return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
         numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
         return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
 
 
 class Readable(Protocol):
-    """A cache, as far as a view needs it: for types only."""
+    """The part of a cache that a view uses; used in annotations only."""
 
     def _reading(self) -> AbstractContextManager[StoredDocuments]: ...
 
@@ -116,7 +116,7 @@ class Readable(Protocol):
 
 
 class BandBins(Mapping[int, KeysView[DocId]]):
-    """The bins of one band, in the form of mattilyra/LSH: key to a set of ids."""
+    """The bins of one band: a mapping from key to a set of ids, as in mattilyra/LSH."""
 
     def __init__(self, cache: Readable, band: int) -> None:
         self._cache = cache
@@ -141,7 +141,7 @@ class BandBins(Mapping[int, KeysView[DocId]]):
         return _BinSets(self)
 
     def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
-        """Return the keys of all bins and their sets, of one moment."""
+        """Return the keys of all bins and their sets, as they are at this moment."""
         with self._cache._reading() as stored:
             keys, documents, bounds = stored.tables.bins(self._band)
             return keys.tolist(), BinSets(stored.ids, documents, bounds)
@@ -192,7 +192,7 @@ class FingerprintView(Mapping[DocId, Array]):
         return _FingerprintValues(self)
 
     def content(self) -> Iterator[tuple[DocId, Array]]:
-        """Return the ids and fingerprints of one moment, in order of addition."""
+        """Return the ids and fingerprints as they are at this moment, in order of addition."""
         with self._cache._reading() as stored:
             rows, ids = stored.rows, stored.ids.copy()  # the row of a number never changes
         return ((doc_id, _read_only(rows[number])) for number, doc_id in enumerate(ids) if doc_id is not GONE)
@@ -205,7 +205,7 @@ class FingerprintView(Mapping[DocId, Array]):
 
 
 class _FingerprintItems(ItemsView[DocId, Array]):
-    """The ids and fingerprints of a cache, of one moment."""
+    """The ids and fingerprints of a cache, as they are when an iteration begins."""
 
     _mapping: FingerprintView
 
@@ -214,7 +214,7 @@ class _FingerprintItems(ItemsView[DocId, Array]):
 
 
 class _FingerprintValues(ValuesView[Array]):
-    """The fingerprints of a cache, of one moment."""
+    """The fingerprints of a cache, as they are when an iteration begins."""
 
     _mapping: FingerprintView
 

@@ -1,6 +1,6 @@
-"""Checks of what the public functions are given: each error says what was expected, what came, and what to do.
+"""Checks of arguments. Each error says what was expected, what was given, and what to do.
 
-The compiled modules rely on these checks. Nothing here knows what a parameter means.
+The compiled modules rely on these checks. The meaning of a parameter is not known here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = TypeVar("Kind")
 
 
 def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str = "") -> Kind:
-    """Return `value` if it is of a class, which `what` says in words; `remedy` ends the message."""
+    """Return `value` if it is an instance of `kind`; `what` names the class in the message, and `remedy` ends it."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {what}, got {type(value).__name__}{remedy}")
     return value
@@ -40,7 +40,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 
 def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
-    """Return `value` as a float from 0 to 1, where `zero` and `one` say whether it may be just that."""
+    """Return `value` as a float from 0 to 1; `zero` and `one` say whether 0 and 1 themselves are allowed."""
     span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
     try:
         is_bool = type(value).__name__ in ("bool", "bool_")  # of Python or numpy
@@ -55,12 +55,12 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
 
 
 def optional_fraction(name: str, value: object) -> float | None:
-    """Return `value` as a float from 0 to 1; ``None`` stays."""
+    """Return `value` as a float from 0 to 1, or ``None`` if it is ``None``."""
     return None if value is None else fraction(name, value, zero=True)
 
 
 def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
-    """Return the option that `value` is."""
+    """Return the one of `options` that `value` is equal to."""
     for option in options:
         if value is option or (isinstance(value, str) and value == option):
             return option
@@ -69,28 +69,30 @@ def choice(name: str, value: object, options: tuple[Option, ...]) -> Option:
 
 def keys(name: str, value: object, expected: set[str]) -> dict[str, Any]:
     """Return `value` if it is a dict with exactly these keys."""
-    values = instance(name, value, dict, "a dict, as to_dict gives it")
-    for problem, found in (("lacks", expected - set(values)), ("has the unknown", set(values) - expected)):
+    values = instance(name, value, dict, "a dict that to_dict returned")
+    for problem, found in (("missing", expected - set(values)), ("unknown", set(values) - expected)):
         if found:
-            raise ValueError(f"{name} must have what to_dict gives; it {problem} {', '.join(sorted(map(str, found)))}")
+            raise ValueError(
+                f"{name} must have the keys that to_dict returns; {problem}: {', '.join(sorted(map(str, found)))}"
+            )
     return values
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a value says that there is none: None, NaN, NA and NaT of pandas."""
+    """Tell whether a value stands for a missing one: None, NaN, or NA and NaT of pandas."""
     if isinstance(value, float):
         return value != value
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def unmasked(name: str, value: object) -> None:
-    """Refuse a masked array of numpy, whose masked values would be taken as they are."""
+    """Raise an error for a masked array of numpy, because the mask would be ignored."""
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be an array without a mask, got a masked array; fill or drop what is masked")
+        raise TypeError(f"{name} must be an array without a mask, got a masked array; fill or drop the masked values")
 
 
 def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
-    """Return `value` if it is a text."""
+    """Return `value` if it is a text: str, bytes, bytearray or memoryview."""
     if not isinstance(value, TEXT_TYPES):
         raise TypeError(f"{name} must be str, bytes, bytearray or memoryview, got {type(value).__name__}")
     return value

@@ -8,6 +8,7 @@ what they are called elsewhere, and what follows from the decisions, is for `lsh
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport nextafter
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -323,8 +324,10 @@ cdef class Walk:
         return 0
 
     cdef double _least(self) noexcept nogil:
-        """Below this a similarity changes nothing."""
-        return 0.0 if self.num_near < NEAR else min(self.threshold, self.near_value[self.least_near])
+        """Below this a similarity changes nothing: one equal to the least of the nearest is not remembered, either."""
+        if self.num_near < NEAR:
+            return 0.0
+        return min(self.threshold, nextafter(self.near_value[self.least_near], 2.0))
 
     cdef void _remember(self, int32_t document, int32_t other, double value) noexcept nogil:
         """Count a pair among the nearest ones below the threshold, if it is; of equal ones the first stays."""

@@ -1,8 +1,8 @@
-"""Keys, sketches and texts of a corpus.
+"""Band keys, sketches and texts of a corpus.
 
-Every text is read once for its band keys, its sketch (or, where nothing is verified exactly, its fingerprint) and a
-hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, where the
-collection is a callable, copied when that is called again. The other texts are not held here.
+Each text is read once to compute its band keys, its sketch (its fingerprint, if pairs are not verified exactly) and a
+hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, if the
+collection is a callable, that is called again and the text copied. Other texts are not held here.
 """
 
 from __future__ import annotations
@@ -30,44 +30,43 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
-MIN_ROOM, MAX_ROOM = 1 << 10, 1 << 16  # documents whose arrays lie together while a corpus is read
-MAX_PIECE = 1 << 12  # texts that are taken from an iterator at once
-MAX_SHARE = 1 << 10  # texts that a thread takes at once
-# Times the bytes that a thread takes where only fingerprints are computed: more is done to each text here.
-SHARE_FACTOR = 4
+MIN_CAPACITY, MAX_CAPACITY = 1 << 10, 1 << 16  # documents in one `DocumentArrays`
+MAX_PIECE = 1 << 12  # texts in a piece of an iterator
+MAX_SHARE = 1 << 10  # texts in a share of work for a thread
+SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
 
 _FREED = np.empty(0, np.uint64)
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
-    """Return where the values from start to stop - 1 are."""
-    bounds = np.array([start, stop], ascending.dtype)  # of another type numpy would convert the array, not the bounds
+    """Return the slice of the values from start to stop - 1."""
+    bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
     return slice(*np.searchsorted(ascending, bounds).tolist())
 
 
 class NeededTexts(NamedTuple):
-    """Which texts of a collection are needed again, and what is known of all its texts."""
+    """The texts of a collection that are needed again, and the content keys and sizes of all its texts."""
 
     positions: Array  # int32: ascending
-    stands: Array  # int32: for each the first position that has its content key
-    content: Array  # uint64: the content keys of all texts as they were when the collection was read first
-    secret: bytes  # under which they were computed
+    stands: Array  # int32: for each the first position with the same content key
+    content: Array  # uint64: the content keys of all texts from the first reading
+    secret: bytes  # the key of the hash that computed them
     sizes: Array  # int64: the bytes of all texts
 
     def within(self, first: int, count: int) -> Array:
-        """Return those of `count` positions from `first` on."""
+        """Return the needed positions among `count` positions from `first` on."""
         return self.positions[_between(self.positions, first, first + count)]
 
 
 class Collection:
-    """A collection of texts that can be read twice: one that is held, or a callable that gives it anew each time.
+    """A collection of texts that can be read twice: one in memory, or a callable that returns it again at each call.
 
     Parameters
     ----------
     name : str
-        What the caller calls it, for messages.
+        The parameter that it was passed as, for messages.
     collection : object
-        What `lsh._texts.pieces` takes, or a callable that returns it.
+        A collection that `lsh._texts.pieces` accepts, or a callable that returns one.
     missing : bool
         Whether a text may be ``None``.
     """
@@ -76,7 +75,7 @@ class Collection:
         self.name, self.missing = name, missing
         self._again: Callable[[], Texts | Pieces] | None = None
         self._held: list[Piece] = []
-        self.size: int | None = None  # known from the start, or once it was read
+        self.size: int | None = None  # known from the start, or after the first reading
         if callable(collection):
             self._again = collection
         else:
@@ -93,18 +92,18 @@ class Collection:
             self.size = first
         elif self.size != first:
             raise ValueError(
-                f"{self.name} gave {self.size:,} texts when it was read first and {first:,} the second time; a "
-                "callable has to give the same texts each time"
+                f"{self.name} gave {self.size:,} texts at the first call and {first:,} at the second; a callable must "
+                "give the same texts at each call"
             )
 
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
-        """Return texts start to stop - 1 of the piece at `first`."""
+        """Return texts start to stop - 1 of the piece that begins at position `first`."""
         return Batch(piece, first, self.missing, None, self.name, start, stop)
 
     def read_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Return one of the needed texts of each content, in the order of their positions.
+        """Return the needed texts, one for each content key, in the order of their positions.
 
-        ``None`` if texts of one content key are not the same bytes.
+        ``None`` if two texts have the same content key but not the same bytes.
         """
         if self._again is not None:
             return self._call_again(needed, spill, report)
@@ -124,7 +123,7 @@ class Collection:
         return batch.take(np.flatnonzero(needed.stands == needed.positions))
 
     def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Call for the texts again, and copy those that are needed."""
+        """Call the callable again, and copy the texts that are needed."""
         own = needed.positions[needed.stands == needed.positions]
         ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
         kept = spill.array(int(ends[-1]), np.uint8)
@@ -137,8 +136,8 @@ class Collection:
             changed = np.flatnonzero(found[: len(expected)] != expected)
             if len(changed):
                 raise ValueError(
-                    f"{self.name}[{first + changed[0]}] changed since it was read first; a callable has to give the "
-                    "same texts each time"
+                    f"{self.name}[{first + changed[0]}] differs between the first and the second call; a callable must "
+                    "give the same texts at each call"
                 )
             here = _between(own, first, first + len(batch))
             if here.start < here.stop:
@@ -154,19 +153,19 @@ class Collection:
 
 
 class DocumentArrays:
-    """What is kept of some documents, in order of position."""
+    """Band keys, sketches, content keys and sizes of up to `capacity` documents, in order of position."""
 
-    def __init__(self, room: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
-        self.room, self.count = room, 0
-        self.keys = spill.rows(bands, room, np.uint64)
-        self.sketches = spill.array((room, k), dtype)
-        self.content = spill.array(room, np.uint64)
-        self.sizes = spill.array(room, np.int64)
-        self.has_shingles = np.empty(room, np.bool_)
+    def __init__(self, capacity: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
+        self.capacity, self.count = capacity, 0
+        self.keys = spill.rows(bands, capacity, np.uint64)
+        self.sketches = spill.array((capacity, k), dtype)
+        self.content = spill.array(capacity, np.uint64)
+        self.sizes = spill.array(capacity, np.int64)
+        self.has_shingles = np.empty(capacity, np.bool_)
 
     def append(self, keys: Array, *columns: Array) -> int:
-        """Take as many documents as there is room for; returns how many."""
-        more = min(keys.shape[1], self.room - self.count)
+        """Copy as many documents as fit; return how many."""
+        more = min(keys.shape[1], self.capacity - self.count)
         here = slice(self.count, self.count + more)
         for kept, row in zip(self.keys, keys):
             kept[here] = row[:more]
@@ -177,41 +176,41 @@ class DocumentArrays:
 
 
 class Groups(NamedTuple):
-    """Documents that share a bucket, and their texts."""
+    """The documents that share a bucket with another one, and their texts."""
 
-    documents: Array  # int32: the positions of those that share a bucket, in the order that was asked for
-    partners: int  # so many of them, the first ones, are led to
-    links: Array  # int32, shape (bands, documents): the latest earlier one of the same bucket, a place in `documents`
-    firsts: Array  # int32: by position the first document with the same bytes; -1 of what is not in the order
+    documents: Array  # int32: their positions, in the given order
+    partners: int  # links lead to so many of them, the first ones
+    links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
+    firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
     batch: Batch
-    texts: Array  # int32: the place in `batch` of a text with the bytes of each document
+    texts: Array  # int32: for each document the index in `batch` of a text with the same bytes
 
 
 @dataclass(eq=False)
 class Corpus:
-    """Keys and sketches of all documents, by position over all collections in turn.
+    """Band keys and sketches of all documents; positions run through all collections in turn.
 
     Parameters
     ----------
     collections : list of Collection
         The texts.
     hasher, bands
-        What makes their fingerprints and keys.
+        Compute fingerprints and band keys.
     keep_fingerprints : bool
-        Keep fingerprints in place of sketches.
+        Whether to store fingerprints in place of sketches.
     spill : Spill
-        Where the arrays lie.
+        Allocates the arrays.
     num_threads, report
-        Threads, and what is called with stage, done and total, as for `deduplicate`.
+        The number of threads, and the callable for progress, as for `deduplicate`.
 
     Attributes
     ----------
     offsets : list of int
-        The position of each collection's first text, and the number of all texts.
+        The position of the first text of each collection, and the number of all texts.
     has_shingles, sizes : numpy.ndarray
-        bool and int64, shape ``(n,)``: whether there are any, and the bytes of UTF-8.
+        bool and int64, shape ``(n,)``: whether a text has shingles, and its length in bytes of UTF-8.
     num_missing : int
-        Texts that are ``None`` or null.
+        The number of texts that are ``None`` or null.
     """
 
     collections: list[Collection]
@@ -228,7 +227,7 @@ class Corpus:
     def _read(self) -> None:
         """Read every collection."""
         self.arrays: list[DocumentArrays] = []
-        self.secret = os.urandom(16)  # nobody can choose texts whose content keys are equal
+        self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
         known = [collection.size for collection in self.collections]
@@ -236,7 +235,7 @@ class Corpus:
         dtype = hasher.dtype if self.keep_fingerprints else np.uint8
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
-            """Yield where some texts end, and what makes a batch of them."""
+            """Yield the position after the last text of each share of work, and a function that makes its batch."""
             for collection in self.collections:
                 for first, piece in collection.pieces():
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
@@ -244,7 +243,7 @@ class Corpus:
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
         def arrays_of(share: tuple[int, Callable[[], Batch]]) -> tuple[int, list[Array], int]:
-            """Return where some texts end, what is kept of them, and how many are missing."""
+            """Return the position after the last text, the arrays for these texts, and how many are missing."""
             stop, make_batch = share
             raw = make_batch()
             rows = batch_fingerprints(hasher, raw)
@@ -259,11 +258,11 @@ class Corpus:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
             copied = 0
             while copied < keys.shape[1]:
-                if not self.arrays or self.arrays[-1].count == self.arrays[-1].room:
+                if not self.arrays or self.arrays[-1].count == self.arrays[-1].capacity:
                     spill.release()
                     seen = stop - keys.shape[1] + copied
-                    room = min(max(MIN_ROOM, seen) if total is None else total - seen, MAX_ROOM)
-                    self.arrays.append(DocumentArrays(room, bands.num_bands, hasher.num_seeds, dtype, spill))
+                    capacity = min(max(MIN_CAPACITY, seen) if total is None else total - seen, MAX_CAPACITY)
+                    self.arrays.append(DocumentArrays(capacity, bands.num_bands, hasher.num_seeds, dtype, spill))
                 copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
             self.num_missing += missing
             self.report("fingerprints", stop, total)
@@ -273,7 +272,7 @@ class Corpus:
         self.content = self._column("content", np.uint64)
 
     def _column(self, name: str, dtype: DTypeLike) -> Array:
-        """Put a column together, by position."""
+        """Join one column of all `DocumentArrays`."""
         column, at = self.spill.array(self.total, dtype), 0
         for arrays in self.arrays:
             column[at : at + arrays.count] = getattr(arrays, name)[: arrays.count]
@@ -283,7 +282,7 @@ class Corpus:
         return column
 
     def _take_keys(self, band: int, keys: Array) -> None:
-        """Put the keys of a band together, and free them where they were."""
+        """Join the keys of a band into `keys`, and free their parts."""
         at = 0
         for arrays in self.arrays:
             keys[at : at + arrays.count] = arrays.keys[band][: arrays.count]
@@ -291,15 +290,15 @@ class Corpus:
             at += arrays.count
 
     def group(self, order: Array, partners: int | None = None) -> Groups:
-        """Find the copies among the documents of `order`, and link those that share a bucket.
+        """Find identical texts among the documents of `order`, and link the documents that share a bucket.
 
         Parameters
         ----------
         order : numpy.ndarray
             int32: positions.
         partners : int, optional
-            Copies take part, too, and links lead to the first `partners` documents only; default: distinct documents
-            take part, and links lead to all of them.
+            If given, copies of a text are linked, too, and links lead to the first `partners` documents only. Default:
+            the first copy of each text is linked, and links lead to all of them.
         """
         while True:
             firsts = self._firsts(order)
@@ -327,7 +326,7 @@ class Corpus:
         return Groups(documents, entered, links, firsts, batch, places[documents])
 
     def _firsts(self, order: Array) -> Array:
-        """Return by position the first document of `order` with the same content key, -1 of those not in it."""
+        """Return by position the first document of `order` with the same content key; -1 if it is not in `order`."""
         links = self.spill.array(self.total, np.int32)
         Linker(self.total, order, len(order)).link(self.content, links)
         self.spill.release()
@@ -336,9 +335,9 @@ class Corpus:
         return firsts
 
     def _links(self, documents: Array, entered: int) -> list[Array]:
-        """Return by band, int32 of shape (2, n): the documents that follow another one in its bucket, and that one."""
+        """Return for each band an int32 array (2, n): documents, and for each the one before it in the same bucket."""
         linker = Linker(self.total, documents, entered)
-        idle: list[tuple[Array, Array]] = []  # scratch of no thread at the moment
+        idle: list[tuple[Array, Array]] = []  # scratch arrays that no thread uses at the moment
 
         def link(band: int) -> Array:
             try:
@@ -362,9 +361,10 @@ class Corpus:
         return all_found
 
     def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch] | None:
-        """Return the texts of the documents that share a bucket: by position a place in a batch, and the batch.
+        """Return the texts of the documents that share a bucket: by position an index of a batch, and the batch.
 
-        Of byte-identical texts there is one a collection. ``None`` if those of one content key are not.
+        The batch has one of several identical texts of a collection. ``None`` if two texts have the same content key
+        but not the same bytes.
         """
         numbers = np.arange(self.total, dtype=np.int32)
         needed = np.zeros(self.total, np.bool_)
@@ -372,14 +372,14 @@ class Corpus:
         needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
         members = numbers[(firsts >= 0) & needed[firsts]]
         stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
-        known = np.full(self.total, -1, np.int32)  # by the first document of a content: the place of its text
+        known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
             here = members[_between(members, offset, end)]
             if not len(here):
                 continue
-            stands[firsts[here][::-1]] = here[::-1]  # the last one that is assigned stays: the first of a content
+            stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
             own = stands[firsts[here]]
             known_of = self.content[offset:end], self.secret, self.sizes[offset:end]
             again = NeededTexts(here - offset, own - offset, *known_of)
@@ -399,9 +399,9 @@ class Corpus:
         return places, Batch.join(batches)
 
     def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
-        """Return how alike documents are that share a bucket: by sets, or by fingerprints where there is no filter.
+        """Return what compares documents that share a bucket: by sets, or by fingerprints if there is no filter.
 
-        What is kept of the other documents is freed.
+        The arrays of all other documents are freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
@@ -417,7 +417,7 @@ class Corpus:
             at += arrays.count
             self.spill.release()
         self.arrays = []
-        self.spill.expect_leaps()  # from here on texts are looked up where a bucket leads
+        self.spill.expect_leaps()  # from here on, texts are read in no particular order
         if least_equal is None:
             return Similarity(sketches, rows, None, None, 0)
         sets = shingle_sets(self.hasher.shingles, groups.batch)

@@ -1,7 +1,6 @@
-"""Fingerprints as arrays: checks of those that are handed in, and the interval of an estimate.
+"""Checks of fingerprints that are passed as arrays or sequences, and the interval of an estimate.
 
-How many components a fingerprint has, and of which dtype, the caller says; how one is made is the subject of
-`lsh.minhash`.
+The caller says how many components a fingerprint has, and of which dtype. `lsh.minhash` computes fingerprints.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from numpy.typing import NDArray
 
 from lsh import _checks
 
-CONFIDENCE = 0.95  # of an interval, where no other is asked for
+CONFIDENCE = 0.95  # of an interval, by default
 
 Array = NDArray[np.uint32 | np.uint64]  # one fingerprint, or a matrix of them
 Dtype = np.dtype[np.uint32 | np.uint64]
 
 
 class SupportsArray(Protocol):
-    """Can be made an array, as those of numpy and columns of pandas can: for types only."""
+    """An object that numpy converts to an array, such as an array or a column of pandas; used in annotations only."""
 
     def __array__(self) -> np.ndarray[Any, Any]: ...
 
@@ -33,7 +32,7 @@ Fingerprints = SupportsArray | Sequence[SupportsArray | Sequence[int]]
 
 
 def one_fingerprint(name: str, value: Fingerprint, components: int, dtype: Dtype) -> Array:
-    """Return a fingerprint, shape ``(components,)``, checked; `name` is for messages."""
+    """Return a fingerprint, shape ``(components,)``, checked; `name` is its parameter."""
     array = one_or_many(name, value, components, dtype)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
@@ -41,7 +40,7 @@ def one_fingerprint(name: str, value: Fingerprint, components: int, dtype: Dtype
 
 
 def many_fingerprints(name: str, value: Fingerprints, components: int, dtype: Dtype) -> Array:
-    """Return fingerprints, shape ``(n, components)``, checked; an empty sequence holds none."""
+    """Return fingerprints, shape ``(n, components)``, checked; an empty sequence gives n = 0."""
     _check_order(name, value)
     if isinstance(value, Sized) and len(value) == 0 and getattr(value, "ndim", 1) == 1:
         return np.empty((0, components), dtype)
@@ -70,7 +69,7 @@ def one_or_many(name: str, value: Fingerprint | Fingerprints, components: int, d
 
 
 def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
-    """Return a sequence as an array; as one of no dimension where it is no sequence of whole numbers or of rows."""
+    """Return a sequence as an array; of dimension 0 if it is not a sequence of whole numbers or of rows of them."""
     _check_order(name, value)
     if hasattr(value, "__array__"):
         array: np.ndarray[Any, Any] = np.asarray(value)
@@ -89,18 +88,18 @@ def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
 
 
 def _component(value: Any) -> int:
-    """Return a whole number; a bool is none."""
+    """Return a whole number; a bool is an error."""
     if isinstance(value, bool):
         raise TypeError
     return index(value)
 
 
 def _check_order(name: str, value: object) -> None:
-    """Raise an error for a set, a dict or an iterator: for what is neither an array nor a sequence in order."""
+    """Raise an error for a set, a dict or an iterator: they are not sequences in a definite order."""
     kind = type(value)
     in_order = hasattr(kind, "__getitem__") and hasattr(kind, "__len__") and not isinstance(value, (Set, Mapping))
     if hasattr(kind, "__iter__") and not in_order:
-        why = "a set has lost the order of the components; " if isinstance(value, Set) else ""
+        why = "a set does not keep the order of the components; " if isinstance(value, Set) else ""
         raise TypeError(
             f"{name} must be an array or a sequence in order, got {kind.__name__}; "
             f"{why}pass the array that fingerprint returns"
@@ -108,7 +107,7 @@ def _check_order(name: str, value: object) -> None:
 
 
 def wilson_interval(p: float, k: int, confidence: float) -> tuple[float, float]:
-    """Return Wilson's interval (1927) of a share `p` of `k` independent trials."""
+    """Return Wilson's interval (1927) for a proportion `p` of `k` independent trials."""
     from statistics import NormalDist
 
     z = NormalDist().inv_cdf((1 + confidence) / 2)

@@ -1,4 +1,4 @@
-"""The ids of documents in a cache: checks of those that are handed in."""
+"""Checks of the ids under which a cache stores documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lsh._cache_store import DocId
 
 
 def checked_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
-    """Return an id if it is hashable; `name` and `position` are for messages."""
+    """Return an id if it is hashable; a message names it by `name` and `position`."""
     try:
         hash(doc_id)
     except TypeError as error:
@@ -19,19 +19,19 @@ def checked_id(name: str, doc_id: Hashable, position: int | None = None) -> Hash
 
 
 def new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
-    """Return an id if a document can be stored under it."""
+    """Return an id under which a document is to be stored: hashable, and not ``None``."""
     if doc_id is None:
-        raise TypeError(f"{_place(name, position)} must not be None, which in a query says that no id is given")
+        raise TypeError(f"{_place(name, position)} must not be None: in a query, None means that no id is given")
     return checked_id(name, doc_id, position)
 
 
 def _place(name: str, position: int | None) -> str:
-    """Return how a message names a value, or one of a collection."""
+    """Return how a message names an argument, or one element of it."""
     return name if position is None else f"{name}[{position}]"
 
 
 def in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
-    """Return an iterator over ids, if they are in a definite order."""
+    """Return an iterator over ids; a set is an error, because it has no definite order."""
     if isinstance(doc_ids, (set, frozenset)):
         raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
     try:
@@ -41,17 +41,17 @@ def in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
 
 
 def listed_ids(ids: Iterator[Hashable], doc_ids: Iterable[Hashable], count: int) -> list[Hashable]:
-    """Return the ids of `count` documents, checked; of an iterator without end no more than one id is taken beyond."""
+    """Return the ids of `count` documents, checked; at most one more is read, so an endless iterator is an error."""
     listed = list(islice(ids, count + 1))
     if len(listed) != count:
         found = len(doc_ids) if isinstance(doc_ids, Sized) else len(listed)
-        got = f"{found} ids" if isinstance(doc_ids, Sized) or found < count else f"more than {count} ids"
-        raise ValueError(f"documents and ids must be as many, got {count} documents and {got}")
+        got = str(found) if isinstance(doc_ids, Sized) or found < count else f"more than {count}"
+        raise ValueError(f"doc_ids must have one id for each document ({count}), got {got}")
     return [new_id("doc_ids", doc_id, i) for i, doc_id in enumerate(listed)]
 
 
 def pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:
-    """Yield pairs, each checked to be one."""
+    """Yield the pairs of ids that are given, each checked."""
     try:
         iterator = iter(pairs)
     except TypeError:

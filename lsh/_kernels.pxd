@@ -124,6 +124,8 @@ cdef extern from "kernels/kernels.h" nogil:
         size_t buckets
         uint32_t shift
         uint32_t part_bits
+        const uint64_t *bits
+        uint32_t bits_shift
 
     struct lsh_kernels:
         const char *level
@@ -149,6 +151,8 @@ cdef extern from "kernels/kernels.h" nogil:
                                    size_t least) noexcept nogil
         size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                                   const uint8_t *text, size_t length, size_t least) noexcept nogil
+        size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
+                                 const lsh_span *spans, size_t count) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)

@@ -1,4 +1,4 @@
-"""The seeds of a hasher: checked where they are given, drawn where their number is."""
+"""The seeds of a hasher: those that are given, checked, or drawn at random where their number is given."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from lsh import _checks
 
-MAX_SEEDS = 2**20  # components of a fingerprint: far beyond use, well within memory
+MAX_SEEDS = 2**20  # components of a fingerprint: more than is useful, and a fingerprint still fits into memory
 MAX_FSS_SEEDS = 4096  # components of scheme fss
-MAX_RANDOM_STATE = 1000  # a drawn hasher is printed with its random_state where that is less than this
+MAX_RANDOM_STATE = 1000  # the repr of a hasher shows a random_state that is less than this
 
 
 def fss_seed(seeds: object, random_state: int | None) -> tuple[NDArray[np.uint32], int]:
     """Return the seed of scheme fss, and the number of components."""
     if not _is_number(seeds):
         raise ValueError(
-            f"seeds must be the number of components for 'fss', got {type(seeds).__name__}; "
-            "its one seed is random_state"
+            f"seeds must be the number of components for scheme 'fss', got {type(seeds).__name__}; "
+            "pass its seed as random_state"
         )
     count = _checks.whole_number("seeds", seeds, 1, MAX_FSS_SEEDS)
     seed = np.random.RandomState().randint(0, 2**32, dtype=np.uint32) if random_state is None else random_state
@@ -44,18 +44,18 @@ def murmur3_seeds(seeds: Any, random_state: int | None) -> NDArray[np.uint32]:
 
 
 def _is_number(seeds: object) -> bool:
-    """Tell a number of seeds, or what is meant as one, from a collection of seeds."""
+    """Tell whether `seeds` is meant as a number of seeds, rather than a collection of them."""
     return not hasattr(seeds, "__iter__") or getattr(seeds, "ndim", 1) == 0
 
 
 def _drawn(draw: np.random.RandomState, count: int) -> NDArray[np.uint32]:
-    """Draw seeds as mattilyra/LSH does."""
+    """Draw seeds in the way of mattilyra/LSH."""
     return draw.randint(0, 1_000_000, count, np.int64).astype(np.uint32)
 
 
 @lru_cache(maxsize=64)
 def least_random_state(seeds: bytes) -> int | None:
-    """Return the least random state below `MAX_RANDOM_STATE` that draws these uint32 seeds; ``None`` if none does."""
+    """Return the smallest random state below `MAX_RANDOM_STATE` that draws these uint32 seeds, else ``None``."""
     values, draw = np.frombuffer(seeds, np.uint32), np.random.RandomState(0)
     for random_state in range(MAX_RANDOM_STATE):
         draw.seed(random_state)

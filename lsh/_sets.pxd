@@ -16,6 +16,10 @@ cdef struct Workspace:
     void *memory                     # of the table, not yet aligned
     size_t buckets                   # that there is memory for
     size_t span_buckets              # likewise, for spans and entries
+    uint64_t *bits                   # the filter of the table, if it is made
+    size_t bits_size                 # words that there is memory for
+    size_t places                    # shingles with repeats of the set, where they are spans
+    size_t asked                     # texts that the set was compared with
     Words words
     lsh_document document            # text `prepared`, as it is shingled
     Py_ssize_t prepared              # -1 for none
@@ -32,6 +36,7 @@ cdef struct CachedSet:
 cdef struct Text:
     # What is known of a text.
     int64_t size                     # distinct shingles, -1 while unknown
+    size_t places                    # shingles with repeats, where they are spans and `size` is known
     CachedSet *cached                # NULL for none
     uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
 

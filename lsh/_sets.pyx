@@ -31,6 +31,8 @@ cdef enum:
     BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
     MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
     SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
+    FILTER_ASKED = 2  # a set that is compared with so many others gets a filter
+    FILTER_COUNT = 2048  # if it has more tokens: the table of fewer fits into the second-level cache beside others
     SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
@@ -60,6 +62,7 @@ cdef int _free_workspace(Workspace *work) except -1:
     free(work.set.tokens)
     free(work.spans)
     free(work.entries)
+    free(work.bits)
     return 0
 
 
@@ -85,6 +88,8 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
     work.table.filled = <uint8_t *> work.table.lanes + buckets * BUCKET
     work.table.entries = work.entries if spans else NULL
     work.table.buckets = (buckets - 1) * c.LSH_SET_LANES
+    work.table.bits = NULL
+    work.asked = 0
     work.table.part_bits = part_bits
     work.table.shift = 64 - part_bits
     memset(work.table.lanes, 0, buckets * (BUCKET + 1))
@@ -161,6 +166,26 @@ cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t 
     return _fill_spans(sets, work, part) if spans else _fill_keys(sets, work, part)
 
 
+cdef int _make_filter(Workspace *work) except -1 nogil:
+    """Make the filter of a table: 8 to 16 bits a token, which fit into a nearer cache than the table."""
+    cdef size_t words = 2, i
+    cdef uint32_t shift = 57
+    cdef uint64_t bit
+    while 8 * words < work.set.count:
+        words *= 2
+        shift -= 1
+    if words > work.bits_size:
+        work.bits = <uint64_t *> resize(work.bits, words, sizeof(uint64_t))
+        work.bits_size = words
+    memset(work.bits, 0, words * sizeof(uint64_t))
+    work.bits[0] = 1
+    for i in range(work.set.count):
+        bit = work.set.tokens[i] >> shift
+        work.bits[bit >> 6] |= <uint64_t> 1 << (bit & 63)
+    work.table.bits, work.table.bits_shift = work.bits, shift
+    return 0
+
+
 cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
     cdef size_t at = 0, end, read, shingles = work.document.length - work.set.width + 1
     while True:
@@ -179,10 +204,12 @@ cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -
     cdef c.lsh_span spans[TILE]
     cdef size_t count
     begin_shingles(&walk, &work.document)
+    work.places = 0
     while True:
         count = next_shingles(&walk, spans, TILE)
         if count == 0:
             return True
+        work.places += count
         while work.set.capacity - work.set.count < count:
             if not _enlarge(sets, work):
                 return False
@@ -233,7 +260,7 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
         else:
             break
         text.part_bits += 1
-    text.size = size
+    text.size, text.places = size, work.places
     if text.part_bits == 0:
         work.whole = i
         if again:
@@ -341,10 +368,11 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
     cdef Workspace *work = &sets.other_work
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
     cdef size_t at = 0, count, places, others, shared = 0
-    if (needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j
-            or chosen.spans != NULL):
+    if needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j:
         return needed
     _open(sets, work, j)
+    if chosen.spans != NULL or work.document.unit != c.LSH_BYTE or work.document.n > c.LSH_SET_KEY:
+        return _most_spans(sets, j, needed)
     if min(work.document.n, work.document.length) != chosen.width:
         return needed
     places = work.document.length - chosen.width + 1
@@ -355,6 +383,25 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
                                            count + chosen.width - 1, needed - min(needed, others))
         at += count
         _worked(sets, count)
+    return shared
+
+
+cdef size_t _most_spans(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0 nogil:
+    """The same for shingles of any length, of the text that is open."""
+    cdef Workspace *work = &sets.other_work
+    cdef c.lsh_shingler walk
+    cdef c.lsh_span spans[TILE]
+    cdef size_t count, shared = 0, left = sets.texts[j].places
+    if work.document.unit == c.LSH_BYTE:
+        left = max(work.document.length, work.document.n) - work.document.n + 1
+    begin_shingles(&walk, &work.document)
+    while shared + left >= needed:
+        count = next_shingles(&walk, spans, TILE)
+        if count == 0:
+            break
+        shared += _kernels.set_most_spans(&sets.chosen_work.table, &sets.secret, work.document.text, spans, count)
+        left -= min(left, count)
+        _worked(sets, count * (spans[0].length + SPAN_WORK))
     return shared
 
 
@@ -432,7 +479,7 @@ cdef class ShingleSets:
         self.chosen_work.whole = self.other_work.whole = -1
         self.texts = <Text *> resize(NULL, batch.count, sizeof(Text))
         for i in range(batch.count):
-            self.texts[i] = Text(-1, NULL, 0)
+            self.texts[i] = Text(-1, 0, NULL, 0)
             if needed < max_cached:  # the most that the text can take there
                 needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
         if batch.count > 2:  # two have a workspace each
@@ -471,6 +518,9 @@ cdef class ShingleSets:
         needed = _least_shared(least, a, b)
         if needed > min(a, b):
             return 0.0
+        self.chosen_work.asked += 1
+        if self.chosen_work.asked == FILTER_ASKED and self.chosen_work.set.count > FILTER_COUNT:
+            _make_filter(&self.chosen_work)
         if self.texts[i].part_bits or self.texts[j].part_bits:
             shared = _count_by_parts(self, i, j, needed)
         elif _most_shared(self, j, needed) < needed:

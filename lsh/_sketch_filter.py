@@ -1,9 +1,10 @@
-"""The sketch filter: how many equal components let a candidate pair go on to the exact comparison.
+"""The sketch filter: how many components must be equal for a candidate pair to be compared exactly.
 
-Of each component 8 bits are kept, so that those of two documents are compared in a few instructions. A pair of Jaccard
-similarity s agrees in a component with probability ``s + (1 - s) / 256``: two different components have the same 8 bits
-now and then (b-bit minwise hashing, Li and Konig 2010). The number of equal ones is then binomial, and its lower tail
-at the threshold says what the filter loses. How components are kept and compared is not decided here.
+The sketch of a document is 8 bits of each component of its fingerprint, so that two documents are compared in a few
+instructions. A pair of Jaccard similarity s has the same 8 bits in a component with probability ``s + (1 - s) / 256``,
+because two different components have the same 8 bits in one case of 256 (b-bit minwise hashing, Li and Konig 2010). For
+independent components the number of equal ones is binomial; its lower tail at the threshold is the share of the pairs
+that the filter loses. `lsh._corpus` makes the sketches, and `lsh._comparing` compares them.
 """
 
 from __future__ import annotations
@@ -11,27 +12,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-BITS = 8  # of a component that are compared
-LOSS = 0.001  # of the pairs at the threshold, where bands are given rather than planned
-LOSS_SHARE = 0.2  # of what a promised recall may miss; the bands may miss the rest
+BITS = 8  # bits of each component that are compared
+LOSS = 0.001  # share of the pairs at the threshold that the filter may lose where there is no plan that says it
+LOSS_SHARE = 0.2  # the part of what a planned recall may miss that the filter may lose; the bands may miss the rest
 
 
 def loss_of(recall: float) -> float:
-    """Return which share of the pairs at the threshold the filter may lose under a promised recall."""
+    """Return the share of the pairs at the threshold that the filter may lose under a planned recall."""
     return (1.0 - recall) * LOSS_SHARE
 
 
 def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
-    """Return how many components must be equal, so that few pairs at the threshold are lost.
+    """Return how many components of a pair must be equal, so that few pairs at the threshold are lost.
 
     Parameters
     ----------
     num_seeds : int
-        Components of a fingerprint, k.
+        The number k of components of a fingerprint.
     threshold : float
-        Jaccard similarity of the pairs, 0 to 1.
+        The Jaccard similarity of the pairs, 0 to 1.
     loss : float
-        Largest share of them to lose, 0 or more and less than 1.
+        The largest share of these pairs that may be lost, 0 or more and less than 1.
 
     Returns
     -------
@@ -64,5 +65,5 @@ def _equal_components(num_seeds: int, similarity: float) -> NDArray[np.float64]:
     steps = np.log((num_seeds - equal[:-1]) / equal[1:])  # from one binomial coefficient to the next
     ways = np.concatenate([[0.0], np.cumsum(steps)])
     chances: NDArray[np.float64] = np.exp(ways + equal * np.log1p(-differ) + (num_seeds - equal) * np.log(differ))
-    chances /= chances.sum()  # the sums of many logarithms are a little off, all of them alike
+    chances /= chances.sum()  # sums of many logarithms have the same rounding error in all of them
     return chances

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
 _UNITS = {"": 1, "B": 1}
@@ -32,8 +33,8 @@ _UNITS |= {unit + end: 1024**power for power, unit in enumerate("KMGT", 1) for e
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
-def memory_size(name: str, value: object, least: int = 1) -> int | None:
-    """Return a number of bytes: a whole number, or text such as ``"2GB"`` or ``"500 MiB"``; ``None`` stays."""
+def memory_size(name: str, value: object) -> int | None:
+    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -41,11 +42,13 @@ def memory_size(name: str, value: object, least: int = 1) -> int | None:
         if match is None or match[2].upper() not in _UNITS:
             raise ValueError(f"{name} must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
         number = int(float(match[1]) * _UNITS[match[2].upper()])
-        if number < least:
-            bound = "1 byte" if least == 1 else size(least)
-            raise ValueError(f"{name} must be {bound} or more, got {value!r}; give a size such as '500MB' or '2GB'")
-        return number
-    return _checks.whole_number(name, value, least)
+    else:
+        number = _checks.whole_number(name, value, 1)
+    if number < MIN_MEMORY:
+        raise ValueError(
+            f"{name} must be {size(MIN_MEMORY)} or more, got {value!r}; give a size such as '500MB' or '2GB'"
+        )
+    return number
 
 
 @contextlib.contextmanager

@@ -1,15 +1,15 @@
-"""Collections of texts, whatever holds them, as pieces of which `lsh._batch` makes batches.
+"""Collections of texts, of every supported type, as pieces from which `lsh._batch` makes batches.
 
-A piece is a tuple of objects, a column (an Arrow array, numpy's fixed-width bytes) or a batch. What can be huge, a
-stream or a generator, comes piece by piece; a list is copied at once, so that another thread may go on changing it.
-Arrow is read by its PyCapsule interface, the rest by iteration; no package is imported for it.
+A piece is a tuple of objects, a column (an Arrow array or fixed-width bytes of numpy) or a batch. A stream or a
+generator, which may be huge, is read piece by piece. A list is copied at once, so that other threads may change it.
+Arrow data is read through the PyCapsule interface, other collections by iteration; no package is imported for this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -21,19 +21,19 @@ Piece = tuple[Any, ...] | Column | Batch
 
 
 class Pieces(NamedTuple):
-    """A stream of texts that comes in pieces already."""
+    """Texts that are already in pieces."""
 
     pieces: Iterator[Piece]
 
 
 class ArrowArray(Protocol):
-    """Has an array: for types only."""
+    """An Arrow array; used in annotations only."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class ArrowStream(Protocol):
-    """Has a stream of arrays: for types only."""
+    """A stream of Arrow arrays; used in annotations only."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -43,27 +43,32 @@ Texts = Iterable[Text | None] | ArrowArray | ArrowStream | Batch
 TextsOrCallable = Texts | Callable[[], Texts | Pieces]
 Missing = Literal["error", "empty"]
 
-OBJECTS = ("object", "Object")  # what pandas and polars call a dtype of Python objects
+OBJECTS = ("object", "Object")  # the dtypes of Python objects in pandas and in polars
+
+
+def allows_missing(missing: object) -> bool:
+    """Return whether ``None`` is an empty text, for a caller's `missing`, checked."""
+    return bool(_checks.choice("missing", missing, get_args(Missing)) == "empty")
 
 
 def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[Piece]:
-    """Return a collection of texts as one piece where it is one already, else as an iterator over pieces.
+    """Return a collection of texts as one piece, or as an iterator over pieces.
 
     Parameters
     ----------
     name : str
-        What the caller calls the collection, for messages.
+        The parameter that the collection was passed as, for messages.
     texts : object
-        The collection; README lists the kinds.
+        The collection, of a type that `MinHasher.fingerprints` lists.
     size : int, optional
-        Most texts of a piece that is taken from an iterator; default: all.
+        The largest number of texts in a piece of an iterator. Default: no limit.
 
     Raises
     ------
     TypeError
-        If it is no collection of texts; a text in it that is none shows when a batch takes it.
+        If `texts` is not a collection of texts. Its elements are checked later, when a batch is made.
     ValueError
-        If it has more than one dimension, or is a damaged Arrow column.
+        If an array has more than one dimension, or an Arrow column is damaged.
     """
     if isinstance(texts, Batch):
         return texts
@@ -92,7 +97,7 @@ def each_piece(name: str, texts: Any, size: int | None = None) -> Iterator[Piece
 
 
 def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
-    """Return a collection of texts as one batch; `missing` counts ``None`` as an empty text."""
+    """Return a collection of texts as one batch; with `missing`, ``None`` is an empty text."""
     if isinstance(texts, Batch):
         return texts
     batches, first = [], 0
@@ -103,15 +108,15 @@ def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
 
 
 def _holds_objects(name: str, texts: Any) -> bool:
-    """Tell whether a column holds Python objects, which are better taken as they are."""
+    """Tell whether a column holds Python objects, which are read by iteration and not as Arrow data."""
     types = getattr(texts, "dtypes", None)
-    if isinstance(types, list) and "Object" in map(str, types):  # polars would hand over their addresses
+    if isinstance(types, list) and "Object" in map(str, types):  # polars would export their addresses
         raise TypeError(f"{name} must be a column of texts, got a table of Python objects; pick a column")
     return str(getattr(texts, "dtype", None)) in OBJECTS
 
 
 def _joined(columns: Columns) -> Piece | Iterator[Piece]:
-    """Return the only column of a stream, or all of them."""
+    """Return the column of a stream that has one only, else an iterator over all of them."""
     head: list[Column] = list(islice(columns, 2))
     if len(head) > 1:
         return chain(head, columns)
@@ -119,6 +124,6 @@ def _joined(columns: Columns) -> Piece | Iterator[Piece]:
 
 
 def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """Return the texts of an array; what its StringDType calls missing is ``None``."""
+    """Return the texts of an array; a missing value of a StringDType becomes ``None``."""
     absent = getattr(array.dtype, "na_object", None)
     return tuple(None if text is absent else text for text in array.tolist())

@@ -19,7 +19,7 @@ from lsh._minhash import stop_when
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MAX_THREADS = 1024  # threads: more than any machine has cores for
+MAX_THREADS = 1024  # more than any machine has cores
 CGROUP_LIMIT = "/sys/fs/cgroup/cpu.max"  # version 2: "quota period" in microseconds, or "max period"
 
 

@@ -1,4 +1,4 @@
-"""Figures in words: a number with its noun, a time, a number of bytes."""
+"""Numbers as text: with a noun, as a time, as a size in bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Bands: how a fingerprint is cut for locality sensitive hashing, and what is found with them.
+"""Bands: how a fingerprint is divided for locality sensitive hashing, and which pairs are found with them.
 
-Two documents are a candidate pair when they agree in every component of some band. With b bands of r components a pair
-of similarity s is found with probability ``1 - (1 - s^r)^b`` (Leskovec, Rajaraman and Ullman, Mining of Massive
-Datasets, chapter 3); with bands of mixed widths the failures of the bands multiply. `lsh.planning` chooses bands.
+Two documents are a candidate pair if they agree in every component of at least one band. With b bands of r components,
+a pair of similarity s is found with probability ``1 - (1 - s^r)^b`` (Leskovec, Rajaraman and Ullman, Mining of Massive
+Datasets, chapter 3). With bands of different widths, the probabilities of missing a pair are multiplied. `lsh.planning`
+chooses bands.
 """
 
 from __future__ import annotations
@@ -10,49 +11,53 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, NoReturn, overload
+from typing import NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
+from lsh._fingerprints import Array, SupportsArray
 from lsh._grouping import band_keys
 from lsh._words import counted
 
-MAX_BANDS = 2**20  # bands, and components of a band: as many as a fingerprint can have
+MAX_BANDS = 2**20  # bands, and components of a band: the largest number of components of a fingerprint
 Floats = NDArray[np.float64]
-Numbers = Sequence[Any] | np.ndarray[Any, Any]  # what is taken as an array of numbers
+Numbers = Sequence[float] | SupportsArray
 
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
 
 class BandError(ValueError, AssertionError):
-    """A number of bands that does not suit the fingerprint.
+    """The bands do not fit the fingerprint.
 
-    It is an AssertionError as well, because mattilyra/LSH raises that.
+    It is also an AssertionError, because mattilyra/LSH raises one.
     """
 
 
 class Bands:
-    """A cut of the first components of a fingerprint into bands. Immutable.
+    """The division of a fingerprint into bands. Immutable.
+
+    Two documents are a candidate pair if they agree in every component of at least one band.
 
     Parameters
     ----------
     num_bands : int, optional
-        Bands of equal width; together with `width`.
+        The number of bands, all of the same width; requires `width`.
     width : int, optional
-        Components per band.
+        The components of each band; requires `num_bands`.
     widths : sequence of int, optional
-        The width of each band, instead of the other two.
+        The components of each band, if they differ; in place of `num_bands` and `width`.
 
     Raises
     ------
     TypeError, ValueError
-        If a width or the number of bands is not a whole number of 1 or more, or they are given twice or not at all.
+        If a number is not a whole number of 1 or more, or the parameters are not given as above.
 
     Notes
     -----
-    Bands are contiguous from component 0 on; what they leave over is unused.
+    The first band begins at component 0, and each band begins where the last one ends. Components after the last band
+    are not used.
 
     Examples
     --------
@@ -83,7 +88,7 @@ class Bands:
                 raise TypeError(f"widths must be a sequence of whole numbers, got {type(widths).__name__}")
             values = tuple(_checks.whole_number(f"widths[{i}]", value, 1, MAX_BANDS) for i, value in enumerate(widths))
             if not values:
-                raise ValueError("widths must name one band or more, got none")
+                raise ValueError("widths must have one element or more, got none")
         elif num_bands is None or width is None:
             raise ValueError("give num_bands and width, such as Bands(20, 5), or widths")
         else:
@@ -93,17 +98,17 @@ class Bands:
 
     @classmethod
     def from_string(cls, text: str) -> Bands:
-        """Read bands as the command line writes them.
+        """Make bands from the form that the command line uses.
 
         Parameters
         ----------
         text : str
-            ``"20x6"`` for 20 bands of 6, ``"2x7+14x8"`` for mixed widths.
+            Such as ``"20x6"``, 20 bands of 6 components, or ``"2x7+14x8"``, 2 bands of 7 and 14 of 8.
 
         Raises
         ------
         ValueError
-            If the text has another form.
+            If the text does not have this form.
 
         Examples
         --------
@@ -122,7 +127,7 @@ class Bands:
         return cls(widths=widths)
 
     def to_string(self) -> str:
-        """Return the bands as `from_string` reads them.
+        """Return the bands in the form that `from_string` reads.
 
         Examples
         --------
@@ -134,7 +139,7 @@ class Bands:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The width of each band."""
+        """The number of components of each band."""
         return self._widths
 
     @property
@@ -144,17 +149,17 @@ class Bands:
 
     @property
     def band_width(self) -> int | tuple[int, ...]:
-        """The width of a band; `widths` where they differ."""
+        """The number of components of a band; `widths` if they differ."""
         return self._widths[0] if len(set(self._widths)) == 1 else self._widths
 
     @property
     def num_components(self) -> int:
-        """How many components of a fingerprint the bands take."""
+        """The number of components that all bands have together."""
         return sum(self._widths)
 
     @property
     def bounds(self) -> NDArray[np.uintp]:
-        """Where the bands begin and end: uintp, shape ``(num_bands + 1,)``."""
+        """Band i has the components ``bounds[i]`` to ``bounds[i + 1] - 1``: uintp, shape ``(num_bands + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._widths)]).astype(np.uintp)
 
     @overload
@@ -164,17 +169,17 @@ class Bands:
     def probability(self, similarity: Numbers) -> Floats: ...
 
     def probability(self, similarity: float | Numbers) -> float | Floats:
-        """Return the probability that a pair of this similarity shares a band.
+        """Return the probability that a pair of this similarity agrees in at least one band.
 
         Parameters
         ----------
         similarity : float or array_like
-            Jaccard similarities, 0 to 1.
+            Jaccard similarity of the pair, 0 to 1, or several.
 
         Returns
         -------
         float or numpy.ndarray
-            ``1 - prod(1 - s^r)`` over the widths r.
+            ``1 - prod(1 - s^r)`` over the widths r of the bands, for independent components.
         """
         s = np.asarray(similarity, np.float64)
         if not ((s >= 0) & (s <= 1)).all():
@@ -186,15 +191,15 @@ class Bands:
         return 1.0 - missed if s.ndim else float(1.0 - missed)
 
     def similarity_at(self, probability: float) -> float:
-        """Return the similarity at which a pair is found with this probability, by bisection."""
+        """Return the similarity of pairs that agree in at least one band with this probability."""
         wanted, low, high = _checks.fraction("probability", probability, zero=True), 0.0, 1.0
         for _ in range(60):  # one bit of the result each
             middle = (low + high) / 2
             low, high = (middle, high) if self.probability(middle) < wanted else (low, middle)
         return high
 
-    def keys(self, fingerprints: np.ndarray[Any, Any]) -> NDArray[np.uint64]:
-        """Return the band keys of fingerprints.
+    def keys(self, fingerprints: Array) -> NDArray[np.uint64]:
+        """Return the band keys of fingerprints: equal if all components of the band are equal.
 
         Parameters
         ----------
@@ -204,8 +209,8 @@ class Bands:
         Returns
         -------
         numpy.ndarray
-            uint64, shape ``(num_bands, n)``: a 64-bit mix of the (component, value) pairs of the band, seeded by the
-            band.
+            uint64, shape ``(num_bands, n)``: a hash of the components of each band and their positions. Different
+            components have the same key with a probability of about 2^-64.
         """
         if np.ndim(fingerprints) != 2 or np.shape(fingerprints)[1] < self.num_components:
             raise ValueError(
@@ -220,12 +225,12 @@ class Bands:
         return keys
 
     def to_dict(self) -> dict[str, list[int]]:
-        """Return the parameters as a dict of plain values, for `from_dict`."""
+        """Return the parameters as a dict of plain values, which `from_dict` reads."""
         return {"widths": list(self._widths)}
 
     @classmethod
     def from_dict(cls, values: dict[str, list[int]]) -> Bands:
-        """Make the bands that `to_dict` described."""
+        """Make bands from what `to_dict` returned."""
         return cls(widths=_checks.keys("bands", values, {"widths"})["widths"])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -269,7 +274,7 @@ class Bands:
 
 
 def equal_bands(num_bands: object, num_seeds: int) -> Bands:
-    """Return the bands that divide a fingerprint evenly into `num_bands`."""
+    """Return `num_bands` bands of equal width that use every component of a fingerprint."""
     number = _checks.whole_number("num_bands", num_bands, 1)
     if num_seeds % number:
         divisors = [d for d in range(1, num_seeds + 1) if num_seeds % d == 0]

@@ -1,7 +1,7 @@
-"""The banded cache: documents kept in bins, so that the similar ones are found without comparing all.
+"""The banded cache: documents are stored in bins, so that similar ones are found without comparing all documents.
 
-`Cache` says what the operations mean: which documents a query finds, what an id is, what replaces what. The bins
-themselves are tables of a compiled module, `lsh._grouping`.
+`Cache` defines the operations: which documents a query finds, what an id is, which document is replaced. The bins are
+tables of the compiled module `lsh._grouping`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
-from lsh.planning import DEFAULT_RECALL, Plan, checked_bands, plan_for
+from lsh.planning import DEFAULT_RECALL, Plan, check_plan, checked_bands, plan_for
 
 __all__ = ["Cache", "Match"]
 
-DEFAULT_THRESHOLD = 0.8  # for which bands are planned where nothing else is asked for
-SPARE = 1024  # removed documents a cache may carry before it is packed anew, besides as many as it holds
+DEFAULT_THRESHOLD = 0.8  # for the bands of a cache, by default
+SPARE = 1024  # a cache is packed if it has so many more removed documents than stored ones
 
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """In a process that was forked: a lock may be held by a thread that is not there."""
+    """Make new locks in a forked process, where a lock may be held by a thread that does not exist."""
     for cache in list(_caches):
         cache._renew_lock()
 
@@ -53,7 +53,7 @@ class Match(NamedTuple):
     similarity : float
         The estimated Jaccard similarity.
     interval : tuple of float
-        Wilson's interval of 95 % for it.
+        Wilson's 95 % confidence interval for the similarity.
     """
 
     id: DocId
@@ -62,36 +62,39 @@ class Match(NamedTuple):
 
 
 class Cache:
-    """Documents in bins by the bands of their fingerprints.
+    """A store of documents that finds those which are similar to a given one.
+
+    A document is in one bin for each band of its fingerprint. Documents that agree in all components of a band are in
+    the same bin; a query finds the documents that share a bin with the given one.
 
     Parameters
     ----------
     hasher : MinHasher
-        Makes the fingerprints.
+        Computes the fingerprints.
     num_bands : int, optional
-        Bands of equal width; must divide the number of seeds.
+        The number of bands, all of the same width; it must divide the number of seeds.
     bands : Bands or Plan, optional
-        Bands of any widths that fit, or those of a plan. Default, where `num_bands` is not given either: those of
-        `plan`; of one component each for 1 or 2 seeds, which are too few for a plan.
+        Bands of any widths, in place of `num_bands`, or a plan for the hasher's shingles. Default, if `num_bands` is
+        not given: the bands of `plan`, or bands of one component if there are too few seeds for a plan.
 
     Raises
     ------
     BandError
-        If the bands do not suit the number of seeds; it is a ValueError (and an AssertionError).
+        If the bands do not fit the number of seeds. It is a ValueError, and also an AssertionError.
+    TypeError, ValueError
+        If a parameter has a wrong type, both `num_bands` and `bands` are given, or the plan is for other shingles.
 
     Notes
     -----
-    A document's id is any hashable but ``None``, which as a `doc_id` says that no id is given, here as in
-    mattilyra/LSH; such a document could be stored but not asked about. Adding an id again replaces the document, which
-    then counts as added last. A text without shingles is stored, but it is in no bin: it is never found and finds
-    nothing.
+    The id of a document is any hashable object except ``None``. If a document is added under an id that is in use, it
+    replaces the stored one and counts as added last. A text without shingles is stored but is in no bin: no query finds
+    it, and a query with it finds nothing.
 
-    A cache is safe to share between threads. Every method, operator and view takes one lock while it looks at the
-    documents or changes them, so each call sees all of another call's change or none of it. Two calls in a row are two
-    steps, between which another thread may change the cache. ``iter(cache)`` and `iter_duplicates` take the lock for
-    each step, and raise a RuntimeError once the cache has changed; a pass over a band of `bins`, or over ``items()``
-    or ``values()`` of `fingerprints`, shows the moment at which it began. What never changes is read without the lock:
-    `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+    Threads may share a cache. Every method, operator and view locks the cache while it reads or changes documents, so
+    another thread sees all of a change or none of it. Between two calls, another thread may change the cache.
+    ``iter(cache)`` and `iter_duplicates` lock the cache for each step and raise a RuntimeError after a change. An
+    iteration over a band of `bins`, or over ``fingerprints.items()`` or ``fingerprints.values()``, gives the content at
+    its beginning. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
 
     Examples
     --------
@@ -112,33 +115,37 @@ class Cache:
         _check_how_to_band(num_bands, bands)
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
+        elif isinstance(bands, Plan):
+            check_plan(bands, hasher, shingles=hasher.shingles)
         self._bands = checked_bands(bands, hasher.num_seeds)
-        self._version = 0  # counts the changes, so that an iteration notices one
+        self._version = 0  # the number of changes, so that an iteration detects one
         self._stored = StoredDocuments(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
     def plan(cls, hasher: MinHasher, threshold: float = DEFAULT_THRESHOLD, recall: float = DEFAULT_RECALL) -> Cache:
-        """Make a cache whose bins find similar documents with a given probability.
+        """Make a cache that finds similar documents with a given probability.
 
         Parameters
         ----------
         hasher : MinHasher
-            Makes the fingerprints.
+            Computes the fingerprints.
         threshold : float, optional
-            Jaccard similarity of the documents that are wanted, more than 0 and at most 1.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
         recall : float, optional
-            Least probability that a document of just that similarity shares a bin, more than 0 and less than 1.
+            The least probability with which a document at the threshold is found, more than 0 and less than 1; more
+            similar ones are found with a higher probability. Default 0.99.
 
         Returns
         -------
         Cache
-            Empty, with the cheapest bands for it; see `plan` of the package, of which this is the banding alone.
+            An empty cache, with the cheapest bands that reach the recall. They differ from those of `lsh.plan`, which
+            are for bands followed by a sketch filter; a cache has no filter.
 
         Raises
         ------
         TypeError, ValueError
-            If a parameter is bad, or no bands of so many components keep the promise.
+            If a parameter is wrong, or no bands of so many components reach the recall.
 
         Examples
         --------
@@ -151,40 +158,40 @@ class Cache:
         return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
-        """Make a lock of this process that no thread holds."""
+        """Make a new lock, which no thread holds."""
         self._lock = threading.RLock()
         _caches.add(self)
 
     def _store(self, ids: list[DocId], rows: Array) -> None:
-        """Put documents with these ids, all different, into a new store, which takes the place of the old one."""
+        """Replace the store by a new one with these documents, whose ids differ from each other."""
         stored = StoredDocuments(self._hasher, self._bands)
         stored.add(ids, rows)
         self._stored = stored
 
     @contextmanager
     def _changing(self) -> Iterator[StoredDocuments]:
-        """Hold the lock for a change. One that was broken off (an interrupt, a fork) is mended by the next."""
+        """Hold the lock for a change. If it is interrupted (a signal, a fork), the next use of the store repairs it."""
         with self._reading() as stored:
             self._version += 1
             yield stored
 
     @contextmanager
     def _reading(self) -> Iterator[StoredDocuments]:
-        """Hold the lock for a look."""
+        """Hold the lock for reading."""
         with self._lock:
             if self._stored.torn:
                 self._pack()
             yield self._stored
 
     def _pack(self) -> None:
-        """Put the documents into a new store without gaps."""
+        """Replace the store by a new one without removed documents."""
         self._store(*self._stored.content())
 
     # ---- what it is ----
 
     @property
     def hasher(self) -> MinHasher:
-        """The hasher that makes the fingerprints."""
+        """The hasher that computes the fingerprints."""
         return self._hasher
 
     @property
@@ -199,14 +206,14 @@ class Cache:
 
     @property
     def band_width(self) -> int | tuple[int, ...]:
-        """The width of a band; all widths where they differ."""
+        """The number of components of a band; a tuple of all widths if they differ."""
         return self._bands.band_width
 
     @property
     def bins(self) -> tuple[Mapping[int, KeysView[DocId]], ...]:
         """A read-only view of the bins: for each band a mapping from key to the set of ids, in order of addition.
 
-        To walk all bins, use ``items()`` or ``values()`` of a band; a look-up by key costs several times as much.
+        To read all bins, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
         """
         return tuple(BandBins(self, band) for band in range(self.num_bands))
 
@@ -214,14 +221,14 @@ class Cache:
     def fingerprints(self) -> Mapping[DocId, Array]:
         """A read-only view of the fingerprints: a mapping from id to fingerprint.
 
-        For a dict of them while other threads change the cache, write ``dict(cache.fingerprints.items())``, which is of
-        one moment; ``dict(cache.fingerprints)`` looks up one id after the other, and raises a KeyError for one that has
-        been removed.
+        If other threads may change the cache, make a dict with ``dict(cache.fingerprints.items())``, which reads all
+        documents at once. ``dict(cache.fingerprints)`` reads them one by one, and raises a KeyError for a document that
+        was removed meanwhile.
         """
         return FingerprintView(self)
 
     def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each band and the components of the fingerprint that it covers."""
+        """Yield the number of each band and its components, of a fingerprint or of that of a text."""
         row = checked_fingerprint(self._hasher, "fingerprint", fingerprint)
         bounds = self._bands.bounds.tolist()
         yield from enumerate(row[start:stop] for start, stop in pairwise(bounds))
@@ -243,7 +250,7 @@ class Cache:
             self._check_version(version)
 
     def _check_version(self, version: int) -> None:
-        """Raise an error if the cache was changed since it had this version."""
+        """Raise an error if the cache has changed since this version."""
         with self._lock:
             if version != self._version:
                 raise RuntimeError("the cache was changed while it was iterated over")
@@ -254,7 +261,7 @@ class Cache:
     # ---- adding and removing ----
 
     def add_doc(self, doc: Text, doc_id: Hashable) -> None:
-        """Add a document under an id; one that is stored under it is replaced.
+        """Add a document under an id, in place of any document that is stored under this id.
 
         Parameters
         ----------
@@ -266,34 +273,34 @@ class Cache:
         Raises
         ------
         TypeError
-            If the text is none, or the id is ``None`` or not hashable.
+            If `doc` is not a text, or the id is ``None`` or not hashable.
         """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         self._add(row[None], [new_id("doc_id", doc_id)])
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
-        """Add a document by its fingerprint, an array or a sequence in order; see `add_doc`."""
+        """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
-            raise TypeError(f"fingerprint must be a fingerprint, got {got}; use add_doc for a text")
+            raise TypeError(f"fingerprint must be an array or a sequence, got {got}; use add_doc for a text")
         self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
 
     def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
-        """Add many documents at once: all of them, or none if one is bad.
+        """Add many documents at once; if there is an error, none of them is added.
 
         Parameters
         ----------
         docs : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`.
         doc_ids : iterable of hashable
-            As many ids, in the order of the texts, none of them ``None``; of a repeated one the last document stays.
+            One id for each text, in the same order, not ``None``. If an id is repeated, its last text is stored.
         missing : {"error", "empty"}, optional
-            Whether ``None`` or a null is a ValueError, or counts as an empty text.
+            What to do with ``None`` or a null in `docs`: raise a ValueError, or treat it as an empty text.
 
         Raises
         ------
         TypeError, ValueError
-            If a text or an id is bad, or there are not as many ids as texts.
+            If a text or an id is wrong, or the number of ids is not that of texts.
         """
         ids = in_order(doc_ids)
         rows = self._hasher.fingerprints(docs, missing=missing)
@@ -306,7 +313,7 @@ class Cache:
         self._add(rows, listed_ids(ids, doc_ids, len(rows)))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
-        """Add fingerprints (n, k) under n ids, replacing what is there."""
+        """Add fingerprints, shape (n, k), under n ids."""
         last = {doc_id: i for i, doc_id in enumerate(doc_ids)}
         if len(last) < len(doc_ids):
             chosen = sorted(last.values())
@@ -316,7 +323,7 @@ class Cache:
             self._pack_if_sparse()
 
     def _pack_if_sparse(self) -> None:
-        """Pack once more than half of the numbers are those of removed documents."""
+        """Pack the store if there are many more removed documents than stored ones."""
         if len(self._stored.ids) > 2 * len(self._stored.numbers) + SPARE:
             self._pack()
 
@@ -326,7 +333,7 @@ class Cache:
         Raises
         ------
         KeyError
-            If there is none.
+            If there is no such document.
         """
         checked_id("doc_id", doc_id)
         with self._changing() as stored:
@@ -336,7 +343,7 @@ class Cache:
             self._pack_if_sparse()
 
     def remove_doc(self, doc: Text) -> None:
-        """Remove every document that has the fingerprint of this text; none is no error."""
+        """Remove every document with the fingerprint of this text; it is not an error if there is none."""
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
             for doc_id in stored.same_fingerprint(row):
@@ -359,21 +366,21 @@ class Cache:
         top: int | None = None,
         min_similarity: float | None = None,
     ) -> list[Match]:
-        """Find the stored documents that share a bin with a document, the most similar ones first.
+        """Find the stored documents that share a bin with a document, the most similar first.
 
         Parameters
         ----------
         doc : str, bytes, bytearray or memoryview, optional
-            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
-            `doc_id`.
+            The text. A ``str`` is always a text here; pass an id as `doc_id`.
         doc_id : hashable, optional
-            The id of a stored document, which then is the one asked about, and is not among the matches; an unknown one
-            is passed over if `doc` is given.
+            The id of a stored document, to find documents that are similar to it; it is not among the matches. If the
+            id is unknown, `doc` is used, if it is given.
         top : int, optional
-            At most so many matches, 1 or more. Default: all.
+            Return at most so many matches, 1 or more. Default: all.
         min_similarity : float, optional
-            Leave out documents whose estimated similarity is less, 0 to 1. Of those that are just so similar the
-            estimate leaves out half: ask for somewhat less, or compare the texts.
+            Return only documents with this estimated similarity or a higher one, 0 to 1. The estimate of a document of
+            just this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the
+            texts.
 
         Returns
         -------
@@ -383,7 +390,7 @@ class Cache:
         Raises
         ------
         TypeError, ValueError
-            If a parameter is of a wrong type or out of its range, or there is neither a document nor a known id.
+            If a parameter has a wrong type or is out of range, or there is neither a document nor a known id.
 
         Examples
         --------
@@ -420,24 +427,24 @@ class Cache:
         Parameters
         ----------
         doc : str, bytes, bytearray or memoryview, optional
-            The text. An id is not looked up here: a str is taken as a text, which then finds nothing. Give ids as
-            `doc_id`.
+            The text. A ``str`` is always a text here; pass an id as `doc_id`.
         doc_id : hashable, optional
-            The id of a stored document, which then is the one asked about; an unknown one is passed over if `doc` is
-            given.
+            The id of a stored document, to find documents that are similar to it. If the id is unknown, `doc` is used,
+            if it is given.
         min_jaccard : float, optional
-            Leave out documents whose estimated similarity is less, 0 to 1. Of those that are just so similar the
-            estimate leaves out half: ask for somewhat less, or compare the texts.
+            Return only documents with this estimated similarity or a higher one, 0 to 1. The estimate of a document of
+            just this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the
+            texts.
 
         Returns
         -------
         set
-            Ids; a stored document finds itself.
+            The ids; that of a stored document is among its own.
 
         Raises
         ------
         TypeError, ValueError
-            If a parameter is of a wrong type or out of its range, or there is neither a document nor a known id.
+            If a parameter has a wrong type or is out of range, or there is neither a document nor a known id.
         """
         least = _checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
@@ -448,7 +455,7 @@ class Cache:
             return {stored.ids[number] for number in numbers.tolist()}
 
     def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
-        """Return the fingerprint that is asked about, and the number of its document if it is a stored one."""
+        """Return the fingerprint of a query, and the number of its document if it is stored."""
         if doc is not None:
             _checks.text("doc", doc)
         if doc_id is not None and checked_id("doc_id", doc_id) in stored.numbers:
@@ -457,10 +464,10 @@ class Cache:
         if doc is not None:
             return self._hasher.fingerprint(doc), None
         got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
-        raise ValueError(f"give a document or the id of a stored one, got {got}")
+        raise ValueError(f"doc or the doc_id of a stored document must be given, got {got}")
 
     def is_duplicate(self, doc: Text | None, doc_id: Hashable | None = None) -> bool:
-        """Tell whether `get_duplicates_of` finds anything."""
+        """Tell whether `get_duplicates_of` finds any document."""
         return bool(self.get_duplicates_of(doc, doc_id))
 
     def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[DocId, DocId]]:
@@ -469,18 +476,18 @@ class Cache:
         Parameters
         ----------
         min_jaccard : float, optional
-            Leave out pairs whose estimated similarity is less, 0 to 1. Of those that are just so similar the estimate
-            leaves out half: ask for somewhat less, or compare the texts.
+            Return only pairs with this estimated similarity or a higher one, 0 to 1. The estimate of a pair of just
+            this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the texts.
 
         Returns
         -------
         set of tuple
-            Pairs of ids, each once, the one added earlier first.
+            Pairs of ids, each pair once, the id that was added earlier first.
         """
         return set(self.iter_duplicates(min_jaccard))
 
     def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[DocId, DocId]]:
-        """Yield what `get_all_duplicates` returns, one pair after the other, without holding them all.
+        """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
 
         Raises
         ------
@@ -513,14 +520,14 @@ class Cache:
                         self._check_version(version)
 
     def filter_candidates(self, pairs: Iterable[tuple[DocId, DocId]], min_jaccard: float) -> set[tuple[DocId, DocId]]:
-        """Return those pairs of stored ids whose estimated similarity is at least `min_jaccard`.
+        """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
 
         Raises
         ------
         KeyError
             If an id is unknown.
         TypeError
-            If `pairs` holds something that is not a pair of ids.
+            If an element of `pairs` is not a pair of ids.
         """
         least = _checks.fraction("min_jaccard", min_jaccard, zero=True)
         with self._reading() as stored:
@@ -548,16 +555,16 @@ _OWN_STATE = frozenset({"_lock", "_version", "_stored"})
 
 
 def _default_bands(hasher: MinHasher) -> Bands:
-    """Return planned bands, or, where there are too few seeds for a plan, those that find the most."""
+    """Return planned bands, or bands of one component, which find the most, if there are too few seeds for a plan."""
     if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
         return Bands(hasher.num_seeds, 1)
     return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
 
 
 def _check_how_to_band(num_bands: object, bands: object) -> None:
-    """Raise an error where both are given, or one is what the other should be."""
+    """Raise an error if both are given, or one is given in place of the other."""
     if num_bands is not None and bands is not None:
-        raise ValueError("num_bands and bands both say how to band; give one of them")
+        raise ValueError("num_bands and bands cannot be combined; give one of them")
     if isinstance(num_bands, (Bands, Plan)):
         got = type(num_bands).__name__
         raise TypeError(f"num_bands must be a whole number, got {got}; pass it by name, as bands=")

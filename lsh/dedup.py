@@ -1,9 +1,9 @@
 """Near-duplicate documents of a whole corpus: `deduplicate` and `find_pairs`.
 
-The path: texts, fingerprints, band keys, chains of documents that share a bucket, a filter, exact similarities, a
-decision for each document. This module says what is kept and why; `lsh._corpus` and the compiled modules do the steps.
-Every removed document names a kept one, its witness, that is at least `threshold` similar by the exact Jaccard
-similarity.
+The steps: texts, fingerprints, band keys, chains of documents in the same bucket, the sketch filter, exact
+similarities, and a decision for each document. This module defines what is kept and why; `lsh._corpus` and the compiled
+modules do the steps. Every removed document has a witness: a kept document whose exact Jaccard similarity to it is at
+least `threshold`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from lsh import _checks, _sketch_filter, _threads
 from lsh._comparing import Pairs, Walk
 from lsh._corpus import Collection, Corpus
+from lsh._fingerprints import SupportsArray
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, memory_size
-from lsh._texts import Missing, TextsOrCallable
+from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher, SupportsArray
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.planning import Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-CAP = 1000  # members of a bucket that a document is compared with, the latest ones
-STEP = 1024  # documents decided between two reports of progress
+CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
+STEP = 1024  # documents between two reports of progress
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -41,7 +42,7 @@ Clusters = Literal["representative", "components"]
 Verify = Literal["exact", "sketch", None]
 Table = Literal["removed", "near", "clusters"]
 
-NUMBER, DATETIME64 = "number", "datetime64"  # kinds of the elements of `keep`; others are dates of `datetime`
+NUMBER, DATETIME64 = "number", "datetime64"  # kinds of elements of `keep`; the others are types of `datetime`
 
 SIDES = np.array(["new", "old"])
 
@@ -51,21 +52,23 @@ SIDE = ("side", SIDES.dtype)
 
 
 class Deduplication:
-    """What `deduplicate` found. Immutable; made by it alone.
+    """The result of `deduplicate`. Immutable.
 
     Attributes
     ----------
     keep : numpy.ndarray
-        bool, shape ``(n,)``: the documents that stay.
+        bool, shape ``(n,)``: True for each document that is kept.
     labels : numpy.ndarray
-        int64, shape ``(n,)``: the position of the kept document that stands for each, a kept one's own; -1 where it is
-        an old one.
+        int64, shape ``(n,)``: for a removed document the position of its witness, for a kept one its own position; -1
+        if the witness is one of the documents of `against`.
     removed : numpy.ndarray
-        Structured: ``document`` and its witness ``kept`` (positions), their ``similarity``, and whether their bytes are
-        ``identical``; by document. With old documents also ``side``, ``"new"`` or ``"old"``: where `kept` is.
+        The removed documents in order, as a structured array: ``document`` (its position), ``kept`` (the position of
+        its witness), their ``similarity``, and ``identical`` (whether they have the same bytes). With `against` also
+        ``side``, ``"new"`` or ``"old"``: whether ``kept`` is a position in `texts` or in `against`.
     near : numpy.ndarray
-        Structured: ``i``, ``j``, ``similarity``: the 100 pairs that came nearest to the threshold from below, of those
-        that were compared; the nearest first. With old documents also ``side``: where ``j`` is.
+        The pairs just below the threshold, as a structured array: ``i``, ``j`` and ``similarity`` of the 100 most
+        similar of the compared pairs that are below it, the most similar first. With `against` also ``side``, for
+        ``j``.
     """
 
     keep: NDArray[np.bool_]
@@ -106,14 +109,14 @@ class Deduplication:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """The positions of the documents that stay: int64, ascending."""
+        """The positions of the documents that are kept: int64, ascending."""
         return np.flatnonzero(self.keep).astype(np.int64)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was made with, as a new dict.
+        """The parameters that were used, as a new dict.
 
-        ``threshold``, ``hasher``, ``bands``, ``plan`` (``None`` where plain bands were given), ``verify`` and
+        ``threshold``, ``hasher``, ``bands``, ``plan`` (``None`` if the bands were given without a plan), ``verify`` and
         ``clusters``.
         """
         return dict(self._parameters)
@@ -134,35 +137,40 @@ class Deduplication:
         Returns
         -------
         dict
-            ``documents``, ``old`` (documents of `against`), ``kept``, ``removed``, ``for_old`` (of the removed, those
-            whose witness is an old one), ``identical`` (those whose witness has the same bytes), ``clusters`` (of new
-            documents), ``without_shingles`` and ``missing`` (both kept),
-            ``candidates`` (pairs that share a bucket), ``compared`` (those that got past the filter), ``capped``
-            (bucket members passed over because a bucket held more than 1,000), ``seconds`` (a dict by stage).
+            ``documents``: the documents of `texts`; ``old``: those of `against`.
+            ``kept`` and ``removed``; of the removed, ``for_old`` have a witness in `against`, and ``identical`` have a
+            witness with the same bytes.
+            ``clusters``: clusters of two or more documents of `texts`.
+            ``without_shingles`` and ``missing``: documents without shingles, and those that are ``None``; all are kept.
+            ``candidates``: pairs that share a bucket; ``compared``: those that passed the sketch filter.
+            ``capped``: comparisons that were left out because a bucket had more than 1,000 members.
+            ``seconds``: the time of each stage, a dict.
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
     def to_pandas(self, table: Table = "removed") -> pandas.DataFrame:
-        """Return a table as a pandas DataFrame; needs pandas.
+        """Return a table as a pandas DataFrame. Requires pandas.
 
         Parameters
         ----------
-        table : {"removed", "near", "clusters"}
-            `removed` or `near`, or the clusters of two or more documents, a row for each document: ``cluster`` (a
-            number from 0), ``document`` and ``kept``, the position of the kept document of its cluster.
+        table : {"removed", "near", "clusters"}, optional
+            `removed`, `near`, or the clusters of two or more documents. The table of clusters has a row for each
+            document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its cluster.
+            Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters`` numbers them
+            from 1.
         """
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+            raise ImportError("to_pandas requires pandas: pip install pandas") from error
         return pandas.DataFrame(self._columns(table))
 
     def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
-        """Return a table as an Arrow table, as `to_pandas` does; needs pyarrow."""
+        """Return a table as an Arrow table, with the columns of `to_pandas`. Requires pyarrow."""
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError("to_arrow needs pyarrow: install lsh-dedup[io]") from error
+            raise ImportError("to_arrow requires pyarrow: install lsh-dedup[io]") from error
         return pyarrow.table(self._columns(table))
 
     def _columns(self, table: object) -> dict[str, Array]:
@@ -204,80 +212,93 @@ def deduplicate(
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Deduplication:
-    """Find which documents of a corpus to keep.
+    """Find the near duplicates in a corpus, and decide which documents to keep.
+
+    Documents whose fingerprints agree in at least one band share a bucket, and only such documents are compared. Each
+    removed document has a witness: a kept document that is similar to it.
 
     Parameters
     ----------
     texts : iterable of str or bytes, numpy array, Arrow column, or callable
-        ``n`` documents, as for `MinHasher.fingerprints`. A callable gives an iterable of the texts each time it is
-        called: it is called twice, and no text is held but those that are compared.
+        ``n`` documents, as for `MinHasher.fingerprints`. A callable must return an iterable of the same texts at each
+        call. It is called twice, and only the texts that are compared are held in memory.
     threshold : float, optional
-        Least Jaccard similarity of near duplicates, more than 0 and at most 1.
+        Documents with this Jaccard similarity or a higher one are near duplicates; more than 0 and at most 1.
     recall : float, optional
-        Least probability that a pair just at the threshold is found, more than 0 and less than 1; more similar ones are
-        found more often. Default 0.99, where `bands` is not given.
+        The least probability with which a pair at the threshold is found, more than 0 and less than 1; more similar
+        pairs are found with a higher probability. Default 0.99, if `bands` is not given. With scheme ``"fss"``, which
+        is the default, up to 1.5 % may be missed in place of 1 % where two texts together have 2 to 5 different
+        shingles; see `Plan.recall_at`.
     bands : Bands or Plan, optional
-        In place of `recall`. A plan must be for the same threshold and number of seeds and, where it has some, the same
-        shingles; ``plan.bands`` may be used with others. Default:
-        ``plan(threshold, recall, num_seeds)``, the cheapest bands that find so many.
+        The bands to use, in place of `recall`. A plan must have the same threshold and number of seeds, and the same
+        shingles if it has any; to use its bands with other values, pass ``plan.bands``. Default: the bands of
+        ``lsh.plan(threshold, recall, num_seeds)``.
     shingles : Shingles, optional
-        Default: the hasher's, else those of a plan given as `bands`, where it has some, else ``Shingles(8)``.
+        How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given as
+        `bands`, else ``Shingles(8)``.
     hasher : MinHasher, optional
         Default: ``MinHasher(num_seeds, random_state=random_state, scheme="fss", shingles=shingles)``.
     num_seeds : int, optional
-        Default: that of a plan given as `bands`, else 128. An error where `hasher` is given.
+        The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An error
+        if `hasher` is given.
     random_state : int or None, optional
-        Draws the seeds where `hasher` is not given.
+        Determines the seeds of the hash functions; ``None`` draws new ones. An error if `hasher` is given.
     against : iterable of str or bytes, numpy array, Arrow column, or callable, optional
-        Old documents, such as a test set that must not be in a training set: all of them are kept, come before every
-        new one, and are not compared with each other. New documents are compared with each other, too; to match only
-        against old ones: ``{i for i, j, similarity in find_pairs(texts, others=against)}``.
+        Old documents, such as a test set that must not be in a training set. They are all kept, they come before all of
+        `texts`, and they are not compared with each other. The documents of `texts` are compared with each other, too.
+        To compare them with old documents only, use ``{i for i, j, similarity in find_pairs(texts, others=against)}``.
     keep : {"first", "last", "longest"} or array_like, optional
-        Which documents come first: those at the start, at the end, with the most UTF-8 bytes, with the highest of ``n``
-        finite numbers, or with the newest of ``n`` dates (datetime64, or objects of `datetime`, all of one kind). Ties
-        go by position.
+        Which one of several near duplicates to keep: the first, the last, the one with the most UTF-8 bytes, or the one
+        with the highest priority, if one priority is given for each text: finite numbers, or dates of one type
+        (datetime64, or a class of `datetime`). Of documents with the same priority the first is kept.
     clusters : {"representative", "components"}, optional
-        Whether a document is removed for a kept one that is similar to it, or for being connected with one through
-        similar pairs, as other tools do.
+        ``"representative"``: a document is removed if it is similar to a kept one. ``"components"``: it is removed if
+        similar pairs connect it with a kept one, as in other tools; the two may be less similar than `threshold`.
     verify : {"exact", "sketch", None}, optional
-        What makes a candidate pair a duplicate: an exact Jaccard similarity of at least `threshold`, an estimate of at
-        least `threshold` by the fingerprints, or sharing a bucket. The similarities of the latter two are estimates.
+        When a candidate pair, two documents that share a bucket, is a near duplicate. ``"exact"``: if its exact Jaccard
+        similarity is at least `threshold`. ``"sketch"``: if the similarity that is estimated from the fingerprints is.
+        ``None``: always. The similarities in the result are estimates except with ``"exact"``.
     missing : {"error", "empty"}, optional
-        What ``None`` is: an error, or an empty text.
+        What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
-        Bytes of memory, such as ``"2GB"``. Keys and sketches take half of it at most, and the rest of them goes to
-        temporary files; bands are grouped one by one then, which takes 32 bytes a document. Texts that you hold are
-        not counted.
+        Limit of memory in bytes, or text such as ``"2GB"``; at least 100 KB. Band keys and sketches use at most half of
+        it; those that do not fit are in temporary files. Grouping needs another 32 bytes for each document. Texts that
+        the caller holds are not counted. Default: no limit.
     num_threads : int, optional
-        Threads; default: every core that this process may use. The result does not depend on it.
+        Number of threads. Default: one for each core that this process may use. Fewer are used where the system does
+        not start so many. The result does not depend on it.
     progress : callable or bool, optional
-        Called as ``progress(stage, done, total)``: ``"fingerprints"`` by texts (total is ``None`` where their number is
-        not known yet), ``"grouping"`` by bands, ``"texts"`` where they are read again, ``"comparing"`` by documents
-        that share a bucket. ``True`` shows a bar for each stage where tqdm is installed, else a line on standard error.
+        Called as ``progress(stage, done, total)``. The stages are ``"fingerprints"``, counted in texts (``total`` is
+        ``None`` while their number is unknown); ``"grouping"``, in bands; ``"texts"``, if the texts are read again; and
+        ``"comparing"``, in documents that share a bucket. ``True`` shows a bar for each stage if tqdm is installed,
+        else a line on standard error.
 
     Returns
     -------
     Deduplication
-        What is kept, what is removed, and by which witness.
+        The documents to keep, and each removed document with its witness.
 
     Raises
     ------
     TypeError, ValueError
-        If a text or a parameter is bad; the message says which, and what to do.
+        If a text or a parameter is wrong; the message names it.
 
     Notes
     -----
-    Documents are walked in the order of `keep`. One is removed if an earlier kept document shares a bucket in any band
-    with it and has an exact Jaccard similarity of at least `threshold`; the most similar such document is its witness,
-    the earliest on a tie. Of byte-identical texts the earliest stands for all. Texts without shingles are kept. In a
-    bucket the latest 1,000 kept documents are compared with; `Deduplication.summary` counts what was passed over.
+    Documents are decided in the order of `keep`. A document is removed if an earlier kept document shares a bucket with
+    it in any band and has an exact Jaccard similarity of at least `threshold`. The most similar one is its witness; of
+    equally similar ones, the earliest. Of identical texts only the first one can be kept: it is the witness of its
+    copies, or, if it is removed, its witness is theirs. Texts without shingles are kept. In each bucket, a document is
+    compared with the latest 1,000 kept documents only; ``capped`` in `Deduplication.summary` counts the comparisons
+    that were left out.
 
-    With ``clusters="components"`` the earliest document of each connected component is kept, and the similarity of a
-    removed one to it may be below `threshold`; a document is compared with at most the 1,000 before it in a bucket.
+    With ``clusters="components"`` the earliest document of each connected component is kept and is the witness of the
+    others. In each bucket, a document is compared with the 1,000 documents before it.
 
-    Candidates whose fingerprints differ too much, by eight bits of each component, are not compared exactly. That loses
-    a fifth at most of what `recall` may lose; with a plan given as `bands`, what the plan says. With plain bands, or a
-    plan without a filter, it loses at most one in a thousand of the pairs at the threshold.
+    With ``verify="exact"``, a candidate pair is compared exactly only if it passes the sketch filter: enough components
+    of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold that may be missed according
+    to `recall`, the filter may lose a fifth. With a plan as `bands` it may lose ``plan.loss``; with bands that are
+    given without a plan, or a plan whose ``loss`` is 0, it may lose one pair in a thousand.
 
     Examples
     --------
@@ -300,7 +321,7 @@ def deduplicate(
     spill = Spill(memory_size("max_memory", max_memory))
     collections = _collections({"texts": texts, "against": against}, missing)
     size = collections[0].size
-    priority = None if size is None else _priority(keep, size)  # bad priorities show before any work
+    priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
     corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report)
     new, total = corpus.offsets[1], corpus.total
@@ -333,7 +354,7 @@ def deduplicate(
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
     counts = _counts(corpus, removed, walk, similarity.compared, seconds)
     if against is None:
-        # astype leaves out the gap that a view has
+        # astype makes a copy without the bytes of the dropped field
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
         near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
@@ -358,25 +379,27 @@ def find_pairs(
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Iterator[tuple[int, int, float]]:
-    """Find the pairs of documents that are near duplicates, in one collection or between two.
+    """Find the pairs of near-duplicate documents, in one collection or between two.
+
+    Documents whose fingerprints agree in at least one band share a bucket, and only such documents are compared.
 
     Parameters
     ----------
     texts : iterable of str or bytes, numpy array, Arrow column, or callable
         The documents, as for `deduplicate`.
     threshold : float, optional
-        Least Jaccard similarity of a pair, more than 0 and at most 1.
+        The least Jaccard similarity of a pair, more than 0 and at most 1.
     others : iterable of str or bytes, numpy array, Arrow column, or callable, optional
-        A second collection; pairs are then of one of `texts` and one of `others`.
+        A second collection: find pairs of one document of `texts` and one of `others`, and no other pairs.
     recall, bands, shingles, hasher, num_seeds, random_state, verify, missing, max_memory, num_threads, progress
         As for `deduplicate`.
 
     Returns
     -------
     iterator of tuple
-        ``(i, j, similarity)`` in ascending order: positions in `texts` with i < j, or i in `texts` and j in `others`;
-        each pair that shares a bucket and has an exact Jaccard similarity of at least `threshold`, once, copies
-        included, however many there are. `verify` may say otherwise.
+        ``(i, j, similarity)`` in ascending order, each pair once: i and j are positions in `texts` with i < j, or i is
+        a position in `texts` and j one in `others`. These are all pairs that share a bucket and have an exact Jaccard
+        similarity of at least `threshold` (see `verify`), identical texts included. Their number is not limited.
 
     Examples
     --------
@@ -398,7 +421,7 @@ def find_pairs(
 def _pairs(
     collections: list[Collection], matching: _Matching, spill: Spill, num_threads: int, report: Progress
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs; chains lead from a document to later ones, or, with two collections, to those of the second."""
+    """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
     two = len(collections) == 2
     estimated = matching.verify != "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
@@ -410,7 +433,7 @@ def _pairs(
     similarity = corpus.similarity(groups, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
-    firsts = places[groups.firsts[documents]]  # whose bucket is the same, so that they are among the documents, too
+    firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
     pairs = Pairs(similarity, groups.links, firsts, matching.least)
     place, offset, step = len(documents) - 1, rows if two else 0, STEP
     stop = groups.partners - 1 if two else -1
@@ -424,27 +447,27 @@ def _pairs(
 
 
 class _Matching(NamedTuple):
-    """What makes two documents near duplicates, checked."""
+    """The checked parameters that define near duplicates."""
 
     hasher: MinHasher
     threshold: float
     verify: Verify
     bands: Bands
     plan: Plan | None
-    least_equal: int | None  # components that the filter wants equal; ``None`` where no filter follows
+    least_equal: int | None  # components that must be equal to pass the filter; ``None`` without a filter
 
     @property
     def least(self) -> float:
-        """The least similarity of a duplicate, exact or estimated."""
+        """The least similarity of a near duplicate, exact or estimated."""
         return 0.0 if self.verify is None else self.threshold
 
     def parameters(self) -> dict[str, Any]:
-        """Return what `Deduplication.parameters` says of it."""
+        """Return these parameters for `Deduplication.parameters`."""
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify")}
 
 
 def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
-    """Return the parameters that say what near duplicates are, checked."""
+    """Return the parameters that define near duplicates, checked."""
     checked: Verify = _checks.choice("verify", verify, get_args(Verify))
     exact = checked == "exact"
     chosen, plan = chosen_bands(bands, recall, threshold, hasher, filtered=exact)
@@ -454,7 +477,7 @@ def _matching(hasher: MinHasher, threshold: float, verify: object, recall: objec
 
 
 def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: int | None, bands: object) -> MinHasher:
-    """Return the hasher that was given, or one of what was given in its place."""
+    """Return the given hasher, or make one from the other parameters."""
     if hasher is None:
         if num_seeds is None:
             num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
@@ -464,16 +487,16 @@ def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: i
         return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
     if num_seeds is not None:
-        raise ValueError("num_seeds and hasher both say how many seeds there are; give one of them")
+        raise ValueError("num_seeds and hasher cannot be combined; give one of them")
     if random_state != 0:
-        raise ValueError("random_state and hasher both say what the seeds are; give one of them")
+        raise ValueError("random_state and hasher cannot be combined; give one of them")
     if shingles is not None and checked_shingles(shingles) != hasher.shingles:
         raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
     return hasher
 
 
 def _threshold(threshold: object, second: str) -> float:
-    """Return the threshold, checked; `second` is the parameter that takes a second collection."""
+    """Return the threshold, checked; `second` is the parameter for a second collection."""
     if not isinstance(threshold, str) and (isinstance(threshold, Iterable) or callable(threshold)):
         raise TypeError(
             f"threshold must be a number (more than 0 and at most 1), got {type(threshold).__name__}; "
@@ -483,7 +506,7 @@ def _threshold(threshold: object, second: str) -> float:
 
 
 def _refuse_threshold(name: str, value: Any) -> None:
-    """Refuse a number in the place of a collection; it is most likely a threshold."""
+    """Raise an error for a number in place of a collection; most likely it is meant as the threshold."""
     if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
@@ -492,22 +515,22 @@ def _refuse_threshold(name: str, value: Any) -> None:
 
 
 def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> list[Collection]:
-    """Return the collections that were given, by their parameters."""
-    allowed = _checks.choice("missing", missing, get_args(Missing)) == "empty"
+    """Return the given collections, with the names of their parameters."""
+    allowed = allows_missing(missing)
     second = list(given)[1]
     texts: object = given["texts"]
     for name, value in given.items():
         _refuse_threshold(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
         raise ValueError(
-            f"texts and {second} must not be the same {type(texts).__name__}, which gives each text once; "
-            "pass a list, or a callable that returns a new one"
+            f"texts and {second} must not be the same {type(texts).__name__}, which yields each text only once; "
+            "pass a list, or a callable that returns a new iterator"
         )
     return [Collection(name, one, allowed) for name, one in given.items() if one is not None or name == "texts"]
 
 
 def _priority(keep: object, total: int) -> Keep | Array:
-    """Return `keep` checked: one of its names, or an array of numbers of which the highest comes first."""
+    """Return `keep`, checked: one of its names, or an array of numbers; the highest number has priority."""
     if isinstance(keep, str):
         return _checks.choice("keep", keep, get_args(Keep))
     _checks.unmasked("keep", keep)
@@ -522,7 +545,7 @@ def _priority(keep: object, total: int) -> Keep | Array:
     if values.ndim == 0 or values.dtype.kind in "cmV":
         raise unfit
     if values.shape != (total,):
-        raise ValueError(f"keep must hold one number or date a text ({total}), got shape {values.shape}")
+        raise ValueError(f"keep must have one number or date for each text ({total}), got shape {values.shape}")
     elements: list[object] = []
     kind = NUMBER
     if values.dtype.kind in "OSUT":
@@ -543,7 +566,7 @@ def _priority(keep: object, total: int) -> Keep | Array:
 
 
 def _kind_of(value: object) -> str:
-    """Return what an element of `keep` is, in words."""
+    """Return the kind of an element of `keep`, for comparisons and messages."""
     if isinstance(value, datetime):
         return f"datetime {'without' if value.utcoffset() is None else 'with'} a time zone"
     if isinstance(value, (date, np.datetime64)):
@@ -553,8 +576,8 @@ def _kind_of(value: object) -> str:
 
 
 def _kind_of_all(elements: list[object]) -> str:
-    """Return what the elements of `keep` are, which is a number, or a date of one kind; none may be missing."""
-    firsts: dict[str, int] = {}  # where each kind comes first
+    """Return the kind of all elements of `keep`: numbers, or dates of one kind; a missing one is an error."""
+    firsts: dict[str, int] = {}  # the first position of each kind
     for i, value in enumerate(elements):
         if not _checks.is_missing(value):
             firsts.setdefault(_kind_of(value), i)
@@ -574,7 +597,7 @@ def _kind_of_all(elements: list[object]) -> str:
     for i, value in enumerate(elements):
         if _checks.is_missing(value):
             what = kind if kind.startswith(NUMBER) else "date"
-            raise ValueError(f"keep[{i}] must be a {what}, got {value}; give each text one")
+            raise ValueError(f"keep[{i}] must be a {what}, got {value}; give one for each text")
     return kind
 
 
@@ -584,14 +607,14 @@ def _ranks(values: Array | list[object]) -> Array:
 
 
 def _ranks_of_times(times: Array) -> Array:
-    """Return the ranks of datetime64, of which none may be missing."""
+    """Return the ranks of datetime64 values; NaT is an error."""
     if np.isnat(times).any():
-        raise ValueError(f"keep[{np.flatnonzero(np.isnat(times))[0]}] must be a date, got NaT; give each text one")
+        raise ValueError(f"keep[{np.flatnonzero(np.isnat(times))[0]}] must be a date, got NaT; give one for each text")
     return _ranks(times)
 
 
 def _numbers(values: Array, keep: Any) -> Array:
-    """Return the numbers of `keep` as whole ones or floats; as ranks where they are too large for floats."""
+    """Return the numbers of `keep` as integers or floats; as ranks if floats would not be exact."""
     if values.dtype.kind in "iu":
         return values
     numbers = values.astype(np.float64)
@@ -603,19 +626,19 @@ def _numbers(values: Array, keep: Any) -> Array:
 
 
 def _by_priority(priority: Keep | Array, sizes: Array) -> Array:
-    """Return the positions in the order in which the documents are walked, int32."""
+    """Return the positions in the order in which documents are decided, int32."""
     if isinstance(priority, str) and priority == "first":
         return np.arange(len(sizes), dtype=np.int32)
     if isinstance(priority, str) and priority == "last":
         return np.arange(len(sizes) - 1, -1, -1, dtype=np.int32)
     values: Array = sizes if isinstance(priority, str) else priority
-    ascending = np.argsort(values[::-1], kind="stable")  # of the reversed array, so that ties end up by position
+    ascending = np.argsort(values[::-1], kind="stable")  # reversed, so that ties are in order of position
     order: Array = (len(values) - 1 - ascending[::-1]).astype(np.int32)
     return order
 
 
 def _removed(distinct: Array, witness: Array, value: Array, order: Array, first: Array, new: int) -> Array:
-    """Put together what the walk decided; a copy goes with the first of its bytes."""
+    """Return the table of removed documents; a copy gets the decision of the first copy."""
     total = len(first)
     by, similarity = np.full(total, -1, np.int32), np.zeros(total)
     decided = witness >= 0
@@ -636,7 +659,7 @@ def _removed(distinct: Array, witness: Array, value: Array, order: Array, first:
 
 
 def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
-    """Return what `Deduplication.summary` says."""
+    """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
     return {
         "documents": new,
@@ -656,7 +679,7 @@ def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: 
 
 
 def _near(documents: Array, others: Array, similarities: Array, distinct: Array, new: int) -> Array:
-    """Put together the pairs just below the threshold; the walk met `documents` later."""
+    """Return the table of pairs just below the threshold; `documents` are decided after `others`."""
     i, j = distinct[documents].astype(np.int64), distinct[others].astype(np.int64)
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
@@ -668,6 +691,6 @@ def _near(documents: Array, others: Array, similarities: Array, distinct: Array,
 
 
 def _within_collection(positions: Array, new: int) -> tuple[Array, Array]:
-    """Return positions among all documents as positions among the new or the old ones, and which of the two."""
+    """Return positions among all documents as positions in `texts` or `against`, and the side of each."""
     old = positions >= new
     return np.where(old, positions - new, positions), SIDES[old.astype(np.intp)]

@@ -1,6 +1,6 @@
-"""The first form of the cache: ``from lsh import lsh``, ``lsh.Cache(bands=20, hasher=hasher)``, ``update``.
+"""The cache with the older interface of mattilyra/LSH: ``lsh.Cache(bands=20, hasher=hasher)`` and ``update``.
 
-Names only: everything is done by `lsh.cache.Cache`.
+It is imported by ``from lsh import lsh``. `lsh.cache.Cache` does the work.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Cache"]
 
 
 class Cache(cache.Cache):
-    """A cache whose bins hold ``(fingerprint, meta)``.
+    """A cache in which the id of a document may be ``(fingerprint, meta)``.
 
     Parameters
     ----------
     bands : int, Bands or Plan
-        Bands of equal width, whose number must divide the number of seeds; or any that fit.
+        The number of bands of equal width, which must divide the number of seeds; or bands of any widths.
     hasher : MinHasher
-        Makes the fingerprints.
+        Computes the fingerprints.
     """
 
     def __init__(self, bands: int | Bands | Plan, hasher: MinHasher) -> None:
@@ -34,6 +34,6 @@ class Cache(cache.Cache):
             super().__init__(hasher, bands)
 
     def update(self, fingerprint: Fingerprint, meta: Hashable = None) -> None:
-        """Add a fingerprint, an array or a sequence in order; its id is ``(tuple(fingerprint), meta)``."""
+        """Add a fingerprint, an array or a sequence of whole numbers, under the id ``(tuple(fingerprint), meta)``."""
         row = checked_fingerprint(self.hasher, "fingerprint", fingerprint)
         self.add_fingerprint(row, (tuple(row.tolist()), meta))

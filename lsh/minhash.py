@@ -1,6 +1,6 @@
-"""Fingerprints: `MinHasher` says what they mean, the compiled modules compute them.
+"""Fingerprints of texts: `MinHasher` defines them, and the compiled modules compute them.
 
-A fingerprint has one component a seed: the minimum of that seed's hash over the shingles of a text. Two
+A fingerprint has one component for each seed: the minimum of that seed's hash over the shingles of a text. Two
 fingerprints agree in a component with a probability equal to the Jaccard similarity of the two shingle sets (Broder
 1997), so the fraction of equal components is an unbiased estimate of it.
 """
@@ -26,7 +26,6 @@ from lsh._fingerprints import (
     one_fingerprint,
     one_or_many,
 )
-from lsh._fingerprints import SupportsArray as SupportsArray
 from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
@@ -40,13 +39,13 @@ Scheme = Literal["murmur3", "fss"]
 HashBytes = Literal[4, 8]
 
 SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
-STREAM_BATCH = 512  # texts a batch of a stream
-MAX_BATCH = 8192  # texts a batch of a collection
+STREAM_BATCH = 512  # texts in a batch of a stream
+MAX_BATCH = 8192  # texts in a batch of a collection
 
-# Of each kind of fingerprint: about how many bytes of text are worth handing to a thread, half a millisecond of work.
+# By kind of fingerprint: the bytes of text in one share of work for a thread, which take about half a millisecond.
 _SHARE_BYTES = {"murmur3_32": 1 << 15, "murmur3_64": 1 << 13, "fss": 1 << 18}
 
-# Of each kind of fingerprint: how it is returned, and the type in whose order its minima are taken.
+# By kind of fingerprint: the dtype of its components, and the type as which they are compared for the minimum.
 _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 | np.uint64]]] = {
     "murmur3_32": (np.uint32, np.int32),
     "murmur3_64": (np.uint64, np.uint64),
@@ -58,49 +57,52 @@ _DTYPES: dict[str, tuple[type[np.uint32 | np.uint64], type[np.int32 | np.uint32 
 class MinHasher:
     """Computes and compares fingerprints. Immutable, and safe to share between threads.
 
+    A fingerprint is an array of `num_seeds` components. The fraction of equal components of two fingerprints estimates
+    the Jaccard similarity of the shingle sets of the two texts.
+
     Parameters
     ----------
     seeds : int or sequence of int
-        The number of components, or, for murmur3, the uint32 seeds themselves.
+        The number of components, or, for scheme ``"murmur3"``, the seeds themselves, each a uint32.
     char_ngram : int, optional
-        Bytes per shingle: short for ``shingles=Shingles(char_ngram, unit="byte")``. Default 8, where `shingles` is not
+        Bytes per shingle: short for ``shingles=Shingles(char_ngram, unit="byte")``. Default 8 if `shingles` is not
         given.
     random_state : int or None, optional
-        Draws the seeds where `seeds` is a number, as ``numpy.random.RandomState(random_state).randint(0, 1e6, seeds)``
-        does; for fss it is the one seed, a uint32. The default, 0, makes every process agree; ``None`` draws fresh
-        ones. Where `seeds` is a sequence, it is not used.
+        If `seeds` is a number, the seeds are ``numpy.random.RandomState(random_state).randint(0, 1e6, seeds)``. Scheme
+        ``"fss"`` has one seed, which is `random_state` itself, a uint32. With the default, 0, all processes use the
+        same seeds; with ``None`` new ones are drawn each time. Not used if `seeds` is a sequence.
     hashbytes : {8, 4}, optional
-        Bytes per component of murmur3. Default 8. With fss, whose components have 4, it is an error.
-    scheme : {"murmur3", "fss"}
-        How components are made; see Notes.
+        Bytes per component of scheme ``"murmur3"``. Default 8. An error with ``"fss"``, whose components have 4 bytes.
+    scheme : {"murmur3", "fss"}, optional
+        How components are computed; see Notes.
     shingles : Shingles, optional
-        How texts become sets of shingles.
+        How a text becomes a set of shingles. Default: ``Shingles(8, unit="byte")``.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or out of its range, or both `char_ngram` and `shingles` are given.
+        If a parameter has a wrong type or is out of range, or both `char_ngram` and `shingles` are given.
 
     Notes
     -----
-    Scheme ``"murmur3"``, version 1: component i is the minimum over all shingles of MurmurHash3 with seed i; for
-    ``hashbytes=4`` of x86_32, compared as int32 and returned as uint32, for ``hashbytes=8`` of the first half of
-    x64_128, compared as uint64. A text without shingles has the largest value of that order throughout (`empty`). With
-    these seeds and this order the fingerprints are those of mattilyra/LSH, wherever no component of theirs shows the
-    value it starts from.
+    Scheme ``"murmur3"``, version 1: component i is the minimum of MurmurHash3 with seed i over all shingles. With
+    ``hashbytes=8`` the hash is the first half of x64_128; with ``hashbytes=4`` it is x86_32, compared as int32 and
+    returned as uint32. The fingerprints are those of mattilyra/LSH, except where a component there has the value with
+    which that library starts the minimum, as in very short texts.
 
-    Scheme ``"fss"``, version 1, after Fast Similarity Sketching (Dahlgaard, Knudsen and Thorup 2017): one hash of each
-    shingle, MurmurHash3_x86_128, throws it into one of the components, and what no shingle hits is filled from a
-    pseudo-random permutation of the components for each shingle. Many times faster, with a cost that hardly depends on
-    the number of components (1 to 4,096), and half the variance on short texts; ``docs/schemes.md`` has the definition.
+    Scheme ``"fss"``, version 1, is based on Fast Similarity Sketching (Dahlgaard, Knudsen and Thorup 2017). Each
+    shingle is hashed once, by MurmurHash3_x86_128, and the hash assigns it to one component. Components to which no
+    shingle is assigned are filled by a second rule, a pseudo-random permutation of the components for each shingle.
+    This is many times faster, the time hardly depends on the number of components (1 to 4,096), and the variance on
+    short texts is about half. ``docs/schemes.md`` has the definition.
 
-    The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``, with fss at most that.
+    The standard error of an estimated similarity J is ``sqrt(J (1 - J) / num_seeds)``; with ``"fss"`` it is at most
+    that.
 
-    A subclass is a TypeError: `Cache`, `deduplicate` and `find_pairs` call the compiled code directly, so methods of it
-    would not be called. Write a class that has a hasher.
+    MinHasher cannot be subclassed: `Cache`, `deduplicate` and `find_pairs` call the compiled code directly and would
+    not call methods of a subclass. Use a class that holds a MinHasher.
 
-    Hashers are equal if they make the same fingerprints of the same texts, however their seeds were given, and equal
-    ones are printed and pickled alike.
+    Two hashers are equal if they compute the same fingerprint for every text, whichever way their seeds were given.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class MinHasher:
     ) -> None:
         if char_ngram is not None:
             if shingles is not None:
-                raise ValueError("char_ngram and shingles both say what a shingle is; give one of them")
+                raise ValueError("char_ngram and shingles cannot be combined; give one of them")
             shingles = Shingles(_checks.whole_number("char_ngram", char_ngram, 1), unit="byte")
         shingles = Shingles(8, unit="byte") if shingles is None else checked_shingles(shingles)
         kind = _kind(scheme, hashbytes)
@@ -159,7 +161,7 @@ class MinHasher:
 
     def __init_subclass__(cls) -> None:
         raise TypeError(
-            f"MinHasher is final, {cls.__name__} cannot be a subclass of it; keep a MinHasher in it instead"
+            f"MinHasher cannot be subclassed, got the subclass {cls.__name__}; let the class hold a MinHasher instead"
         )
 
     # ---- what it is ----
@@ -169,16 +171,16 @@ class MinHasher:
         """The number of components of a fingerprint."""
         return len(self._empty)
 
-    seeds = num_seeds  # by the name of the parameter
+    seeds = num_seeds  # the name of the parameter
 
     @property
     def seed_values(self) -> NDArray[np.uint32]:
-        """The seeds, uint32, shape ``(num_seeds,)``, for fss ``(1,)``; read-only."""
+        """The seeds: uint32, shape ``(num_seeds,)``, or ``(1,)`` for scheme ``"fss"``; read-only."""
         return self._seed_values
 
     @property
     def random_state(self) -> int | None:
-        """The random state that gives these seeds: for fss the seed; for murmur3 below 1,000, else ``None``."""
+        """The random state from which the seeds are drawn; ``None`` for murmur3 if none below 1,000 draws them."""
         return int(self._seed_values[0]) if self._kind == "fss" else least_random_state(self._seed_values.tobytes())
 
     @property
@@ -198,7 +200,7 @@ class MinHasher:
 
     @property
     def shingles(self) -> Shingles:
-        """How texts become sets of shingles."""
+        """How a text becomes a set of shingles."""
         return self._shingles
 
     @property
@@ -208,7 +210,7 @@ class MinHasher:
 
     @property
     def empty(self) -> Array:
-        """The fingerprint of a text without shingles, read-only: similar to nothing, neutral in `merge`."""
+        """The fingerprint of a text without shingles, read-only: similar to no fingerprint, and `merge` ignores it."""
         return self._empty
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -233,13 +235,14 @@ class MinHasher:
         return f"MinHasher({', '.join(given)}, scheme={self.scheme!r}, shingles={self._shingles!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what fixes the fingerprints as a dict of plain values, for `from_dict`.
+        """Return what defines the fingerprints as a dict of plain values, which `from_dict` reads.
 
         Returns
         -------
         dict
-            ``scheme`` and ``version``, ``hashbytes``, ``num_seeds``, ``seed_values``, ``shingles``, and ``unicode``,
-            the Unicode version where texts beyond ASCII depend on it, else ``None``.
+            ``scheme`` and its ``version``, ``hashbytes``, ``num_seeds``, ``seed_values``, ``shingles``, and
+            ``unicode``: the Unicode version of Python if fingerprints of texts beyond ASCII depend on it, else
+            ``None``.
         """
         return {
             "scheme": self.scheme,
@@ -253,30 +256,30 @@ class MinHasher:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MinHasher:
-        """Make the hasher that `to_dict` described; the result is equal to it.
+        """Make a hasher from what `to_dict` returned; it is equal to the first one.
 
         Raises
         ------
         TypeError, ValueError
-            If the scheme or its version is unknown here, a key is missing, or a value is of a wrong type.
+            If this release does not know the scheme or its version, a key is missing, or a value has a wrong type.
 
         Warns
         -----
         UserWarning
-            If fingerprints of texts beyond ASCII depend on the Unicode version, and this Python has another.
+            If fingerprints of texts beyond ASCII depend on the Unicode version, and that of this Python differs.
         """
         parts = {"scheme", "version", "hashbytes", "num_seeds", "seed_values", "shingles", "unicode"}
         scheme, version = _checks.keys("a hasher", values, parts)["scheme"], values["version"]
-        if (scheme, version) not in list(SCHEME_VERSIONS.items()):  # a list: they need not be hashable
+        if (scheme, version) not in list(SCHEME_VERSIONS.items()):  # a list, because the values may be unhashable
             known = ", ".join(f"{name} {number}" for name, number in SCHEME_VERSIONS.items())
-            raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which has {known}")
+            raise ValueError(f"scheme {scheme} version {version} is unknown to this release, which knows {known}")
         shingles = Shingles.from_dict(values["shingles"])
         stored = values["unicode"]
         if stored is not None:
             _checks.instance("unicode", stored, str, "a str or None")
         if stored not in (None, unicodedata.unidata_version):
             warnings.warn(
-                f"made under Unicode {stored}, this Python has {unicodedata.unidata_version}: "
+                f"this hasher was stored under Unicode {stored}, this Python has {unicodedata.unidata_version}: "
                 "fingerprints of texts beyond ASCII may differ",
                 stacklevel=2,
             )
@@ -307,7 +310,7 @@ class MinHasher:
         Parameters
         ----------
         text : str, bytes, bytearray or memoryview
-            The document; ``str`` is taken as UTF-8 with ``surrogatepass``.
+            The document; a ``str`` is encoded as UTF-8 with ``surrogatepass``.
 
         Returns
         -------
@@ -317,7 +320,7 @@ class MinHasher:
         Raises
         ------
         TypeError
-            If `text` is no text.
+            If `text` has another type.
 
         Examples
         --------
@@ -333,14 +336,15 @@ class MinHasher:
         Parameters
         ----------
         texts : iterable of str, bytes, bytearray or memoryview, numpy array, or Arrow column
-            ``n`` documents. An array has dtype ``S``, ``U``, ``O`` or ``StringDType`` and one dimension. An Arrow
-            column is anything with the PyCapsule interface (of pyarrow, polars, pandas, duckdb, ...) that holds strings
-            or bytes, as they are or as a dictionary; it is read without a copy. Iterators and streams are taken in
+            ``n`` documents. A numpy array has one dimension and dtype ``S``, ``U``, ``O`` or ``StringDType``. An Arrow
+            column is any object with the PyCapsule interface (from pyarrow, polars, pandas, duckdb, ...) that holds
+            strings or bytes, plain or dictionary-encoded; it is read without a copy. Iterators and streams are read in
             chunks.
-        missing : {"error", "empty"}
-            What ``None`` or a null is: an error, or an empty text.
+        missing : {"error", "empty"}, optional
+            What to do with ``None`` or a null: raise a ValueError, or treat it as an empty text.
         num_threads : int, optional
-            Default: every core that this process may use. The result does not depend on it.
+            Number of threads. Default: one for each core that this process may use. Fewer are used where the system
+            does not start so many. The result does not depend on it.
 
         Returns
         -------
@@ -350,14 +354,16 @@ class MinHasher:
         Raises
         ------
         TypeError
-            If an element is no text, with its position; if a column is of another type, or a table has more than one.
+            If an element is not a text (the message names its position), a column has another type, or a table with
+            more than one column is given.
         ValueError
-            If an element is ``None`` and `missing` is ``"error"``, or an Arrow column is damaged, with the position.
+            If an element is ``None`` and `missing` is ``"error"``, or an Arrow column is damaged; the message names the
+            position.
 
         Notes
         -----
-        The GIL is released while the kernels run. A list is copied first: other threads may change it meanwhile, which
-        must not be done to a numpy array of dtype ``S``.
+        The GIL is released while fingerprints are computed. A list is copied first, so other threads may change it
+        meanwhile. A numpy array of dtype ``S`` is not copied and must not be changed.
 
         Examples
         --------
@@ -378,7 +384,7 @@ class MinHasher:
     def chunks(
         self, texts: Texts, *, missing: Missing = "error", num_threads: int | None = None
     ) -> Iterator[tuple[int, Array]]:
-        """Compute fingerprints piece by piece, for corpora whose fingerprints need not all be held.
+        """Compute fingerprints in chunks, for corpora whose fingerprints do not all have to be in memory.
 
         Parameters
         ----------
@@ -388,13 +394,13 @@ class MinHasher:
         Yields
         ------
         tuple
-            The position of the first text of a chunk, and the chunk's fingerprints, shape ``(m, num_seeds)``.
+            The position of the first text of a chunk, and the fingerprints of its m texts, shape ``(m, num_seeds)``.
         """
         collection, allowed, workers = _checked_texts(texts, missing, num_threads)
         return self._chunks(collection if isinstance(collection, Iterator) else iter((collection,)), allowed, workers)
 
     def _fill(self, rows: np.ndarray[Any, Any], piece: Piece, missing: bool, workers: int) -> None:
-        """Compute the fingerprints of a piece into their rows, a share of work at a time."""
+        """Compute the fingerprints of a piece into `rows`, in shares of work."""
 
         def compute(share: tuple[int, int]) -> None:
             start, stop = share
@@ -428,37 +434,38 @@ class MinHasher:
         Parameters
         ----------
         a, b : text or fingerprint
-            In any mix.
+            The documents: two texts, two fingerprints, or one of each.
 
         Returns
         -------
         float
-            0.0 where either document has no shingles.
+            The estimate; 0.0 if a document has no shingles.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument is neither a text nor a fingerprint of this hasher's shape and dtype. A set of components is
-            no fingerprint: it has lost their order.
+            If an argument is neither a text nor a fingerprint with this hasher's shape and dtype. A set is an error,
+            because it does not keep the order of the components.
         """
         return float(self.similarities(checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)))
 
     def similarities(
         self, A: Fingerprint | Fingerprints, B: Fingerprint | Fingerprints | None = None
     ) -> NDArray[np.float64]:
-        """Estimate similarities between fingerprints: one against many, many against many.
+        """Estimate similarities between fingerprints: one and many, or many and many.
 
         Parameters
         ----------
         A : numpy.ndarray
             Fingerprints, shape ``(n, num_seeds)``, or one of them, shape ``(num_seeds,)``.
         B : numpy.ndarray, optional
-            The same with m; default: `A`.
+            Fingerprints, shape ``(m, num_seeds)`` or ``(num_seeds,)``. Default: `A`.
 
         Returns
         -------
         numpy.ndarray
-            float64, shape ``(n, m)``, without the axis of an argument that is one fingerprint.
+            float64, shape ``(n, m)``. An argument that is one fingerprint has no axis: shape ``(n,)``, ``(m,)`` or
+            ``()``.
 
         Examples
         --------
@@ -480,19 +487,19 @@ class MinHasher:
     def interval(
         self, a: Text | Fingerprint, b: Text | Fingerprint, confidence: float = CONFIDENCE
     ) -> tuple[float, float]:
-        """Bound the Jaccard similarity of two documents by Wilson's interval.
+        """Return Wilson's confidence interval for the Jaccard similarity of two documents.
 
         Parameters
         ----------
         a, b : text or fingerprint
-            In any mix.
+            The documents: two texts, two fingerprints, or one of each.
         confidence : float, optional
-            Probability that the interval covers the similarity, more than 0 and less than 1.
+            Probability that the interval contains the similarity, more than 0 and less than 1. Default 0.95.
 
         Returns
         -------
         tuple of float
-            Lower and upper bound; (0.0, 0.0) where either document has no shingles.
+            Lower and upper bound; (0.0, 0.0) if a document has no shingles.
 
         Notes
         -----
@@ -507,12 +514,12 @@ class MinHasher:
         return wilson_interval(float(self.similarities(first, second)), self.num_seeds, confidence)
 
     def merge(self, a: Text | Fingerprint, b: Text | Fingerprint) -> Array:
-        """Return the fingerprint of the union of two documents' shingle sets.
+        """Return the fingerprint of the union of the shingle sets of two documents.
 
         Parameters
         ----------
         a, b : text or fingerprint
-            In any mix.
+            The documents: two texts, two fingerprints, or one of each.
 
         Returns
         -------
@@ -526,9 +533,9 @@ class MinHasher:
         return merged
 
     def is_empty(self, fingerprints: Array) -> NDArray[np.bool_]:
-        """Tell which fingerprints are those of texts without shingles: bool, without the last axis."""
+        """Tell which fingerprints are those of texts without shingles: bool, one for each fingerprint."""
         found = np.asarray(fingerprints[..., 0] == self._empty[0])
-        if found.any():  # one component that is the largest value does not make them all so
+        if found.any():  # a fingerprint of shingles may have the largest value in a component
             found = np.asarray((fingerprints == self._empty).all(axis=-1))
         return found
 
@@ -539,18 +546,17 @@ class MinHasher:
 def _checked_texts(
     texts: Texts, missing: Missing, num_threads: int | None
 ) -> tuple[Piece | Iterator[Piece], bool, int]:
-    """Return the texts as one piece or several, whether they may be missing, and how many threads to use."""
-    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
-    workers = _threads.number_of(num_threads)
+    """Return the texts as one piece or several, whether they may be missing, and the number of threads."""
+    allowed, workers = _texts.allows_missing(missing), _threads.number_of(num_threads)
     return _texts.pieces("texts", texts, STREAM_BATCH), allowed, workers
 
 
 def work_shares(
     hasher: MinHasher, piece: Piece, max_texts: int = STREAM_BATCH, times: int = 1
 ) -> Iterator[tuple[int, int]]:
-    """Cut a piece into shares of work: yield where each starts and stops.
+    """Divide a piece into shares of work: yield where each starts and stops.
 
-    A share has at most `max_texts` texts, and `times` the bytes that are worth handing to a thread.
+    A share has at most `max_texts` texts, and about `times` the bytes of `_SHARE_BYTES`.
     """
     start, total = 0, len(piece)
     while start < total:
@@ -560,7 +566,7 @@ def work_shares(
 
 
 def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:
-    """Compute the fingerprints of a batch that is not normalised yet, shape ``(n, num_seeds)``."""
+    """Compute the fingerprints of a batch that has not been normalised, shape ``(n, num_seeds)``."""
     rows = np.empty((len(batch), hasher.num_seeds), _DTYPES[hasher._kind][1])
     hasher._fingerprinter.fill(Batch(batch, transform=hasher._transform), rows)
     return rows.view(hasher.dtype)
@@ -570,17 +576,17 @@ def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:
 
 
 def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint) -> Array:
-    """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is for messages."""
+    """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is its parameter."""
     if isinstance(value, _checks.TEXT_TYPES):
         return hasher.fingerprint(value)
     return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype)
 
 
 def _kind(scheme: object, hashbytes: object) -> str:
-    """Return the kind of fingerprint that a scheme and a width name, a key of `_DTYPES`."""
+    """Return the kind of fingerprint of a scheme and a width: a key of `_DTYPES`."""
     if _checks.choice("scheme", scheme, tuple(SCHEME_VERSIONS)) == "fss":
         if hashbytes is not None:
-            raise ValueError(f"hashbytes is for the scheme 'murmur3', got {hashbytes} with 'fss'; leave it out")
+            raise ValueError(f"hashbytes requires scheme 'murmur3', got {hashbytes} with scheme 'fss'; leave it out")
         return "fss"
     width = 8 if hashbytes is None else _checks.whole_number("hashbytes", hashbytes, 0)
     if width not in (4, 8):
@@ -589,5 +595,5 @@ def _kind(scheme: object, hashbytes: object) -> str:
 
 
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array over memory that cannot be made writable."""
+    """Return a copy of the array that cannot be made writable."""
     return np.frombuffer(array.tobytes(), array.dtype)

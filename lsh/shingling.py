@@ -1,8 +1,8 @@
-"""What the shingles of a text are, and the exact Jaccard similarity of two shingle sets.
+"""The shingles of a text, and the exact Jaccard similarity of two shingle sets.
 
-`Shingles` is a value: it says how long a shingle is, in which unit, and what is done to the text before. The compiled
-modules find the shingles themselves; this module decides their meaning. Broder, "On the resemblance and
-containment of documents" (1997), is the source of the method.
+`Shingles` is a value: the length and the unit of a shingle, and how a text is normalised first. It defines the
+shingles; the compiled modules find them. The method is from Broder, "On the resemblance and containment of documents"
+(1997).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Unit = Literal["byte", "char", "word"]
 NormalForm = Literal["NFC", "NFKC"]
 
 UNITS: tuple[Unit, ...] = ("byte", "char", "word")
-MAX_UNITS = 2**62 - 1  # of a shingle: beyond any text, and still a size
+MAX_UNITS = 2**62 - 1  # units of a shingle: more than any text has, and within the range of Py_ssize_t
 NORMAL_FORMS: tuple[NormalForm, ...] = ("NFC", "NFKC")
 
 PIECE = 1 << 20  # bytes of a text that are normalised at once
@@ -48,31 +48,33 @@ class Shingles:
 
     Parameters
     ----------
-    n : int
-        Units per shingle, 1 or more.
-    unit : {"char", "byte", "word"}
+    n : int, optional
+        Units per shingle, 1 or more. Default 8.
+    unit : {"char", "byte", "word"}, optional
         ``"char"``: Unicode code points. ``"byte"``: bytes of the UTF-8 text. ``"word"``: words, joined by one space; a
-        word is a maximal run of what ``\w`` matches.
-    lowercase : bool
-        Apply ``str.lower`` first.
-    collapse_whitespace : bool
-        Replace each run of what ``\s`` matches by one space; a run at an end becomes a space, too.
-    strip_punctuation : bool
-        Drop the characters of the Unicode categories P*.
-    normalize : {None, "NFC", "NFKC"}
-        Bring the text into a Unicode normal form.
+        word is a maximal run of characters that ``\w`` matches.
+    lowercase : bool, optional
+        Convert the text to lower case, by ``str.lower``.
+    collapse_whitespace : bool, optional
+        Replace each run of characters that ``\s`` matches by one space, also at the start and the end of the text.
+    strip_punctuation : bool, optional
+        Remove the characters of the Unicode categories P*.
+    normalize : {None, "NFC", "NFKC"}, optional
+        Convert the text to this Unicode normal form.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of a wrong type or out of its range.
+        If a parameter has a wrong type or is out of range.
 
     Notes
     -----
-    The order is `normalize`, `lowercase`, `strip_punctuation`, `collapse_whitespace`. A text of fewer
-    than n units is one shingle, all of them; a text without units has none. ``bytes`` are taken as UTF-8 with
-    surrogates let through; an undecodable byte counts as one character, belongs to no word and stays as it is. Texts
-    beyond ASCII depend on the Unicode version of Python where they are normalised or split into words.
+    A text is normalised in this order: `normalize`, `lowercase`, `strip_punctuation`, `collapse_whitespace`. A text of
+    1 to n - 1 units has one shingle, the whole text. A text without units has no shingles.
+
+    ``bytes`` are decoded as UTF-8, encoded surrogates included. A byte that cannot be decoded counts as one character,
+    is part of no word, and is not changed by normalisation. Where a text has characters beyond ASCII and is normalised
+    or split into words, its shingles depend on the Unicode version of Python.
 
     Examples
     --------
@@ -115,11 +117,11 @@ class Shingles:
 
     @property
     def depends_on_unicode(self) -> bool:
-        """Whether the result for texts beyond ASCII depends on the Unicode version of Python."""
+        """Whether the shingles of texts beyond ASCII depend on the Unicode version of Python."""
         return normalizer(self) is not None or self.unit == "word"
 
     def of(self, text: Text) -> set[str | bytes]:
-        """Return the set of shingles of a text, for reading.
+        """Return the set of shingles of a text, to look at.
 
         Parameters
         ----------
@@ -129,7 +131,7 @@ class Shingles:
         Returns
         -------
         set of str
-            ``bytes`` instead for the unit ``"byte"``, and for a shingle that is not UTF-8.
+            The shingles; ``bytes`` where the unit is ``"byte"``, and for a shingle that is not valid UTF-8.
 
         Examples
         --------
@@ -142,7 +144,7 @@ class Shingles:
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
-        """Return the text as it is shingled: normalised, lower-cased, stripped and collapsed, as asked for."""
+        """Return the text as these parameters normalise it, of the same type."""
         if isinstance(text, str):
             return self._apply_to_str(text)
         try:
@@ -151,7 +153,7 @@ class Shingles:
             pass
         pieces, start = [], 0
         for match in _UTF8.finditer(text):
-            if match.group(1):  # an undecodable byte: stays, and parts what is around it
+            if match.group(1):  # an undecodable byte: not changed, and the text on either side is normalised by itself
                 if match.start() > start:
                     pieces.append(self._apply_to_segment(text[start : match.start()]))
                 pieces.append(match.group(1))
@@ -192,23 +194,23 @@ def _readable(shingle: bytes) -> str | bytes:
 
 @lru_cache(maxsize=1)
 def _without_punctuation() -> dict[int, None]:
-    """Return the translation that drops the categories P*."""
+    """Return the translation table that removes the categories P*."""
     return {c: None for c in range(0x110000) if unicodedata.category(chr(c)).startswith("P")}
 
 
 def normalizer(shingles: Shingles) -> Callable[[str | bytes], str | bytes] | None:
-    """Return what a batch applies to a text beyond ASCII; ``None`` where texts stay as they are."""
+    """Return the function that normalises a text beyond ASCII; ``None`` if texts are not normalised."""
     changes = shingles.lowercase or shingles.collapse_whitespace or shingles.strip_punctuation or shingles.normalize
     return shingles.apply if changes else None
 
 
 def ascii_flags(shingles: Shingles) -> int:
-    """Return how the compiled modules normalise ASCII, which every normal form leaves as it is."""
+    """Return how the compiled modules normalise ASCII, as flags; no normal form changes ASCII."""
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
 
 
 def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> ShingleSets:
-    """Return the exact shingle sets of texts, or of a batch that is not normalised yet."""
+    """Return the exact shingle sets of texts, or of a batch that has not been normalised."""
     batch = Batch(texts, transform=normalizer(shingles))
     return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles))
 
@@ -233,11 +235,11 @@ def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
     Returns
     -------
     float
-        ``|A & B| / |A | B|``, one division of two counts; 0.0 where either text has no shingles.
+        ``|A & B| / |A | B|``, one division of two counts; 0.0 if a text has no shingles.
 
     Notes
     -----
-    Where a hash says that two shingles are equal, their bytes are compared.
+    Equal shingles are found by their hashes; then their bytes are compared, so the result is exact.
 
     Examples
     --------
@@ -253,23 +255,23 @@ def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
 def jaccard_matrix(
     texts: Texts, others: Texts | None = None, *, shingles: Shingles | None = None, missing: Missing = "error"
 ) -> NDArray[np.float64]:
-    """Return the exact Jaccard similarity of every text with every other.
+    """Return the exact Jaccard similarities of all pairs of texts.
 
     Parameters
     ----------
     texts : iterable of str or bytes, numpy array, or Arrow column
         ``n`` documents, as for `MinHasher.fingerprints`.
     others : iterable of str or bytes, numpy array, or Arrow column, optional
-        ``m`` documents; default: `texts` again.
+        ``m`` documents to compare `texts` with. Default: `texts` itself.
     shingles : Shingles, optional
         Default: ``Shingles(8)``.
     missing : {"error", "empty"}, optional
-        Whether ``None`` or a null is a ValueError, or counts as an empty text.
+        What to do with ``None`` or a null: raise a ValueError, or treat it as an empty text.
 
     Returns
     -------
     numpy.ndarray
-        Shape ``(n, m)``, float64.
+        float64, shape ``(n, m)``: row i and column j hold the similarity of ``texts[i]`` and ``others[j]``.
 
     Examples
     --------
@@ -279,7 +281,7 @@ def jaccard_matrix(
            [1., 0.]])
     """
     shingles = checked_shingles(shingles)
-    allowed = _checks.choice("missing", missing, ("error", "empty")) == "empty"
+    allowed = _texts.allows_missing(missing)
     batch = _texts.as_batch("texts", texts, allowed)
     rows, first_column = len(batch), 0
     if others is not None:

@@ -161,7 +161,7 @@ def test_five_curves_of_100_hashes(pieces, size):
 
 
 def test_curves_of_100_hashes_lie_in_order():
-    """The more pieces, the more is found, at every similarity between the ends."""
+    """More bands of the same components find more pairs, at every similarity between 0 and 1."""
     curves = [Bands(pieces, size).probability(numpy.linspace(0.05, 0.95, 19)) for pieces, size in PIECES]
     for fewer, more in itertools.pairwise(curves):
         assert (fewer <= more).all()
@@ -297,13 +297,13 @@ def test_keys_do_not_depend_on_how_the_rows_lie_in_memory():
 
 
 def test_keys_are_the_same_for_equal_values_of_both_widths():
-    """A component counts as a 64-bit value whichever dtype it is stored in."""
+    """A component is hashed as a 64-bit value, whatever its dtype."""
     rows = numpy.array([[0, 2**31, 2**32 - 1, 7]], numpy.uint32)
     assert Bands(2, 2).keys(rows).tolist() == Bands(2, 2).keys(rows.astype(numpy.uint64)).tolist()
 
 
 def test_keys_know_band_component_and_order():
-    """The same values in another band, component or order are another key; what the bands leave over does not count."""
+    """The same values in another band, component or order give another key; unused components have no effect."""
     keys = Bands(4, 2).keys(numpy.array([[1, 2] * 4, [2, 1] * 4], numpy.uint64))
     assert len(set(keys.ravel().tolist())) == 8
     assert Bands(2, 2).keys(numpy.array([[1, 2] * 4], numpy.uint64)).ravel().tolist() == keys[:2, 0].tolist()
@@ -347,7 +347,7 @@ def test_keys_need_enough_components():
         ({"num_bands": 2.0, "width": 3}, TypeError, "num_bands must be a whole number, got float"),
         ({"num_bands": 2, "width": "3"}, TypeError, "width must be a whole number, got str"),
         ({"num_bands": True, "width": 3}, TypeError, "num_bands must be a whole number, got bool"),
-        ({"widths": ()}, ValueError, "widths must name one band or more, got none"),
+        ({"widths": ()}, ValueError, "widths must have one element or more, got none"),
         ({"widths": (3, 0)}, ValueError, r"widths\[1\] must be 1 or more, got 0"),
         ({"widths": (3, 2.5)}, TypeError, r"widths\[1\] must be a whole number, got float"),
         ({"widths": (None,)}, TypeError, r"widths\[0\] must be a whole number, got NoneType"),

@@ -70,6 +70,15 @@ def test_a_result_names_machine_and_data(name):
     assert result["data"]["bytes"] > 0
 
 
+def test_tiny_sets_miss_no_more_than_the_documentation_says():
+    cells = json.loads((RESULTS / "tiny_sets.json").read_text(encoding="utf-8"))["cells"]
+    for recall, most in ((0.95, 0.05), (0.99, 0.018), (0.999, 0.0102)):
+        assert max(cell["missed"] for cell in cells if cell["recall"] == recall) <= most
+    defaults = [cell for cell in cells if cell["recall"] == 0.99 and cell["num_seeds"] == 128]
+    assert max(cell["missed"] for cell in defaults) <= 0.015
+    assert max(cell["missed"] for cell in defaults if cell["union"] > 5) <= 0.01
+
+
 def test_counts_are_kept_for_every_kernel():
     result = json.loads((RESULTS / "counts.json").read_text(encoding="utf-8"))
     names = list(result["instructions"])

@@ -237,7 +237,7 @@ def test_min_jaccard_of_one_finds_exact_copies():
 
 @both_sizes
 def test_short_documents_are_their_own_shingle(hashbytes):
-    """Texts shorter than the shingle are not one another's duplicates, and are removed one by one."""
+    """Texts that are shorter than the shingle are not duplicates of each other, and are removed one by one."""
     cache = make(hashbytes, 8)
     cache.add_docs(["abc", "xyz", "q", "abc"], range(4))
     assert cache.get_all_duplicates() == {(0, 3)}
@@ -280,7 +280,7 @@ def test_texts_without_shingles_are_in_no_bin(hashbytes):
 
 @both_sizes
 def test_an_empty_text_finds_nothing_even_in_a_bin_of_largest_values(hashbytes):
-    """A fingerprint handed in may agree with the empty one in some bands; it still is no duplicate of nothing."""
+    """A fingerprint that agrees with the empty one in some bands is not a duplicate of an empty text."""
     cache = Cache(MinHasher(20, 4, hashbytes=hashbytes))
     row = cache.hasher.empty.copy()
     row[0] -= row.dtype.type(1)
@@ -311,7 +311,7 @@ def test_caches_of_one_hasher_are_apart():
 
 
 def test_nothing_is_held_on_to():
-    """A text is gone when its caller lets go of it: the cache keeps fingerprints alone."""
+    """A text is freed when its caller deletes it, because the cache stores fingerprints only."""
 
     class Text(bytes):
         alive = 0
@@ -394,9 +394,11 @@ def test_unknown_ids():
     with pytest.raises(KeyError) as caught:
         cache.remove_id("who")
     assert caught.value.args == ("who",)
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+    with pytest.raises(
+        ValueError, match="doc or the doc_id of a stored document must be given, got the unknown id 'who'"
+    ):
         cache.get_duplicates_of(doc_id="who")
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+    with pytest.raises(ValueError, match="doc or the doc_id of a stored document must be given, got neither"):
         cache.get_duplicates_of()
     with pytest.raises(KeyError):
         cache.filter_candidates([(1, "who")], 0.5)
@@ -410,7 +412,7 @@ def test_unknown_ids():
 
 
 def test_remove_doc_compares_whole_fingerprints():
-    """A document with the same first band, and even one that differs in one component only, stays."""
+    """Documents that agree in the first band, or in all components but one, are not removed."""
     cache = Cache(MinHasher(20, 4), bands=Bands(4, 4))
     row = cache.hasher.fingerprint(FERRY)
     last, unused = row.copy(), row.copy()
@@ -501,7 +503,7 @@ def test_face():
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7, 10, 31, 97, 100, 101, 128, 1009])
 def test_without_bands_they_are_planned(seeds, scheme):
-    """For any number of seeds: for .8 at .99, or, where no bands keep that promise, those that find the most."""
+    """For any number of seeds: bands for .8 at .99, or, if none reach that, the bands that find the most."""
     hasher = MinHasher(seeds, 4, scheme=scheme)
     cache = Cache(hasher)
     if seeds < 3:
@@ -517,7 +519,7 @@ def test_without_bands_they_are_planned(seeds, scheme):
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
 def test_planned(scheme):
-    """The bands alone keep the promise: nothing is filtered behind them."""
+    """The bands alone reach the recall, because no filter follows them."""
     hasher = MinHasher(128, 5, scheme=scheme)
     cache = Cache.plan(hasher, 0.8, recall=0.95)
     assert cache.hasher is hasher
@@ -573,7 +575,7 @@ def test_the_first_form_is_a_module_of_its_own():
 
 
 def test_bins_are_shaped_as_upstreams():
-    """A sequence, one element a band, of mappings from a key to a set of ids."""
+    """A sequence with a mapping from a key to a set of ids for each band."""
     cache = filled()
     assert len(cache.bins) == 20
     for band, bins in enumerate(cache.bins):
@@ -612,7 +614,7 @@ def test_a_pass_over_the_bins_is_the_look_up_of_each_key():
 
 
 def test_a_pass_over_the_bins_shows_one_moment():
-    """What it yields is not mixed with a change, and it does not break off."""
+    """An iteration gives one state of the cache, and a change does not end it."""
     cache = filled()
     before = [[(key, list(ids)) for key, ids in band.items()] for band in cache.bins]
     for band, expected in zip(cache.bins, before):
@@ -845,9 +847,11 @@ def test_bad_queries():
     for bad, error in ((-0.1, ValueError), (1.01, ValueError), (math.nan, ValueError), ("0.5", TypeError)):
         with pytest.raises(error, match=r"min_similarity must be .*0 to 1"):
             cache.query(FERRY, min_similarity=bad)
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got the unknown id 'who'"):
+    with pytest.raises(
+        ValueError, match="doc or the doc_id of a stored document must be given, got the unknown id 'who'"
+    ):
         cache.query(doc_id="who")
-    with pytest.raises(ValueError, match="give a document or the id of a stored one, got neither"):
+    with pytest.raises(ValueError, match="doc or the doc_id of a stored document must be given, got neither"):
         cache.query()
     for bad in (5, [FERRY], cache.fingerprints[1]):
         with pytest.raises(TypeError, match="doc must be str, bytes, bytearray or memoryview, got "):
@@ -1001,7 +1005,7 @@ class CacheMachine(RuleBasedStateMachine):
         if known:
             assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
         else:
-            with pytest.raises(ValueError, match="give a document"):
+            with pytest.raises(ValueError, match="doc or the doc_id of a stored document must be given"):
                 self.cache.get_duplicates_of(doc_id=doc_id)
 
     @rule(least=st.sampled_from([0, 0.25, 0.5, 1]))
@@ -1066,7 +1070,7 @@ def test_all_duplicates_are_the_candidate_pairs(texts, hashbytes, widths):
 
 
 def test_packing_changes_nothing(monkeypatch):
-    """A stream: each document is removed some time after it came, over many times what a cache may carry."""
+    """A stream in which each document is removed some time after it was added, for many packings of the cache."""
     monkeypatch.setattr(lsh.cache, "SPARE", 20)
     cache = Cache(MinHasher(20, 3, hashbytes=4))
     draw = random.Random(4)
@@ -1086,7 +1090,7 @@ def test_packing_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("documents", [12_000, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_a_stream_of_removals_needs_no_more_room(documents):
-    """Many documents pass through a cache of at most 1,000: nothing grows with those that are gone."""
+    """Many documents pass through a cache of at most 1,000; removed ones take no memory."""
     cache = Cache(MinHasher(10, 3, hashbytes=4))
     rows = cache.hasher.fingerprints([f"{i:05}" for i in range(1000)])
     tracemalloc.start()
@@ -1145,10 +1149,10 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
             "^doc_id must be hashable, got set$",
             lambda c: c.add_fingerprint(row(c), set()),
         ),
-        "id None": (TypeError, "^doc_id must not be None, which ", lambda c: c.add_doc(FERRY, None)),
+        "id None": (TypeError, "^doc_id must not be None: in a query, ", lambda c: c.add_doc(FERRY, None)),
         "ids None": (
             TypeError,
-            r"^doc_ids\[1\] must not be None, which ",
+            r"^doc_ids\[1\] must not be None: in a query, ",
             lambda c: c.add_docs([FERRY, MARKET], iter([1, None])),
         ),
         "fingerprint id None": (TypeError, "^doc_id must not be None", lambda c: c.add_fingerprint(row(c), None)),
@@ -1167,23 +1171,27 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
         "fewer ids": (
             ValueError,
-            "must be as many, got 2 documents and 1 ids",
+            r"doc_ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], [1]),
         ),
-        "more ids": (ValueError, "must be as many, got 1 documents and 2 ids", lambda c: c.add_docs([FERRY], [1, 2])),
+        "more ids": (
+            ValueError,
+            r"doc_ids must have one id for each document \(1\), got 2$",
+            lambda c: c.add_docs([FERRY], [1, 2]),
+        ),
         "ids without end": (
             ValueError,
-            "must be as many, got 2 documents and more than 2 ids",
+            r"doc_ids must have one id for each document \(2\), got more than 2$",
             lambda c: c.add_docs([FERRY, FERRY], itertools.count()),
         ),
         "ids of fingerprints without end": (
             ValueError,
-            "must be as many, got 1 documents and more than 1 ids",
+            r"doc_ids must have one id for each document \(1\), got more than 1$",
             lambda c: c.add_fingerprints([row(c)], itertools.count()),
         ),
         "fewer ids of an iterator": (
             ValueError,
-            "must be as many, got 2 documents and 1 ids",
+            r"doc_ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], iter([1])),
         ),
         "ids no iterable": (
@@ -1209,12 +1217,12 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprint a text": (
             TypeError,
-            "fingerprint must be a fingerprint, got str; use add_doc for a text",
+            "fingerprint must be an array or a sequence, got str; use add_doc for a text",
             lambda c: c.add_fingerprint(FERRY, 1),
         ),
         "fingerprint bytes": (
             TypeError,
-            "fingerprint must be a fingerprint, got bytes; use add_doc",
+            "fingerprint must be an array or a sequence, got bytes; use add_doc",
             lambda c: c.add_fingerprint(b"text", 1),
         ),
         "fingerprint short": (
@@ -1262,17 +1270,17 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         },
         "fingerprint a set of its values": (
             TypeError,
-            "got set; a set has lost the order of the components; pass the array that fingerprint returns",
+            "got set; a set does not keep the order of the components; pass the array that fingerprint returns",
             lambda c: c.add_fingerprint(set(row(c).tolist()), 1),
         ),
         "fingerprints of sets": (
             TypeError,
-            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set has lost the order",
+            r"fingerprints\[0\] must be an array or a sequence in order, got set; a set does not keep the order",
             lambda c: c.add_fingerprints([set(row(c).tolist())], [1]),
         ),
         "fingerprints a set": (
             TypeError,
-            "fingerprints must be an array or a sequence in order, got set; a set has lost the order",
+            "fingerprints must be an array or a sequence in order, got set; a set does not keep the order",
             lambda c: c.add_fingerprints({tuple(row(c).tolist())}, [1]),
         ),
         "fingerprints a generator": (
@@ -1292,7 +1300,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprints fewer": (
             ValueError,
-            "must be as many, got 1 documents and 2 ids",
+            r"doc_ids must have one id for each document \(1\), got 2$",
             lambda c: c.add_fingerprints(row(c)[None], [1, 2]),
         ),
     }
@@ -1341,7 +1349,7 @@ def test_an_id_that_cannot_be_compared_changes_nothing():
 @pytest.mark.parametrize("step", ["keys", "insert", "remove"])
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
-    """Whatever step of a change fails, no document is lost but by a removal, and none comes back."""
+    """Whichever step of a change fails, only a removal removes a document, and no removed document returns."""
     cache = Cache(MinHasher(16), num_bands=4)
     texts = {i: f"text number {i} is about {i * i} things" for i in range(40)}
     cache.add_docs(texts.values(), texts)
@@ -1413,7 +1421,7 @@ def test_a_change_that_is_broken_off_is_mended(monkeypatch, step, call):
             ValueError,
             "bands take 110 components, a fingerprint has 100; use fewer or narrower",
         ),
-        ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands both say how to band"),
+        ({"bands": Bands(10, 10), "num_bands": 10}, ValueError, "num_bands and bands cannot be combined"),
     ],
 )
 def test_bad_cache(arguments, error, message):
@@ -1512,7 +1520,7 @@ def test_no_id_is_given_by_position():
 
 def test_no_more_ids_are_taken_than_needed():
     ids = iter(range(10))
-    with pytest.raises(ValueError, match="got 2 documents and more than 2 ids"):
+    with pytest.raises(ValueError, match=r"one id for each document \(2\), got more than 2$"):
         make().add_docs([FERRY, MARKET], ids)
     assert next(ids) == 3
     with pytest.raises(TypeError, match="doc_ids must be an iterable of ids"):
@@ -1663,7 +1671,7 @@ def run_together(*jobs: Callable[[], object]) -> list:
 
 
 def test_threads_add_query_and_remove_at_once():
-    """Whatever the order, all is there at the end; a question sees whole documents only."""
+    """Whatever the order, all documents are stored at the end; a query sees complete documents only."""
     cache = Cache(MinHasher(40, 4, hashbytes=4))
     texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel", "plover", "stoat")]
     rounds = 150
@@ -1741,7 +1749,7 @@ VIEWS = {
 
 
 def test_every_method_is_tried_below():
-    """All that the class has is asked of another thread, but for what never changes and the views themselves."""
+    """Every member of the class is used in another thread, except what never changes and the views."""
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
     assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "bins", "fingerprints"}
@@ -1750,7 +1758,7 @@ def test_every_method_is_tried_below():
 
 @pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])
 def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
-    """Another thread's change is under way: a question does not begin to look before it is complete."""
+    """While another thread makes a change, a query waits until the change is complete."""
     cache = filled()
     asked, in_change, go_on = (threading.Event() for _ in range(3))
     changed, looked, problems = [], [], []
@@ -1872,7 +1880,7 @@ assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
 
 
 def test_threads_look_through_pairs_while_another_adds(tmp_path):
-    """Whole pairs or a RuntimeError; in a process of its own, for what can go wrong here is memory."""
+    """Whole pairs or a RuntimeError; in a process of its own, because a fault here would be one of memory."""
     done = subprocess.run(
         [sys.executable, "-c", LOOK_AND_ADD],
         capture_output=True,

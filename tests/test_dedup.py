@@ -52,7 +52,7 @@ def remembered_hashes():
 
 
 def removed_of(result) -> dict[int, tuple[int, float, bool]]:
-    """By document its witness, of which an old one counts from the end of the new ones on."""
+    """The witness of each document; the positions of old documents follow those of the new ones."""
     removed = result.removed
     kept = removed["kept"]
     if "side" in removed.dtype.names:
@@ -122,7 +122,7 @@ def same_as(result, expected: reference.Deduplicated) -> None:
 
 
 def same_near(result, expected: reference.Deduplicated) -> None:
-    """Only where there are few: of equally near ones a result may choose."""
+    """Compared only if there are few pairs, because of equally similar ones any may be chosen."""
     assert len(expected.near) <= 100
     pairs = [(frozenset((i, j)), value) for i, j, value in expected.near]
     assert near_of(result) == sorted(pairs, key=lambda pair: (-pair[1], sorted(pair[0])))
@@ -333,7 +333,7 @@ def by_words(texts: list, threshold: float, **options):
 
 
 def test_chain():
-    """B is like A, and C like B alone: B goes, C stays, for its only likeness is not kept."""
+    """B is similar to A, and C only to B: B is removed, and C is kept, because B is not kept."""
     texts = ["a b c d", "b c d e", "c d e f", "d e f g"]  # neighbours 3/5, next ones 2/6
     assert removed_of(by_words(texts, 0.6)) == {1: (0, 0.6, False), 3: (2, 0.6, False)}
     assert removed_of(by_words(texts, 0.6, keep="last")) == {2: (3, 0.6, False), 0: (1, 0.6, False)}
@@ -359,7 +359,7 @@ def test_of_equally_similar_ones_the_witness_is_the_earliest_of_the_walk():
 
 
 def test_components_chain():
-    """What is connected goes with the earliest, however unlike: 1/7 here."""
+    """Connected documents are removed for the earliest one, even if their similarity is low: 1/7 here."""
     texts = ["a b c d", "b c d e", "c d e f", "d e f g", "x y"]
     result = by_words(texts, 0.6, clusters="components")
     assert removed_of(result) == {1: (0, 0.6, False), 2: (0, 2 / 6, False), 3: (0, 1 / 7, False)}
@@ -377,7 +377,7 @@ def test_components_meet_through_a_later_document():
 
 
 def test_against_old_documents():
-    """All of the old ones stay, even if alike; a new one goes with the most similar old or kept one."""
+    """Old documents are all kept, even similar ones; the witness of a new one is the most similar old or kept one."""
     old = ["a b c d", "a b c d e", "q"]
     new = ["x y z", "a b c d f", "x y z w", "q", "", "a b c d f"]
     result = by_words(new, 0.6, against=old)
@@ -460,7 +460,7 @@ def test_table_of_clusters(against):
 )
 def test_tables_without_their_package(monkeypatch, function, package, remedy):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=f"^{function} needs {package}: {remedy}$"):
+    with pytest.raises(ImportError, match=f"^{function} requires {package}: {remedy}$"):
         getattr(deduplicate(["a"]), function)()
 
 
@@ -586,7 +586,7 @@ def test_missing_texts():
 @strategies.examples(40)
 @given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
 def test_threshold_is_one_division(shared, only, unit):
-    """A pair of x shared shingles of y is in at x / y, and out at the next float."""
+    """A pair with x common shingles of y is found at the threshold x / y, and not at the next float."""
     parts = [chr(0x4E00 + i) for i in range(shared + only)]
     whole, part = " ".join(parts), " ".join(parts[:shared])
     if unit == "char":
@@ -679,7 +679,7 @@ TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
     ],
 )
 def test_keep_by_dates(keep):
-    """The newest first; those before 1970 are older than all others."""
+    """The newest has priority; dates before 1970 are older than all others."""
     result = by_words(["a b"] * 3, 1, keep=keep)
     assert removed_of(result) == {0: (1, 1.0, True), 2: (1, 1.0, True)}
     chain = by_words(["a b c d", "b c d e", "c d e f"], 0.6, keep=keep)
@@ -733,7 +733,7 @@ def crowd() -> tuple[list[str], list[int]]:
 
 @pytest.mark.slow
 def test_cap_of_a_thousand():
-    """In a bucket the latest 1,000 kept are compared with, and what is passed over is counted."""
+    """A document is compared with the latest 1,000 kept ones of a bucket; the others are counted."""
     texts, seeds = crowd()
     expected = reference.deduplicate(texts, 0.6, widths=(1,), seeds=seeds, hashbytes=4, n=1, unit="word")
     assert expected.removed == {1401: (1200, 4 / 6, False), 1500: (5, 1.0, True)}
@@ -793,7 +793,7 @@ def test_twenty_thousand_texts_of_one_set():
 
 
 def test_twenty_thousand_near_copies_of_a_removed_text():
-    """The chain of a bucket passes over what is removed."""
+    """The chain of a bucket skips removed documents."""
     words = [f"word{i}" for i in range(18)]
     texts = [" ".join(words)] + [" ".join([*words, f"tail{i}"]) for i in range(MANY // 2)]
     texts += [" ".join(words[::-1]) for _ in range(MANY // 2)]
@@ -1018,7 +1018,7 @@ def without_tqdm(monkeypatch):
 @pytest.mark.usefixtures("without_tqdm")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_plain_line_without_tqdm(corpus, monkeypatch, terminal):
-    """A line a stage; a terminal shows in between how far the stage is, over what was there."""
+    """One line for each stage; on a terminal the line is redrawn during the stage."""
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr("lsh._progress.REDRAW", 0.0)
@@ -1084,7 +1084,7 @@ STREAMS = {
 @pytest.mark.parametrize("bars", [False, True])
 @pytest.mark.parametrize("name", STREAMS)
 def test_progress_that_cannot_be_shown(monkeypatch, tmp_path, name, bars):
-    """With tqdm and without it, whatever standard error is, the result is the same, and nothing is left to draw."""
+    """With and without tqdm, and for any standard error, the result is the same and no bar remains."""
     if name == "a full disk" and not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full")
     progress = Bars(pytest.importorskip("tqdm", reason="the bars are tqdm's").tqdm) if bars else Line()
@@ -1129,7 +1129,7 @@ def test_an_error_of_ones_own_progress_is_passed_on():
 
 @pytest.mark.slow
 def test_progress_of_long_texts():
-    """A report comes after so much work, too, not only after so many documents."""
+    """Progress is reported after an amount of work, too, not only after a number of documents."""
     draw = random.Random(3)
     base = draw.randbytes(500_000)
     texts = []
@@ -1155,7 +1155,7 @@ def test_progress_can_stop_it(corpus):
 
 
 def test_one_iterator_in_place_of_two_collections():
-    """Each text would be in one of the two alone; a list or a callable may be both."""
+    """An iterator would give each text to one of the two only; a list or a callable may be passed twice."""
     texts = ["one and the same text", "another text of some words"]
     for run, name in ((deduplicate, "against"), (lambda *given, **named: list(find_pairs(*given, **named)), "others")):
         for once in (iter(texts), (text for text in texts), map(str, texts)):
@@ -1191,7 +1191,7 @@ PARAMETERS = [
     ({"bands": Bands(1, 101), "hasher": EXAMPLE}, ValueError, "bands take 101 components, a fingerprint has 100"),
     ({"bands": Bands(20, 6), "num_seeds": 119}, ValueError, "bands take 120 components, a fingerprint has 119"),
     ({"bands": Bands(20, 6), "hasher": EXAMPLE}, ValueError, "bands take 120 components, a fingerprint has 100"),
-    ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands both say which pairs are found; give one"),
+    ({"bands": Bands(20, 6), "recall": 0.9}, ValueError, "recall and bands cannot be combined; give one"),
     ({"recall": 0}, ValueError, "recall must be more than 0 and less than 1, got 0"),
     ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
     ({"recall": 1.5}, ValueError, "recall must be more than 0 and less than 1, got 1.5"),
@@ -1211,8 +1211,8 @@ PARAMETERS = [
     ({"bands": (20, 6)}, TypeError, "bands must be a Bands or a Plan, got tuple"),
     ({"verify": "hash"}, ValueError, "verify must be one of 'exact', 'sketch', None, got 'hash'"),
     ({"verify": False}, ValueError, "verify must be one of 'exact', 'sketch', None, got False"),
-    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher both say how many seeds"),
-    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher both say what the seeds are"),
+    ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher cannot be combined"),
+    ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher cannot be combined"),
     ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
     (
         {"hasher": EXAMPLE, "shingles": Shingles(5)},
@@ -1235,13 +1235,13 @@ PARAMETERS = [
     ({"progress": "bar"}, TypeError, r"progress must be True, or callable as progress\(stage, done, total\), got str"),
 ]
 KEEPS = [
-    ([1] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
-    ([], ValueError, r"keep must hold one number or date a text \(10\), got shape \(0,\)"),
-    ([[1] * 10], ValueError, r"keep must hold one number or date a text \(10\), got shape \(1, 10\)"),
+    ([1] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([], ValueError, r"keep must have one number or date for each text \(10\), got shape \(0,\)"),
+    ([[1] * 10], ValueError, r"keep must have one number or date for each text \(10\), got shape \(1, 10\)"),
     ([1] * 9 + [math.nan], ValueError, r"keep\[9\] must be a finite number, got nan$"),
     ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
-    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give each text one$"),
-    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give each text one$"),
+    ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give one for each text$"),
+    ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give one for each text$"),
     ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
     ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
     (
@@ -1259,7 +1259,7 @@ KEEPS = [
     (
         numpy.ma.array(range(10)),
         TypeError,
-        "keep must be an array without a mask, got a masked array; fill or drop what",
+        "keep must be an array without a mask, got a masked array; fill or drop the",
     ),
     ([numpy.ma.array(range(10))], ValueError, r"got shape \(1, 10\)"),
     (None, TypeError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got NoneType"),
@@ -1268,11 +1268,11 @@ KEEPS = [
     ({1, 2}, TypeError, "keep must be .* an array of numbers or dates, got set"),
     (numpy.array(["1"] * 10, object), TypeError, r"keep\[0\] is a str '1'; convert"),
     (len, TypeError, "keep must be .* an array of numbers or dates, got builtin_function_or_method"),
-    ([date(2024, 1, 1)] * 9, ValueError, r"keep must hold one number or date a text \(10\), got shape \(9,\)"),
-    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must hold one number or date .*, got shape \(1, 10\)"),
-    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must hold one number or date .* got shape \(9,\)"),
+    ([date(2024, 1, 1)] * 9, ValueError, r"keep must have one number or date for each text \(10\), got shape \(9,\)"),
+    ([[date(2024, 1, 1)] * 10], ValueError, r"keep must have one number or date .*, got shape \(1, 10\)"),
+    (numpy.array(["2024-01-01"] * 9, "M8[s]"), ValueError, r"keep must have one number or date .* got shape \(9,\)"),
     (numpy.array(["2024-01-01"] * 7 + ["NaT"] * 3, "M8[s]"), ValueError, r"keep\[7\] must be a date, got NaT; give"),
-    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give each text one"),
+    ([date(2024, 1, 1)] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a date, got None; give one for each text"),
     (
         [date(2024, 1, 1)] * 5 + [5] * 5,
         TypeError,
@@ -1281,7 +1281,7 @@ KEEPS = [
     ([5] + [date(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a date, keep\[0\] a number; give"),
     ([None, 5] + [numpy.datetime64("2024")] * 8, TypeError, r"keep\[2\] is a datetime64, keep\[1\] a number; give"),
     ([date(2024, 1, 1)] + [datetime(2024, 1, 1)] * 9, TypeError, r"keep\[1\] is a datetime .*, keep\[0\] a date; give"),
-    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give each text one"),
+    ([date(2024, 1, 1)] * 4 + [math.nan] * 6, ValueError, r"keep\[4\] must be a date, got nan; give one for each text"),
     (
         [datetime(2024, 1, 1)] * 5 + [datetime(2024, 1, 1, tzinfo=timezone.utc)] * 5,
         TypeError,
@@ -1380,7 +1380,7 @@ def test_a_number_in_place_of_a_collection():
 
 
 def test_unknown_parameters():
-    """Parameters that do not exist are refused by name, not swallowed."""
+    """An unknown parameter is an error that names it."""
     with pytest.raises(TypeError, match="treshold"):
         deduplicate(TEN, treshold=0.8)
     with pytest.raises(TypeError):
@@ -1414,7 +1414,7 @@ def read_rows(path) -> list[list[str]]:
 
 
 def exact_pairs(data_folder, ids: dict[str, int], texts: list[str], threshold: float) -> dict[tuple[int, int], float]:
-    """The pairs of the corpus at the threshold; what six decimals leave open is computed."""
+    """The pairs of the corpus at the threshold; pairs that six decimals do not decide are computed."""
     pairs = {}
     for first, second, value in read_rows(data_folder / "reuters_pairs.tsv.gz"):
         i, j, similarity = ids[first], ids[second], float(value)
@@ -1462,7 +1462,7 @@ def test_reuters(data_folder):
 
 
 def test_reuters_pairs(data_folder):
-    """find_pairs finds nothing but true pairs, with their similarity, and 99 % of those at .8."""
+    """find_pairs finds only true pairs, with their similarity, and 99 % of those at .8."""
     rows = read_rows(data_folder / "reuters21578.tsv.gz")
     ids, texts = {doc_id: i for i, (doc_id, _) in enumerate(rows)}, [text for _, text in rows]
     pairs = exact_pairs(data_folder, ids, texts, 0.8)

@@ -59,7 +59,7 @@ def offers(h1: numpy.ndarray, h2: numpy.ndarray, k: int, ranks) -> numpy.ndarray
 
 
 def formula(shingles: set[bytes], k: int, seed: int) -> list[int]:
-    """The sketch of long texts by numpy: the least offer."""
+    """The fingerprint of long texts by numpy: the smallest offer."""
     hashes = numpy.array([murmur3_x86_128(shingle, seed)[:2] for shingle in shingles], numpy.uint32)
     row = numpy.full(k, M32, numpy.uint32)
     for at in range(0, len(hashes), 256):
@@ -231,7 +231,7 @@ def test_the_largest_value_of_round_0(seed, h2, shingle):
 
 
 def few(count: int) -> bytes:
-    """Seven letters in no order: most shingles of 5 come again."""
+    """Seven letters at random: most shingles of 5 are repeated."""
     return bytes(random.Random(count).choices(b"abcdefg", k=count))
 
 
@@ -324,7 +324,7 @@ def pieces(text, size: int, n: int) -> Iterator:
 @pytest.mark.parametrize("unit", ["byte", "char", "word"])
 @pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyzé漢"])
 def test_texts_of_more_than_100_000_shingles(k, unit, alphabet):
-    """The sketch is the least over pieces, each of which takes a shorter way through the kernel."""
+    """The fingerprint is the minimum over pieces, each of which takes a shorter way through the kernel."""
     n, draw = 4, random.Random(k)
     if unit == "word":
         words = ["".join(draw.choices(alphabet, k=draw.randint(1, 5))) for _ in range(105_000)]

@@ -34,7 +34,7 @@ BYTES = [text.encode() for text in SAMPLE]
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_collection():
-    """Leave what was made before to itself: many tests here collect garbage, and should walk their own objects only."""
+    """Exclude older objects from garbage collection, which many tests here call and which should be fast."""
     gc.collect()
     gc.freeze()
     yield
@@ -55,7 +55,7 @@ def as_bytes(text) -> bytes:
 
 
 def assert_taken(collection, expected: list, hasher: lsh.MinHasher = HASHER) -> None:
-    """The collection is read as these texts, and has the fingerprints of their list; it can be taken twice."""
+    """The collection is read as these texts, has the fingerprints of their list, and can be read twice."""
     assert read(collection, True) == [as_bytes(text) for text in expected]
     rows = hasher.fingerprints(collection, missing="empty")
     assert np.array_equal(rows, hasher.fingerprints(expected, missing="empty"))
@@ -269,7 +269,7 @@ def test_a_missing_text_is_named(make):
 
 
 class NAType:
-    """Like the missing value of pandas, of which even a comparison has no truth."""
+    """Like the missing value of pandas, whose comparisons have no truth value."""
 
     def __eq__(self, other):
         raise TypeError("boolean value of NA is ambiguous")

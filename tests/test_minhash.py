@@ -116,7 +116,7 @@ def test_unicode_text(unit, hashbytes):
 
 @both_sizes
 def test_batch_is_its_texts(hashbytes):
-    """Whatever holds the texts and however they are split, a row is the fingerprint of its text alone."""
+    """For every type of collection and every split into batches, a row is the fingerprint of its text."""
     draw = random.Random(9)
     texts = ["".join(draw.choices("abcd é漢", k=draw.randrange(40))) for _ in range(3000)]
     hasher = MinHasher(9, 4, hashbytes=hashbytes)
@@ -238,7 +238,7 @@ def test_default_parameters():
 
 
 def test_seed_values_keep_their_repeats():
-    """5,000 draws out of a million meet again about a dozen times; upstream kept such seeds and so does this."""
+    """5,000 draws from a million give about a dozen repeated seeds, which are kept, as in mattilyra/LSH."""
     values = MinHasher(5000, random_state=3).seed_values
     assert as_ints(values) == reference.seed_values(5000, 3)
     assert len(set(as_ints(values))) < 5000
@@ -246,7 +246,7 @@ def test_seed_values_keep_their_repeats():
 
 
 def test_seed_values_reach_from_zero_to_a_million():
-    """The two ends of the range, both drawn: 0 is a seed, and so is 999,999."""
+    """Both ends of the range are drawn: the seeds 0 and 999,999."""
     for random_state, place, seed in ((339, 16, 0), (4328, 162, 999_999)):
         values = as_ints(MinHasher(200, random_state=random_state).seed_values)
         assert values == reference.seed_values(200, random_state)
@@ -301,7 +301,7 @@ SAME = {
 
 @pytest.mark.parametrize("same", SAME.values(), ids=SAME)
 def test_equal_hashers_behave_alike(same):
-    """What is printed, pickled and told of them follows from what is compared."""
+    """Equal hashers have the same repr, pickle and properties."""
     first, *others = same
     for other in others:
         assert other == first
@@ -318,7 +318,7 @@ def test_equal_hashers_behave_alike(same):
 
 
 def test_random_state_of_a_hasher():
-    """Those below 1,000 are found again, whatever the seeds were made from; other seeds are printed themselves."""
+    """A random state below 1,000 is found from the seeds; otherwise the seeds themselves are printed."""
     for random_state in (0, 1, 42, 999):
         for seeds in (1, 2, 100):
             found = MinHasher(reference.seed_values(seeds, random_state)).random_state
@@ -429,7 +429,7 @@ def test_results_are_read_only(hashbytes):
 
 @pytest.mark.parametrize("name", ["seed_values", "empty"])
 def test_shared_arrays_cannot_be_made_writable(name):
-    """What every caller shares is not the caller's to unlock."""
+    """A caller cannot make shared arrays writable."""
     hasher = MinHasher(4, 3)
     with pytest.raises(ValueError, match="WRITEABLE"):
         getattr(hasher, name).setflags(write=True)
@@ -450,7 +450,7 @@ def test_jaccard_of_texts_and_fingerprints(pair, seeds, hashbytes):
 
 @both_sizes
 def test_jaccard_compares_by_position(hashbytes):
-    """Equal values in other places are no agreement, and a fingerprint agrees with itself everywhere."""
+    """Equal values at different positions do not count, and a fingerprint agrees with itself everywhere."""
     hasher = MinHasher(4, 3, hashbytes=hashbytes)
     a = numpy.array([1, 2, 3, 4], DTYPES[hashbytes])
     assert hasher.jaccard(a, a[::-1].copy()) == 0.0
@@ -551,7 +551,7 @@ def test_interval_against_twin(equal, confidence, hashbytes):
 
 
 def test_interval_of_texts():
-    """In any mix with fingerprints, and nothing to bound where a text has no shingles."""
+    """Texts and fingerprints in any combination; the interval is (0, 0) if a text has no shingles."""
     hasher = MinHasher(100, 4)
     a, b = "what's the flight time from Berlin to Helsinki?", "what's the flight time from Berlin to Oulu?"
     rows = hasher.fingerprints([a, b])
@@ -636,7 +636,7 @@ def test_no_texts(hashbytes):
 
 
 def test_fingerprints_as_a_column_of_arrays():
-    """As a table keeps them: one array an element, in a list or an array of objects."""
+    """One array for each element, in a list or an array of objects, as in a column of a table."""
     hasher = MinHasher(16, shingles=Shingles(3))
     rows = hasher.fingerprints(["one text", "another text", "one more text"])
     column = numpy.empty(3, dtype=object)
@@ -662,7 +662,7 @@ def test_a_bool_is_no_component(hashbytes):
 def test_a_subclass_is_an_error():
     """Its methods would not be called, and pickle would lose its type."""
     with pytest.raises(
-        TypeError, match="MinHasher is final, Louder cannot be a subclass of it; keep a MinHasher in it"
+        TypeError, match="MinHasher cannot be subclassed, got the subclass Louder; let the class hold a MinHasher"
     ):
         type("Louder", (MinHasher,), {})
     assert MinHasher.__final__
@@ -698,7 +698,7 @@ def test_tables_of_pandas_are_fingerprints():
 
 
 def without_order(values: list[int]) -> dict[str, object]:
-    """What holds the components of a fingerprint, but not as an array or a sequence in order."""
+    """Containers of the components of a fingerprint that are not an array or a sequence."""
     by_value = dict.fromkeys(values)
     return {
         "set": set(values),
@@ -722,7 +722,7 @@ def test_what_has_no_order_is_no_fingerprint(kind, hashbytes):
     hasher = MinHasher(100, 3, hashbytes=hashbytes)
     row = hasher.fingerprint("a text of some length")
     bad, other = without_order(row.tolist())[kind], without_order(row.tolist())[kind]
-    why = "; a set has lost the order of the components" if isinstance(bad, Set) else ""
+    why = "; a set does not keep the order of the components" if isinstance(bad, Set) else ""
     message = f"must be an array or a sequence in order, got {kind}{why}; pass the array that fingerprint returns"
     for call in (hasher.jaccard, hasher.interval, hasher.merge):
         for arguments, name in (((bad, row), "a"), ((row, bad), "b"), ((bad, other), "a"), (("a text", bad), "b")):

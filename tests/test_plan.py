@@ -36,12 +36,12 @@ some_recalls = st.one_of(
 
 
 def needed(recall: float, filtered: bool) -> float:
-    """What the bands have to find at the threshold."""
+    """The share of the pairs at the threshold that the bands must find."""
     return recall / (1 - (1 - recall) / 5) if filtered else recall
 
 
 def made(threshold: float, recall: float, num_seeds: int, *, filtered: bool) -> Plan:
-    """What `lsh.plan` and `Cache.plan` make, by a hasher whose number of seeds alone counts."""
+    """The plans of `lsh.plan` and `Cache.plan`, for a hasher with this number of seeds."""
     return plan_for(SimpleNamespace(num_seeds=num_seeds, scheme="murmur3"), threshold, recall, filtered=filtered)
 
 
@@ -125,7 +125,7 @@ def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
     filtered=st.booleans(),
 )
 def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
-    """They fit and keep the promise; none could be wider, unless no component is left."""
+    """They fit and reach the recall; none could be wider, unless no component is left."""
     try:
         plan = made(threshold, recall, num_seeds, filtered=filtered)
     except ValueError:
@@ -162,7 +162,7 @@ def integral(bands: Bands, threshold: float) -> float:
 
 @pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
 def test_the_cost_is_the_integral(threshold, num_seeds):
-    """Of the bands that keep the recall none has a smaller mean probability below the threshold."""
+    """No other bands that reach the recall have a smaller mean probability below the threshold."""
     bands = lsh.plan(threshold, 0.99, num_seeds).bands
     best = integral(bands, threshold)
     width = min(bands.widths)
@@ -177,7 +177,7 @@ def test_the_cost_is_the_integral(threshold, num_seeds):
 @pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096, 2**20])
 @pytest.mark.parametrize("recall", [1e-300, 0.01, 0.99, 1 - 2**-53])
 def test_identical_sets(num_seeds, recall):
-    """Whatever band there is finds them, so there is one, of all components."""
+    """Any band finds identical sets, so one band with all components is chosen."""
     plan = lsh.plan(1.0, recall, num_seeds)
     assert plan == lsh.plan(1, recall, num_seeds)
     assert plan.bands == Bands(1, num_seeds)
@@ -188,7 +188,7 @@ def test_identical_sets(num_seeds, recall):
 @pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
 @pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
 def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
-    """Bands that keep the promise, or a message; never anything else."""
+    """The result is bands that reach the recall, or an error."""
     for filtered in (True, False):
         try:
             plan = made(threshold, recall, num_seeds, filtered=filtered)
@@ -208,7 +208,7 @@ def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
 )
 @pytest.mark.parametrize("filtered", [True, False])
 def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
-    """Each of the three ways works as it is said, and nothing less does."""
+    """Each of the three remedies works, and the next smaller value does not."""
 
     def works(threshold: float, recall: float, num_seeds: int) -> bool:
         try:
@@ -252,12 +252,16 @@ def test_what_is_said_to_be_possible_is(threshold, recall, num_seeds, filtered):
         ({"num_seeds": 2**20 + 1}, ValueError, "num_seeds must be at most 1048576, got 1048577"),
         ({"num_seeds": 128.0}, TypeError, "num_seeds must be a whole number, got float"),
         ({"num_seeds": "128"}, TypeError, "num_seeds must be a whole number, got str"),
-        ({"documents": 10}, ValueError, "documents requires background: without it nothing is known of the pairs"),
-        ({"shingles": Shingles(5)}, ValueError, "shingles requires background, the texts to cut"),
+        (
+            {"documents": 10},
+            ValueError,
+            "documents requires background: false candidates depend on the pairs of the corpus",
+        ),
+        ({"shingles": Shingles(5)}, ValueError, "shingles requires texts as background"),
         (
             {"shingles": Shingles(5), "background": [0.1]},
             ValueError,
-            "shingles are for texts, but background is similarities; leave shingles out",
+            "shingles requires texts as background, got similarities; leave shingles out",
         ),
         ({"shingles": 5, "background": ["a", "b"]}, TypeError, "shingles must be a Shingles, got int"),
         ({"documents": 0}, ValueError, "documents must be 1 or more, got 0"),
@@ -301,7 +305,7 @@ def test_what_comes_after_the_seeds_is_by_name():
 
 
 def test_a_background_that_tells_nothing():
-    """Where no pair is below the threshold or shares anything, all bands cost the same: the even ones decide."""
+    """If no background pair costs anything, evenly spread pairs decide."""
     for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (1, 0)):
         plan = lsh.plan(0.8, 0.99, background=background)
         assert plan.bands == lsh.plan(0.8, 0.99).bands
@@ -365,7 +369,7 @@ def test_a_corpus_as_background():
 
 
 def test_a_corpus_is_cut_as_it_is_told():
-    """Words of other endings: as sets of words they are unlike, as sets of characters alike."""
+    """Words with different endings: their sets of words differ, their sets of characters are similar."""
     texts = [" ".join(f"{word}{i}" for word in ("alpha", "bravo", "charlie", "delta")) for i in range(60)]
     words, characters = (lsh.plan(0.9, background=texts, shingles=Shingles(*cut)) for cut in ((1, "word"), (3, "char")))
     assert (words.shingles, characters.shingles) == (Shingles(1, "word"), Shingles(3))
@@ -436,7 +440,7 @@ def test_a_background_in_a_data_frame(package):
 
 
 def test_missing_texts_come_before_texts():
-    """They are as empty texts, whatever says so: they do not make numbers of the others."""
+    """Missing texts count as empty, of whatever type; the others remain texts."""
     texts = make_corpus(20)
     expected = lsh.plan(0.5, background=texts)
     for missing in (None, math.nan, ""):
@@ -541,7 +545,7 @@ def test_what_is_less_than_1_is_not_printed_as_1():
     assert lines[6] == "a pair at 0.8 shares a band with probability 1.0000"  # which it is as a float
     lines = str(Plan(Bands(7, 1), 0.8, 0.5, 7)).splitlines()
     assert lines[6] == "a pair at 0.8 shares a band with probability 0.99999"  # 1 - .2^7 is .9999872
-    with pytest.raises(ValueError, match=r"bands must keep the recall, 0\.9999999 at 0\.8, got 0\.9996 by 20x5"):
+    with pytest.raises(ValueError, match=r"bands must reach a recall of 0\.9999999 at 0\.8, got 0\.9996 with 20x5"):
         Plan(Bands(20, 5), 0.8, 0.9999999, 128)
     assert "recall 0.99 " in str(Plan(Bands(20, 5), 0.8, 0.99, 128))
 
@@ -554,9 +558,9 @@ def test_what_is_less_than_1_is_not_printed_as_1():
         (
             {"bands": Bands(5, 20)},
             ValueError,
-            "bands must keep the recall, 0.99 at 0.8, got 0.0.* by 5x20; use lsh",
+            "bands must reach a recall of 0.99 at 0.8, got 0.0.* with 5x20; use lsh",
         ),
-        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must keep the recall, 0.99 at 0.8, got 0.98"),
+        ({"bands": Bands(20, 6), "loss": 0.01}, ValueError, "bands must reach a recall of 0.99 at 0.8, got 0.98"),
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),
         ({"recall": 1}, ValueError, "recall must be more than 0 and less than 1, got 1"),
         ({"num_seeds": 0}, ValueError, "num_seeds must be 1 or more, got 0"),
@@ -580,11 +584,11 @@ def test_bad_plans(changed, error, message):
 
 def test_a_plan_from_a_bad_dict():
     values = lsh.plan().to_dict()
-    with pytest.raises(TypeError, match="plan must be a dict, as to_dict gives it, got list"):
+    with pytest.raises(TypeError, match="plan must be a dict that to_dict returned, got list"):
         Plan.from_dict([])
-    with pytest.raises(ValueError, match="it lacks loss"):
+    with pytest.raises(ValueError, match="the keys that to_dict returns; missing: loss"):
         Plan.from_dict({name: value for name, value in values.items() if name != "loss"})
-    with pytest.raises(ValueError, match="it has the unknown cost"):
+    with pytest.raises(ValueError, match="the keys that to_dict returns; unknown: cost"):
         Plan.from_dict(values | {"cost": 1})
 
 
@@ -592,7 +596,7 @@ def test_a_plan_from_a_bad_dict():
 
 
 def test_a_plan_in_place_of_a_recall():
-    """Its bands and its filter: to the bit what the same recall gives, whatever the verification."""
+    """A plan gives exactly the result of the same recall, with each kind of verification."""
     texts = pairs_of_texts(80, 100, 300)
     for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
         plan = lsh.plan(threshold, recall, count)
@@ -610,7 +614,7 @@ def test_a_plan_in_place_of_a_recall():
 
 
 def test_the_filter_of_a_plan_is_used(monkeypatch):
-    """It loses more than that of plain bands; a plan without one goes with theirs."""
+    """The filter of a plan loses more than that of plain bands, which a plan without a filter uses."""
     losses = []
 
     def noted(num_seeds, threshold, loss):
@@ -633,18 +637,23 @@ def test_a_plan_for_something_else():
     for function in (lsh.deduplicate, lambda *given, **named: lsh.find_pairs(given[0], threshold=given[1], **named)):
         with pytest.raises(ValueError, match=r"bands are planned for threshold=0.7, got threshold=0.8; .*=plan.bands"):
             function(["a"], 0.8, bands=plan)
-        with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; plan for that"):
+        with pytest.raises(
+            ValueError, match="bands are planned for num_seeds=64, got num_seeds=128; make a plan for it"
+        ):
             function(["a"], 0.7, bands=plan, num_seeds=128)
         with pytest.raises(ValueError, match="bands are planned for num_seeds=64, got num_seeds=128"):
             function(["a"], 0.7, bands=plan, hasher=hasher)
-        with pytest.raises(ValueError, match="recall and bands both say which pairs are found"):
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
             function(["a"], 0.7, bands=plan, recall=0.9)
     assert lsh.deduplicate(["a"], 0.8, bands=plan.bands, hasher=hasher).keep.all()
 
 
 def test_plain_bands_are_advised_only_where_they_fit():
     plan = lsh.plan(0.8, 0.99, 128)  # of 127 components
-    for count, remedy in ((127, "plan for that, or pass bands=plan.bands to .* the same"), (100, "plan for that")):
+    for count, remedy in (
+        (127, "make a plan for it, or pass bands=plan.bands to use the bands as they are"),
+        (100, "make a plan for it"),
+    ):
         with pytest.raises(ValueError, match=f"^bands are planned for num_seeds=128, got num_seeds={count}; {remedy}$"):
             lsh.deduplicate(["a"], bands=plan, num_seeds=count)
     assert lsh.deduplicate(["a"], bands=plan.bands, num_seeds=127).keep.all()
@@ -663,9 +672,7 @@ def test_a_plan_cuts_the_texts_as_its_background():
         assert list(lsh.find_pairs(texts, 0.6, bands=plan, **options)) == expected
     for other in ({"shingles": Shingles(8)}, {"hasher": MinHasher(128)}):
         shingles = other.get("shingles") or other["hasher"].shingles
-        message = (
-            f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; plan for that, or pass bands=plan."
-        )
+        message = f"bands are planned for shingles={WORDS!r}, got shingles={shingles!r}; make a plan for it, or pass "
         for function in (lsh.deduplicate, lsh.find_pairs):
             with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
                 function(texts, 0.6, bands=plan, **other)
@@ -680,6 +687,20 @@ def test_a_plan_for_a_cache():
     assert lsh.lsh.Cache(plan, MinHasher(128)).bands == plan.bands
     with pytest.raises(ValueError, match="bands take 96 components, a fingerprint has 50"):
         lsh.Cache(MinHasher(50), bands=plan)
+
+
+def test_a_cache_refuses_a_plan_for_other_shingles():
+    plan = lsh.plan(0.6, 0.9, background=["red green blue white", "red green blue black"], shingles=WORDS)
+    assert lsh.Cache(MinHasher(128, shingles=WORDS), bands=plan).bands == plan.bands
+    hasher = MinHasher(128, char_ngram=5)
+    message = (
+        f"bands are planned for shingles={WORDS!r}, got shingles={hasher.shingles!r}; make a plan for it, or pass "
+        "bands=plan.bands to use the bands as they are"
+    )
+    for make in (lambda bands: lsh.Cache(hasher, bands=bands), lambda bands: lsh.lsh.Cache(bands, hasher)):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            make(plan)
+        assert make(plan.bands).bands == plan.bands
 
 
 # The filter.
@@ -745,7 +766,7 @@ def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 @pytest.mark.parametrize("shared", [50, 80, 90])
 def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
-    """Of 1,000 independent pairs of sets of words that are just at the threshold."""
+    """Measured on 1,000 independent pairs of sets of words just at the threshold."""
     count, threshold = 1000, shared / 100
     texts = pairs_of_texts(shared, 100, count)
     hasher = make_hasher(128, 8) if scheme == "murmur3" else MinHasher(128, scheme="fss", shingles=WORDS)
@@ -784,7 +805,7 @@ def test_recall_is_what_is_planned_with(monkeypatch):
 
 
 def test_a_recall_that_is_not_kept_is_seen():
-    """Bands for half of the pairs fail the test of nine in ten."""
+    """Bands that find half of the pairs fail the test for nine in ten."""
     texts = pairs_of_texts(80, 100, 1000)
     hasher = make_hasher(128, 8)
     pairs = list(lsh.find_pairs(texts, threshold=0.8, recall=0.5, hasher=hasher))

@@ -259,7 +259,7 @@ def test_bad_attributes_are_refused(changes, error, message):
 
 @pytest.mark.parametrize("values", [{}, {**presets.nemo.to_dict(), "seed": 1}])
 def test_a_dict_of_other_keys_is_refused(values):
-    with pytest.raises(ValueError, match="a preset must have what to_dict gives"):
+    with pytest.raises(ValueError, match="a preset must have the keys that to_dict returns"):
         presets.Preset.from_dict(values)
 
 

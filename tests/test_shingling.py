@@ -72,7 +72,7 @@ def test_a_short_text_is_one_shingle_and_an_empty_one_none(unit, n):
 
 
 def test_shingles_longer_than_any_text():
-    """The largest n is not added to a length or a place."""
+    """The largest n is not added to a length or a position, which would overflow."""
     for n in (2**31, 2**32, 2**61):
         for unit in ("byte", "char", "word"):
             assert as_bytes(Shingles(n, unit).of("two words")) == [b"two words"]
@@ -126,7 +126,7 @@ def test_normal_forms(text, options, expected):
 
 
 def test_undecodable_bytes_part_the_text():
-    """White space does not run across one, and lower-casing sees each part by itself."""
+    """An undecodable byte ends a run of white space, and each part is lower-cased by itself."""
     shingles = Shingles(WHOLE.n, lowercase=True, collapse_whitespace=True)
     assert as_bytes(shingles.of(b"A \xff \t B")) == [b"a \xff b"]
     assert as_bytes(shingles.of("ΑΣ".encode() + b"\xff" + "Α".encode())) == ["ας".encode() + b"\xff" + "α".encode()]

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -98,11 +99,11 @@ def test_a_callable_that_changes_its_mind(corpus):
     def edit(texts):
         texts[1234] += "!"
 
-    with pytest.raises(ValueError, match=r"^texts\[1234\] changed since it was read first"):
+    with pytest.raises(ValueError, match=r"^texts\[1234\] differs between the first and the second call"):
         deduplicate(changing(edit), 0.7)
     for change in (lambda texts: texts.pop(), lambda texts: texts.append("one more")):
         with pytest.raises(
-            ValueError, match=r"texts gave 3,000 texts when it was read first and (2,999|3,001) the second"
+            ValueError, match=r"texts gave 3,000 texts at the first call and (2,999|3,001) at the second"
         ):
             deduplicate(changing(change), 0.7)
     with pytest.raises(TypeError, match="texts must be a collection of texts, got one str"):
@@ -110,7 +111,7 @@ def test_a_callable_that_changes_its_mind(corpus):
     with pytest.raises(ValueError, match=r"^texts\[1\] is None"):
         deduplicate(lambda: iter(["a", None]))
     assert deduplicate(lambda: iter(["a", None]), missing="empty").summary()["missing"] == 1
-    with pytest.raises(ValueError, match="keep must hold one number or date a text"):
+    with pytest.raises(ValueError, match="keep must have one number or date for each text"):
         deduplicate(streamed(corpus), keep=[1, 2])
     with pytest.raises(ZeroDivisionError):
         deduplicate(lambda: (1 // 0 for _ in "a"))
@@ -124,7 +125,7 @@ def test_progress_does_not_know_the_number_of_a_stream(corpus):
 
 
 def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
-    """A hash of the content finds copies; whether they are any the bytes decide."""
+    """A hash of the content finds candidates for copies; their bytes decide."""
     expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
     pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
 
@@ -167,7 +168,7 @@ def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
 
 
 def test_copies_of_a_stream_are_not_held(monkeypatch):
-    """Of byte-identical texts one is kept aside, wherever it stands in the walk."""
+    """One of several identical texts is copied, wherever it is in the order."""
     texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
     expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
     held = []
@@ -191,8 +192,9 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Every array lies in a file that may."""
+    """Every array lies in a file that may, and any bound is accepted."""
     monkeypatch.setattr(lsh._spill, "MIN_FILE", 1)
+    monkeypatch.setattr(lsh._spill, "MIN_MEMORY", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -210,7 +212,7 @@ def test_files_change_nothing(corpus, files):
 
 
 def test_more_documents_than_a_block():
-    count = lsh._corpus.MAX_ROOM + 3000
+    count = lsh._corpus.MAX_CAPACITY + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
     texts[-1] = texts[7]
@@ -278,13 +280,13 @@ def test_what_is_kept_stays_the_same(bound, files):
     ("value", "size"),
     [
         (None, None),
-        (5, 5),
-        ("5", 5),
+        (500_000, 500_000),
+        ("500000", 500_000),
         ("2GB", 2 * 10**9),
-        (" 1.5 kb ", 1500),
+        (" 150.5 kb ", 150_500),
         ("500MiB", 500 * 2**20),
         ("1 TiB", 2**40),
-        (numpy.int64(7), 7),
+        (numpy.int64(700_000), 700_000),
     ],
 )
 def test_sizes_of_memory(value, size):
@@ -295,6 +297,15 @@ def test_sizes_of_memory(value, size):
 def test_sizes_that_are_none(value):
     with pytest.raises(ValueError, match=r"^max_memory must be"):
         deduplicate([], max_memory=value)
+
+
+@pytest.mark.parametrize("value", [1, "1", 99_999, "99 KB", "0.01MiB"])
+def test_a_bound_that_is_too_small(value):
+    message = f"max_memory must be 100 KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
+    for find in (deduplicate, find_pairs):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            find([], max_memory=value)
+        find([], max_memory="100 KB")
 
 
 @pytest.mark.parametrize("value", [1.5, True, [], b"2GB"])
@@ -339,7 +350,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
             if stage == "comparing":
                 os.kill(os.getpid(), int(sys.argv[1]))
         texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
-        lsh.deduplicate(lambda: iter(texts), max_memory=1, progress=stop)
+        lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
         """
     )
     folder, start = tmp_path / "temporary", tmp_path / "start"
@@ -360,7 +371,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
 
 
 def test_the_pace_follows_the_memory(monkeypatch):
-    """Less is done between two times of giving back where that touches much of the files, more where it does not."""
+    """Fewer documents are decided between two releases if these use much of the files, more if they do not."""
     mapped = 0.0
     monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
     spill = Spill(1000)

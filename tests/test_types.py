@@ -47,6 +47,7 @@ for i, j, similarity in lsh.find_pairs(texts, 0.8, others=stream, shingles=lsh.S
     print(i + j, similarity + 0.5)
 cache = lsh.Cache(lsh.MinHasher(100), bands=plan)
 matrix = lsh.jaccard_matrix(texts, np.array(texts))
+keys = plan.bands.keys(lsh.MinHasher(128, hashbytes=4).fingerprints(texts)) >> np.uint64(1)
 """
 
 BAD = """
@@ -72,6 +73,7 @@ lsh.find_pairs(texts, verify=True)
 lsh.jaccard_matrix(0.8)
 lsh.plan("0.8")
 lsh.plan(shingles=5)
+lsh.plan().probability(["0.5"])
 lsh.plan().bands.keys([[1, 2]])
 lsh.plan().threshold = 0.5
 lsh.Bands(20, 5).recall_at(0.8)

@@ -81,12 +81,12 @@ values = st.one_of(some_shingles, some_bands, some_hashers, some_plans(), some_p
 
 
 def plain(result: Any) -> Any:
-    """What can be compared by ``==``."""
+    """A form of the value that can be compared by ``==``."""
     return result.tolist() if isinstance(result, (numpy.ndarray, numpy.generic)) else result
 
 
 def called(value: Any) -> dict[str, Any]:
-    """What a value says and does: its printed forms and every public property, attribute and method."""
+    """The printed forms of a value, and every public property, attribute and method."""
     rows = numpy.arange(4 * 400, dtype=numpy.uint64).reshape(4, 400) % 3
     arguments: dict[str, tuple[Any, ...]] = {
         "probability": ([0.0, 0.3, 0.8, 1.0],),
@@ -154,7 +154,7 @@ def test_equal_values_behave_alike(value, how):
     ids=lambda value: repr(value)[:40],
 )
 def test_two_ways_to_make_the_same(one, other):
-    """Equal, and alike in all they do; or, where they are not alike, not equal."""
+    """Two values are equal and behave the same, or they are not equal."""
     if one != other:
         assert repr(one) != repr(other)
         return
@@ -164,7 +164,7 @@ def test_two_ways_to_make_the_same(one, other):
 
 @given(one=values, other=values)
 def test_values_of_other_parameters_are_not_equal(one, other):
-    """Equal are those, and only those, of one type that `to_dict` describes alike."""
+    """Two values are equal if and only if they have the same type and the same `to_dict`."""
     assert (one == other) == (type(one) is type(other) and one.to_dict() == other.to_dict())
 
 

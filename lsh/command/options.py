@@ -20,7 +20,6 @@ from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
 
-MIN_MEMORY = 100_000  # bytes; a smaller --max-memory is most likely a size without its unit
 MISSING = ("error", "empty")
 
 
@@ -312,7 +311,7 @@ def running(namespace: argparse.Namespace) -> Running:
     num_threads = namespace.num_threads
     if num_threads is not None:
         num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
-    max_memory = memory_size("--max-memory", namespace.max_memory, MIN_MEMORY)
+    max_memory = memory_size("--max-memory", namespace.max_memory)
     return Running(num_threads, max_memory, namespace.quiet, namespace.verbose)
 
 

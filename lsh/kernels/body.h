@@ -200,4 +200,5 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_enter = LSH_SYMBOL(lsh_set_enter),
     .set_count_shared = LSH_SYMBOL(lsh_set_count_shared),
     .set_most_shared = LSH_SYMBOL(lsh_set_most_shared),
+    .set_most_spans = LSH_SYMBOL(lsh_set_most_spans),
 };

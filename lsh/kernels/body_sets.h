@@ -288,11 +288,30 @@ static inline size_t count_tokens(const lsh_set_table *table, const uint64_t *to
     return shared;
 }
 
+enum { ASKED = 64 }; /* tokens that are looked up in one go */
+
+/* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its filter spares most
+ * of the lookups of tokens that it does not hold. */
+static inline size_t count_possible(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
+{
+    const uint64_t *const bits = table->bits;
+    const uint32_t shift = table->bits_shift;
+    uint64_t likely[ASKED];
+    size_t found = 0;
+    if (bits == NULL)
+        return count_tokens(table, tokens, count);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t token = tokens[i], bit = token >> shift;
+        likely[found] = token;
+        found += bits[bit / 64] >> bit % 64 & 1;
+    }
+    return count_tokens(table, likely, found);
+}
+
 static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                                               const uint8_t *text, size_t length, size_t least)
 {
-    enum { RUN = 64 };
-    uint64_t tokens[RUN];
+    uint64_t tokens[ASKED];
     const uint64_t mask = UINT64_MAX >> (64 - 8 * set->width);
     const size_t shingles = length - set->width + 1, inside = length >= 8 ? length - 7 : 0;
     uint8_t end[16] = {0}; /* as above, but seven shingles at most */
@@ -300,11 +319,25 @@ static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_
     size_t shared = 0;
     for (size_t at = 0; at < shingles && shared + (shingles - at) >= least;) {
         const size_t stop = at < inside && inside < shingles ? inside : shingles;
-        const size_t count = stop - at < RUN ? stop - at : RUN;
+        const size_t count = stop - at < ASKED ? stop - at : ASKED;
         /* a token of 0 is found in a free lane: one too many does no harm here */
         (void)take_tokens(secret, mask, at < inside ? text + at : end, count, tokens);
-        shared += count_tokens(table, tokens, count);
+        shared += count_possible(table, tokens, count);
         at += count;
+    }
+    return shared;
+}
+
+static size_t LSH_SYMBOL(lsh_set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
+                                             const lsh_span *spans, size_t count)
+{
+    uint64_t tokens[ASKED];
+    size_t shared = 0;
+    for (size_t at = 0; at < count; at += ASKED) {
+        const size_t taken = count - at < ASKED ? count - at : ASKED;
+        for (size_t i = 0; i < taken; i++)
+            tokens[i] = span_token(secret, text + spans[at + i].start, spans[at + i].length);
+        shared += count_possible(table, tokens, taken);
     }
     return shared;
 }
@@ -312,25 +345,28 @@ static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_
 static inline size_t count_spans(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t first,
                                  size_t count)
 {
+    const uint64_t *const bits = table->bits;
     size_t shared = 0;
-    for (size_t j = first; j < first + count; j++)
-        shared += (size_t)has_shingle(table, set, other, j);
+    for (size_t j = first; j < first + count; j++) {
+        const uint64_t bit = bits ? other->tokens[j] >> table->bits_shift : 0;
+        if (bits == NULL || bits[bit / 64] >> bit % 64 & 1)
+            shared += (size_t)has_shingle(table, set, other, j);
+    }
     return shared;
 }
 
 static size_t LSH_SYMBOL(lsh_set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other,
                                                size_t least)
 {
-    enum { STEP = 64 };
     const int keys = set->spans == NULL && other->spans == NULL;
     size_t shared = 0;
     if (keys && set->width != other->width)
         return 0;
     for (uint32_t zero = set->zero & other->zero; zero; zero &= zero - 1)
         shared++;
-    for (size_t i = 0; i < other->count && shared + (other->count - i) >= least; i += STEP) {
-        const size_t count = other->count - i < STEP ? other->count - i : STEP;
-        shared += keys ? count_tokens(table, other->tokens + i, count) : count_spans(table, set, other, i, count);
+    for (size_t i = 0; i < other->count && shared + (other->count - i) >= least; i += ASKED) {
+        const size_t count = other->count - i < ASKED ? other->count - i : ASKED;
+        shared += keys ? count_possible(table, other->tokens + i, count) : count_spans(table, set, other, i, count);
     }
     return shared;
 }

@@ -187,6 +187,8 @@ typedef struct {
     size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
     uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
     uint32_t part_bits; /* the hash space has 2**part_bits parts, by the top bits of a token */
+    const uint64_t *bits; /* NULL, or a small filter before a large table: bit token >> bits_shift is 1 for each token, bit 0, too */
+    uint32_t bits_shift;
 } lsh_set_table;
 
 struct lsh_kernels {
@@ -232,6 +234,9 @@ struct lsh_kernels {
      * places of the text whose shingle is in the set, which has no spans. Stops, too. */
     size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                               const uint8_t *text, size_t length, size_t least);
+    /* Of these spans of a text how many have a token that is in the table: no shingle of the set is left out. */
+    size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
+                             const lsh_span *spans, size_t count);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;

@@ -259,33 +259,34 @@ cdef class Walk:
         others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
         return documents, others, np.array(<double[:NEAR]> self.near_value)[:count]
 
-    cdef inline int32_t _before(self, Py_ssize_t band, int32_t document) noexcept nogil:
-        """The document that `document` is linked to, -1 for none; never a later one, whatever became of the array."""
-        cdef int32_t other = self.links[band, document]
-        return other if other < document else -1
-
     cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
-        """Collect the members that share a bucket; the chains of `document` are left shortened."""
+        """Collect the members that share a bucket; the chains of `document` are left shortened.
+
+        A chain ends at the first link that does not lead to an earlier document, whatever became of the array: -1, as an
+        unsigned number, is not less than any document.
+        """
         cdef Py_ssize_t band, seen, found = 0
-        cdef int32_t other
+        cdef uint32_t other, later
         for band in range(self.links.shape[0]):
             self.depth[band, document] = 0
-            other = self._before(band, document)
-            if other >= 0 and not self.member[other]:
-                other = self._before(band, other)
-                self.links[band, document] = other
-            if other < 0:
+            later, other = document, self.links[band, document]
+            if other >= later:
                 continue
+            if not self.member[other]:
+                later, other = other, self.links[band, other]
+                self.links[band, document] = <int32_t> other
+                if other >= later:
+                    continue
             self.depth[band, document] = self.depth[band, other]
             if document < self.settled:
                 continue
             seen = 0
-            while other >= 0 and seen < self.cap:
+            while other < later and seen < self.cap:
                 if self.stamp[other] != document:
                     self.stamp[other] = document
-                    self.found[found] = other
+                    self.found[found] = <int32_t> other
                     found += 1
-                other = self._before(band, other)
+                later, other = other, self.links[band, other]
                 seen += 1
             self.capped += self.depth[band, document] - seen
         self.candidates += found

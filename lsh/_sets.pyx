@@ -32,6 +32,7 @@ cdef enum:
     MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
     SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
     FILTER_ASKED = 2  # a set that is compared with so many others gets a filter
+    SPANS_ASKED = 8  # most of the first texts that a text beyond ASCII is compared with are similar to it
     FILTER_COUNT = 2048  # if it has more tokens: the table of fewer fits into the second-level cache beside others
     SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
     PIECE = 4194304  # bytes of a text that are read at once
@@ -369,6 +370,8 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
     cdef size_t at = 0, count, places, others, shared = 0
     if needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j:
+        return needed
+    if chosen.spans != NULL and sets.chosen_work.asked < SPANS_ASKED:
         return needed
     _open(sets, work, j)
     if chosen.spans != NULL or work.document.unit != c.LSH_BYTE or work.document.n > c.LSH_SET_KEY:

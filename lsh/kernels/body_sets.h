@@ -292,20 +292,23 @@ enum { ASKED = 64 }; /* tokens that are looked up in one go */
 
 /* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its filter spares most
  * of the lookups of tokens that it does not hold. */
-static inline size_t count_possible(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
+static __attribute__((noinline)) size_t count_filtered(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
 {
     const uint64_t *const bits = table->bits;
     const uint32_t shift = table->bits_shift;
     uint64_t likely[ASKED];
     size_t found = 0;
-    if (bits == NULL)
-        return count_tokens(table, tokens, count);
     for (size_t i = 0; i < count; i++) {
         const uint64_t token = tokens[i], bit = token >> shift;
         likely[found] = token;
         found += bits[bit / 64] >> bit % 64 & 1;
     }
     return count_tokens(table, likely, found);
+}
+
+static inline size_t count_possible(const lsh_set_table *table, const uint64_t *tokens, size_t count)
+{
+    return table->bits ? count_filtered(table, tokens, count) : count_tokens(table, tokens, count);
 }
 
 static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,

@@ -44,16 +44,20 @@ void lsh_shingler_begin(lsh_shingler *walk, const uint8_t *text, size_t length, 
 
 size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
 {
+    lsh_shingler at = *walk; /* in registers */
     size_t count = 0;
-    while (count < capacity && !walk->done) {
-        spans[count++] = (lsh_span){.start = walk->start, .length = walk->end - walk->start};
-        walk->done = walk->end == walk->length;
-        if (walk->done)
+    while (count < capacity && !at.done) {
+        spans[count++] = (lsh_span){.start = at.start, .length = at.end - at.start};
+        if (at.end == at.length) {
+            at.done = 1;
             break;
-        walk->start = unit_end(walk, walk->start) + separator(walk);
-        walk->end = unit_end(walk, walk->end + separator(walk));
-        walk->done = walk->start >= walk->end; /* only where the text changes meanwhile */
+        }
+        at.start = unit_end(&at, at.start) + separator(&at);
+        at.end = unit_end(&at, at.end + separator(&at));
+        if (at.start >= at.end) /* only where the text changes meanwhile */
+            at.done = 1;
     }
+    *walk = at;
     return count;
 }
 

@@ -54,7 +54,7 @@ SHARED = Extension("lsh._lsh_cython", ["lsh/_lsh_cython.c"], extra_compile_args=
 setup(
     ext_modules=cythonize(
         [*(extension(name, sources) for name, sources in SOURCES.items()), SHARED],
-        build_dir="build/cython",  # so that no generated C lies beside the hand-written
+        build_dir="build/cython",  # keeps generated C apart from the hand-written
         shared_utility_qualified_name=SHARED.name,
     )
 )

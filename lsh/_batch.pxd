@@ -1,4 +1,4 @@
-# The C face of a batch, for the modules of this floor.
+# The C declarations of a batch, for the other compiled modules.
 
 from libc.stdint cimport uint8_t
 
@@ -9,7 +9,7 @@ cdef class Batch:
     cdef Py_ssize_t *lengths              # bytes each
     cdef void *places                     # both of these arrays, unless they are part of another batch's
     cdef uint8_t *encoded                 # UTF-8 made here
-    cdef object source                    # what was handed in: a tuple, a Column, a Batch or a list of them
+    cdef object source                    # the texts as given: a tuple, a Column, a Batch or a list of them
     cdef list owners                      # bytes made here
 
     cdef int _reserve(self, source, Py_ssize_t count) except -1

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, freethreading_compatible=True
-"""The edge: texts as Python has them become one batch of pointers and lengths.
+"""Batches: texts in any form of Python or Arrow as pointers and lengths.
 
-A batch keeps what it points to alive, so that the other modules of this floor can read it without the GIL whatever
-happens to the list it came from. ``bytes``, ASCII ``str``, Arrow columns and numpy's fixed-width bytes are not copied;
-other ``str`` are encoded as UTF-8 with ``surrogatepass`` into one piece of memory a batch, and nothing is cached in the
-object; a ``bytearray`` or ``memoryview``, which may change, is copied.
+A batch keeps the memory that it points to alive, so that other compiled modules can read it without the GIL even if
+the list that it was made from changes. ``bytes``, ASCII ``str``, Arrow columns and numpy's fixed-width bytes are not
+copied. Other ``str`` are encoded as UTF-8 with ``surrogatepass`` into one piece of memory for the batch; nothing is
+cached in the objects. A ``bytearray`` or ``memoryview``, which may change, is copied.
 """
 
 from cpython.bytearray cimport PyByteArray_GET_SIZE
@@ -23,7 +23,7 @@ import numpy as np
 from lsh._columns import fault as _fault
 
 cdef Py_ssize_t _MAX_SIZE = <Py_ssize_t> (<size_t> -1 // 2)
-cdef uint8_t _missing = 0  # a text that is missing is an empty one at this address
+cdef uint8_t _missing = 0  # a missing text is an empty text at this address
 
 
 cdef int _refuse_missing(Py_ssize_t position, str name, value=None) except -1:
@@ -32,14 +32,16 @@ cdef int _refuse_missing(Py_ssize_t position, str name, value=None) except -1:
 
 
 cdef bint _is_null(object value):
-    """Tell whether a value that is no text says that there is none: None, NaN, NA and NaT of pandas."""
+    """Tell whether a value stands for a missing text: None, NaN, or pandas' NA or NaT."""
     if isinstance(value, float):
         return value != value
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
-    """Return where a batch from `start` on has about `size` bytes: behind its first text, and at most at `stop`.
+    """Return where a batch that begins at `start` should end to have about `size` bytes.
+
+    The batch has at least one text and ends at `stop` at the latest.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     start, stop : int
         Positions, 0 <= start < stop <= the number of texts.
     size : int
-        Bytes; a `str` counts as it lies in memory, what is no text as nothing.
+        Bytes. A `str` counts by its size in memory, an element that is no text as 0.
     """
     cdef Py_ssize_t i = start, length, total
     cdef Py_ssize_t found = 0
@@ -81,7 +83,7 @@ cdef Py_ssize_t _count(texts) except -1:
 
 
 cdef Py_ssize_t _size_of(PyObject *text) except -1:
-    """The bytes that a text takes in memory, 0 for what is none."""
+    """The size of a text in memory in bytes; 0 for an element that is no text."""
     if c.PyBytes_Check(text):
         return c.PyBytes_GET_SIZE(text)
     if c.PyUnicode_Check(text):
@@ -104,9 +106,9 @@ cdef class Batch:
     first : int, optional
         Position of the first of them, for messages.
     missing : bool, optional
-        Take ``None``, or a null of a column, as an empty text.
+        Treat ``None``, or a null of a column, as an empty text.
     transform : callable, optional
-        Gives the ``bytes`` to hold for the ``bytes`` of a text that is not ASCII; default: the same.
+        Called with the ``bytes`` of each text that is not ASCII; returns the ``bytes`` to use instead.
     name : str, optional
         What the caller calls the texts, for messages.
     start, stop : int, optional
@@ -125,7 +127,7 @@ cdef class Batch:
         cdef Py_ssize_t total, end
         cdef Batch batch
         if isinstance(texts, (list, tuple)):
-            texts = tuple(texts)  # ours alone: another thread may change the caller's list; sizes are the object's own
+            texts = tuple(texts)  # a copy: other threads may change a list, subclasses lie
         elif not isinstance(texts, (Column, Batch)):
             raise TypeError(f"{name} must be a tuple, list, Column or Batch, got {type(texts).__name__}")
         total = _count(texts)
@@ -175,7 +177,7 @@ cdef class Batch:
 
     @staticmethod
     def of_bytes(const uint8_t[::1] data not None, const long long[::1] offsets not None):
-        """Return a batch of texts that lie one behind the other: text i is data[offsets[i] : offsets[i + 1]]."""
+        """Return a batch of consecutive texts in one array: text i is data[offsets[i] : offsets[i + 1]]."""
         cdef Py_ssize_t i
         cdef long long begin, end
         cdef Batch batch = Batch(())
@@ -193,18 +195,18 @@ cdef class Batch:
         return batch
 
     def write(self, uint8_t[::1] out not None):
-        """Copy the texts to `out`, one behind the other; they have to fill it."""
+        """Copy the texts to `out`, one after the other; they must fill it."""
         cdef Py_ssize_t i, at = 0
         for i in range(self.count):
             if self.lengths[i] > out.shape[0] - at:
-                raise ValueError(f"the texts take more than {out.shape[0]} bytes")
-            memmove(&out[0] + at, self.texts[i], self.lengths[i])  # the texts may lie in `out`
+                raise ValueError(f"out must have as many bytes as the texts, got {out.shape[0]}, which is too few")
+            memmove(&out[0] + at, self.texts[i], self.lengths[i])  # the texts may be in `out`
             at += self.lengths[i]
         if at != out.shape[0]:
-            raise ValueError(f"the texts take {at} bytes, not {out.shape[0]}")
+            raise ValueError(f"out must have as many bytes as the texts, {at}, got {out.shape[0]}")
 
     def take(self, positions not None):
-        """Return a batch of the texts at some positions (whole numbers); it keeps this one alive."""
+        """Return a batch of the texts at some positions (whole numbers); it keeps this batch alive."""
         cdef Py_ssize_t i, position
         cdef Batch taken = Batch(())
         own = np.array(positions, np.int64).reshape(-1)
@@ -226,7 +228,7 @@ cdef class Batch:
         return found
 
     def tolist(self, Py_ssize_t start=0, stop=None):
-        """Return texts start to stop - 1 (default: all from `start` on) as ``bytes``, ``None`` for what is missing."""
+        """Return texts start to stop - 1 (default: all from `start` on) as ``bytes``, ``None`` for a missing text."""
         cdef Py_ssize_t i, end = self.count if stop is None else stop
         if not 0 <= start <= end <= self.count:
             raise IndexError(f"start and stop must lie within the {self.count} texts, got {start} and {end}")
@@ -246,7 +248,7 @@ cdef class Batch:
         return result
 
     cdef int _reserve(self, source, Py_ssize_t count) except -1:
-        """Make room for texts whose memory `source` holds."""
+        """Allocate the arrays for texts whose memory `source` keeps alive."""
         self.places = resize(self.places, count, sizeof(uint8_t *) + sizeof(Py_ssize_t))
         self.source, self.count, self.texts = source, count, <const uint8_t **> self.places
         self.lengths = <Py_ssize_t *> (self.texts + count)
@@ -280,7 +282,7 @@ cdef inline void _take_bytes(Batch batch, Py_ssize_t i, PyObject *text) noexcept
 
 
 cdef inline Py_ssize_t _take_str(Batch batch, Py_ssize_t i, PyObject *text) noexcept:
-    """Point to the text if it is ASCII, else leave that to `_encode`; returns the bytes it is to be given."""
+    """Point to the text if it is ASCII; otherwise return the size of the UTF-8 that `_encode` will write."""
     cdef Py_ssize_t length = c.PyUnicode_GET_LENGTH(text)
     if c.PyUnicode_IS_ASCII(text):
         batch.texts[i] = <const uint8_t *> c.PyUnicode_DATA(text)
@@ -307,7 +309,7 @@ cdef int _take_other(Batch batch, Py_ssize_t i, text, Py_ssize_t position, bint 
 
 
 cdef int _encode(Batch batch, tuple texts, Py_ssize_t start, Py_ssize_t size) except -1:
-    """Make the UTF-8 of every ``str`` that has no place yet."""
+    """Encode every ``str`` that is not ASCII as UTF-8."""
     cdef PyObject *held = <PyObject *> texts
     cdef PyObject *text
     cdef uint8_t *out
@@ -348,11 +350,11 @@ cdef int _take_column(Batch batch, Column column, Py_ssize_t start, Py_ssize_t f
     if i < batch.count and fault == MISSING:
         _refuse_missing(first + start + i, name)
     elif i < batch.count:
-        raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; make the Arrow column anew")
+        raise ValueError(f"{name}[{first + start + i}] has {_fault(fault)}; create the Arrow column again")
     return 0
 
 
-# ---- what is done to the texts ----
+# ---- transforming texts ----
 
 cdef int _transform(Batch batch, transform) except -1:
     cdef const uint8_t **texts = batch.texts

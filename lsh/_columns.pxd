@@ -1,5 +1,5 @@
-# The C face of a column, for the batches; and the structs of the Arrow C data interface and C stream interface
-# (https://arrow.apache.org/docs/format/CDataInterface.html), by which producers hand over their buffers.
+# The C declarations of a column, for the batches, and the structs of the Arrow C data interface and C stream interface
+# (https://arrow.apache.org/docs/format/CDataInterface.html), by which producers export their buffers.
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Columns of text in memory of others: Arrow arrays by the PyCapsule interface, and numpy's fixed-width bytes.
+"""Columns of text, read in place: Arrow arrays by the PyCapsule interface, and numpy's fixed-width bytes.
 
-Nothing is copied and no Arrow package is needed: producers hand over C structs, those of the Arrow C data interface
-(https://arrow.apache.org/docs/format/CDataInterface.html), which are read here and released exactly once. What a
-producer says about its structure is checked when a column is made, each offset, view and index when it is read, as far
-as the sizes of buffers are known. `lsh._batch` turns columns into batches.
+Nothing is copied and no Arrow package is needed: producers export the C structs of the Arrow C data interface
+(https://arrow.apache.org/docs/format/CDataInterface.html), which are read here and released exactly once. The
+structure of an array is checked when a column is made, each offset, view and index when it is read. The interface does
+not give the sizes of most buffers, so an offset beyond its buffer cannot be detected: the producer is trusted.
+`lsh._batch` turns columns into batches.
 """
 
 from cpython.buffer cimport PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_GetBuffer
@@ -39,16 +40,16 @@ def is_arrow(value):
     return hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
 
 
-# ---- what a schema says ----
+# ---- schemas ----
 
 cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) except -1:
     cdef const ArrowSchema *texts = schema
     if schema.release == NULL:
-        raise ValueError(f"{name} hands over an Arrow schema that is released; make the column anew")
+        raise ValueError(f"{name} exports an Arrow schema that is already released; create the column again")
     memset(layout, 0, sizeof(Layout))
     if schema.format != NULL and schema.format[0] == b"+" and schema.format[1] == b"s":
         if schema.n_children < 0 or (schema.n_children and not _all_there(schema.children, schema.n_children)):
-            raise ValueError(f"{name} hands over an Arrow schema without its {schema.n_children} columns; make it anew")
+            raise ValueError(f"{name} exports an Arrow schema without its {schema.n_children} columns; create it again")
         if schema.n_children != 1:
             columns = ", ".join([repr(_decoded(schema.children[i].name)) for i in range(schema.n_children)])
             raise TypeError(
@@ -60,7 +61,7 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
         layout.index = texts.format[0] if texts.format != NULL else 0
         if layout.index == 0 or len(texts.format) != 1 or layout.index not in b"cCsSiIlL":
             raise ValueError(
-                f"{name} has a dictionary with indices of Arrow type {_decoded(texts.format)!r}; make it anew"
+                f"{name} has dictionary indices of Arrow type {_decoded(texts.format)!r}, not integers; create it again"
             )
         texts = texts.dictionary
     written = _decoded(texts.format)
@@ -93,11 +94,11 @@ cdef str _decoded(const char *words):
     return "" if words == NULL else (<bytes> words).decode("utf-8", "replace")
 
 
-# ---- what an array says ----
+# ---- arrays ----
 
 cdef int _check(bint holds, str name, str what) except -1:
     if not holds:
-        raise ValueError(f"{name} hands over an Arrow array with {what}; make the column anew")
+        raise ValueError(f"{name} exports an Arrow array with {what}; create the column again")
     return 0
 
 
@@ -117,11 +118,11 @@ cdef int _read_array(const ArrowArray *array, TextArray *texts, Kind kind, Py_ss
     _check(array.buffers != NULL, name, "no buffers")
     if array.null_count != 0:
         texts.validity = <const uint8_t *> array.buffers[0]
-        _check(texts.validity != NULL or array.null_count < 0, name, f"{array.null_count} nulls that no bitmap shows")
+        _check(texts.validity != NULL or array.null_count < 0, name, f"{array.null_count} nulls and no validity bitmap")
     texts.places = <const uint8_t *> array.buffers[1]
     if kind == FIXED and width == 0 and texts.places == NULL:
         texts.places = _NO_BYTES
-    _check(texts.places != NULL, name, "a buffer that is not there")
+    _check(texts.places != NULL, name, "a missing buffer")
     if kind == VIEWS:
         texts.num_buffers = array.n_buffers - needed
         texts.buffers = array.buffers + 2
@@ -215,7 +216,7 @@ cdef Fault _find(const TextArray *texts, Py_ssize_t i, const uint8_t **text, Py_
 cdef class Column:
     """Texts of one Arrow array, or of one numpy array of fixed-width bytes, which it keeps alive. Immutable.
 
-    Made by `Columns` and `fixed_width`; a fault in a text shows when a batch takes it.
+    Made by `Columns` and `fixed_width`; a damaged text is found when a batch reads it.
     """
 
     def __dealloc__(self):
@@ -227,10 +228,10 @@ cdef class Column:
         return self.count
 
     cdef int _take(self, ArrowArray *array, Layout *layout, str name) except -1:
-        """Take an array from its producer: from here on it is released by us, whatever happens."""
+        """Move an array out of its producer's struct; from then on this object releases it."""
         cdef ArrowArray *texts = &self.array
         if array.release == NULL:
-            raise ValueError(f"{name} hands over an Arrow array that is released; make the column anew")
+            raise ValueError(f"{name} exports an Arrow array that is already released; create the column again")
         self.array = array[0]
         array.release = NULL
         if layout.table:
@@ -270,7 +271,7 @@ cdef class Column:
 
 
 def fault(int code):
-    """Return the words for what `Column.find` found wrong."""
+    """Return a description of a fault that `Column.find` found."""
     return _FAULTS[code]
 
 
@@ -289,7 +290,7 @@ def fixed_width(array not None):
 
 @final
 cdef class Columns:
-    """An iterator over the columns that an object with the Arrow PyCapsule interface hands over, one a chunk.
+    """An iterator over the columns of an object with the Arrow PyCapsule interface, one for each chunk.
 
     Not safe to share between threads.
 
@@ -305,16 +306,16 @@ cdef class Columns:
     TypeError
         If the type of the column is another one, or a table has more columns.
     ValueError
-        If what is handed over is damaged or was taken before.
+        If the exported data are damaged or were already read.
     OSError
-        If a stream fails; the words are the producer's.
+        If a stream fails; the message is the producer's.
     """
 
     cdef ArrowArrayStream stream
     cdef Layout layout
     cdef Column only      # of an array
     cdef str name
-    cdef bint busy        # while the producer is at work, who may release the GIL or call Python
+    cdef bint busy        # while the producer runs, which may release the GIL or call Python
 
     def __cinit__(self, source not None, str name not None="texts"):
         self.name = name
@@ -326,7 +327,7 @@ cdef class Columns:
             else:
                 self._take_stream(handed)
         finally:
-            handed = None  # here no exception is pending, in which a producer written in Python could not run
+            handed = None  # no exception is pending here, so a producer written in Python can run
 
     def __dealloc__(self):
         if self.stream.release != NULL:
@@ -379,9 +380,9 @@ cdef class Columns:
             raise TypeError(f"__arrow_c_stream__ of {self.name} must return the capsule of a stream")
         handed = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, b"arrow_array_stream")
         if handed.release == NULL:
-            raise ValueError(f"{self.name} hands over an Arrow stream that is released; make it anew")
+            raise ValueError(f"{self.name} exports an Arrow stream that is already released; create it again")
         if handed.get_schema == NULL or handed.get_next == NULL:
-            raise ValueError(f"{self.name} hands over an Arrow stream without its functions; make it anew")
+            raise ValueError(f"{self.name} exports an Arrow stream without its functions; create it again")
         self.stream = handed[0]
         handed.release = NULL
         memset(&schema, 0, sizeof(ArrowSchema))

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Documents that share a bucket, compared and decided: the walks of `deduplicate` and `find_pairs`.
 
-A bucket is a chain of documents (`lsh._grouping.Linker`). `Similarity` says what a pair is worth, `Walk`
+A bucket is a chain of documents (`lsh._grouping.Linker`). `Similarity` compares two documents, `Walk`
 decides which documents are kept, `Pairs` finds every pair. Documents are numbers from 0 here, in the order of the walk;
-what they are called elsewhere, and what follows from the decisions, is for `lsh.dedup`.
+`lsh.dedup` maps them to positions and builds the result.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -24,10 +24,10 @@ import threading
 import numpy as np
 
 cdef enum:
-    CHECKED = 1 << 26  # bytes of texts after whose comparison signals are looked for: a tenth of a second at most
-    RUN = 1 << 28  # and after which a walk comes back, for a report
-    FILTERED = 64  # so many bytes count for a comparison by sketches
-    AHEAD = 8  # candidates whose sketches are under way while one is compared
+    CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
+    RUN = 1 << 28  # bytes after which a walk returns, so that progress can be reported
+    FILTERED = 64  # bytes of work that a comparison of sketches counts for
+    AHEAD = 8  # candidates whose sketches are prefetched while one is compared
     NEAR = 100  # pairs just below the threshold that are remembered
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
@@ -35,7 +35,7 @@ cdef double LEFT_OUT = -1.0  # the value of a pair that was not compared to the 
 
 
 cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t most, Py_ssize_t least=0):
-    """Return a copy of our own of `count` numbers from `least` to most - 1."""
+    """Return a copy of `count` numbers, which must be from `least` to most - 1."""
     own = np.array(places, np.int32).reshape(-1)
     if len(own) != count or (count and (own.min() < least or own.max() >= most)):
         raise ValueError(f"{name} must be {count} numbers from {least} to {most - 1}")
@@ -43,7 +43,7 @@ cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t most, Py_
 
 
 cdef class Similarity:
-    """How alike two documents are: exactly, behind a filter, or as far as their fingerprints tell.
+    """The similarity of two documents: exact, after a filter, or estimated from their fingerprints.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ cdef class Similarity:
 
     cdef readonly int64_t compared         # pairs that got past the filter
     cdef int64_t work                      # bytes of the texts that were compared, or what took as long
-    cdef int64_t checked                   # the work after which signals were looked for
+    cdef int64_t checked                   # the work at the last check for signals
     cdef const c.lsh_kernels *kernels
     cdef ShingleSets sets
     cdef object lock                       # of `sets`, or of this object
@@ -76,7 +76,7 @@ cdef class Similarity:
     cdef readonly Py_ssize_t count
 
     def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
-        own = np.asarray(matrix)  # what numpy itself knows of the array, whatever a subclass says
+        own = np.asarray(matrix)  # a subclass may report another shape or type
         if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
                 or not own.flags.aligned
                 or own.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
@@ -88,7 +88,7 @@ cdef class Similarity:
         self.first_row = &self.matrix[0, 0] if len(own) else NULL
         self.count = len(rows)
         if self.count > _MAX_DOCUMENTS:
-            raise ValueError(f"there may be {_MAX_DOCUMENTS} documents at most, got {self.count}")
+            raise ValueError(f"rows must name at most {_MAX_DOCUMENTS} documents, got {self.count}")
         self.rows = _checked_places("rows", rows, self.count, len(own))
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
@@ -97,7 +97,7 @@ cdef class Similarity:
         return self.first_row + <size_t> self.rows[document] * self.k * self.width
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
-        """The similarity of two documents; LEFT_OUT where the filter, or a look at the sets, finds it below `least`."""
+        """The similarity of two documents; LEFT_OUT where the filter or the sets show that it is below `least`."""
         self.work += FILTERED
         if self.work - self.checked > CHECKED:
             self.checked = self.work
@@ -111,7 +111,7 @@ cdef class Similarity:
         return self.exact(i, j, least)
 
     cdef inline void expect(self, Py_ssize_t document) noexcept nogil:
-        """Have the row of a document fetched, which is compared soon."""
+        """Prefetch the row of a document that is compared soon."""
         cdef const uint8_t *row = self._row(document)
         c.lsh_prefetch(row)
         c.lsh_prefetch(row + self.k * self.width - 1)
@@ -159,7 +159,7 @@ cdef class Walk:
     links : numpy.ndarray
         int32, shape ``(bands, n)``, of a `Linker` over all documents in their order; the walk changes it.
     depth : numpy.ndarray
-        int32, as large: room for the walk, with anything in it.
+        int32, as large: memory for the walk, of any content.
     settled : int
         The first `settled` documents are kept without being compared with each other.
     threshold : float
@@ -219,7 +219,7 @@ cdef class Walk:
         Returns
         -------
         int
-            The document to go on from: after some work it is time for a report.
+            The document to continue with; earlier than `stop` after a certain amount of work.
         """
         cdef Py_ssize_t document = start
         cdef int64_t before = self.similarity.work
@@ -259,40 +259,41 @@ cdef class Walk:
         others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
         return documents, others, np.array(<double[:NEAR]> self.near_value)[:count]
 
-    cdef inline int32_t _before(self, Py_ssize_t band, int32_t document) noexcept nogil:
-        """The document that `document` is linked to, -1 for none; never a later one, whatever became of the array."""
-        cdef int32_t other = self.links[band, document]
-        return other if other < document else -1
-
     cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
-        """Collect the members that share a bucket; the chains of `document` are left shortened."""
+        """Collect the members that share a bucket; the chains of `document` are left shortened.
+
+        A chain ends at the first link that does not lead to an earlier document, even if the array was changed. As an
+        unsigned number, -1 is not less than any document.
+        """
         cdef Py_ssize_t band, seen, found = 0
-        cdef int32_t other
+        cdef uint32_t other, later
         for band in range(self.links.shape[0]):
             self.depth[band, document] = 0
-            other = self._before(band, document)
-            if other >= 0 and not self.member[other]:
-                other = self._before(band, other)
-                self.links[band, document] = other
-            if other < 0:
+            later, other = document, self.links[band, document]
+            if other >= later:
                 continue
+            if not self.member[other]:
+                later, other = other, self.links[band, other]
+                self.links[band, document] = <int32_t> other
+                if other >= later:
+                    continue
             self.depth[band, document] = self.depth[band, other]
             if document < self.settled:
                 continue
             seen = 0
-            while other >= 0 and seen < self.cap:
+            while other < later and seen < self.cap:
                 if self.stamp[other] != document:
                     self.stamp[other] = document
-                    self.found[found] = other
+                    self.found[found] = <int32_t> other
                     found += 1
-                other = self._before(band, other)
+                later, other = other, self.links[band, other]
                 seen += 1
             self.capped += self.depth[band, document] - seen
         self.candidates += found
         return found
 
     cdef void _join(self, int32_t document) noexcept nogil:
-        """Let later documents be compared with it."""
+        """Make the document a member of its buckets, with which later documents are compared."""
         cdef Py_ssize_t band
         self.member[document] = 1
         for band in range(self.links.shape[0]):
@@ -324,13 +325,13 @@ cdef class Walk:
         return 0
 
     cdef double _least(self) noexcept nogil:
-        """Below this a similarity changes nothing: one equal to the least of the nearest is not remembered, either."""
+        """Similarities below this value change nothing; nor does one equal to the lowest of the nearest pairs."""
         if self.num_near < NEAR:
             return 0.0
         return min(self.threshold, nextafter(self.near_value[self.least_near], 2.0))
 
     cdef void _remember(self, int32_t document, int32_t other, double value) noexcept nogil:
-        """Count a pair among the nearest ones below the threshold, if it is; of equal ones the first stays."""
+        """Add a pair to the nearest pairs below the threshold, if it is one; of equal pairs the first is kept."""
         cdef Py_ssize_t i, at = self.num_near
         if at == NEAR:
             at = self.least_near
@@ -434,7 +435,7 @@ cdef class Pairs:
         return found
 
     cdef inline int32_t _link(self, Py_ssize_t band, Py_ssize_t document) noexcept nogil:
-        """The document that `document` is linked to, -1 for none, whatever became of the array."""
+        """The document that `document` is linked to, -1 for none or for a number out of range."""
         cdef int32_t other = self.links[band, document]
         return other if other < self.links.shape[1] else -1
 
@@ -509,7 +510,7 @@ def first_copies(const int32_t[::1] links not None, order not None):
 
 
 def same_texts(Batch a not None, places_a not None, Batch b not None, places_b not None):
-    """Tell whether the texts of `a` at some places are, one by one, the same bytes as those of `b` at others."""
+    """Tell whether the texts of `a` at `places_a` equal those of `b` at `places_b`, pair by pair."""
     cdef Py_ssize_t i
     cdef bint same = True
     cdef const int32_t[::1] ours = _checked_places("places_a", places_a, np.size(places_b), a.count)

@@ -3,7 +3,7 @@
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
 bucket, and the walks of `lsh._comparing` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one
-hash table a band. This floor answers for memory and leaves meaning to `lsh.dedup` and `lsh.cache`.
+hash table a band. Arguments are checked here; `lsh.dedup` and `lsh.cache` give them their meaning.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -60,12 +60,12 @@ cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
     check_aligned(&rows[0, 0], sizeof(component))
     check_aligned(&out[0, 0], sizeof(uint64_t))
-    if count > 1:  # the distance of a single row is that of nothing
+    if count > 1:  # a single row has no distance to another
         step = <size_t> rows.strides[0] // sizeof(component)
         if rows.strides[0] < 0 or step < k or <size_t> rows.strides[0] % sizeof(component):
-            raise ValueError(f"rows must lie {k} components or more apart, got {rows.strides[0]} bytes")
+            raise ValueError(f"rows must be at least {k} components apart, got a distance of {rows.strides[0]} bytes")
     if k > 1 and rows.strides[1] != sizeof(component):
-        raise ValueError("the components of a row must lie side by side")
+        raise ValueError("the components of a row must be contiguous")
     if count and k:
         with nogil:
             if component is uint64_t:
@@ -78,7 +78,7 @@ cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64
 # ---- links ----
 
 cdef object _checked_order(order, Py_ssize_t count):
-    """Return a copy of our own of documents of `count`, after checking that each comes once at most."""
+    """Return a copy of `order` after checking that each document from 0 to count - 1 is in it at most once."""
     own = np.array(order, np.int32).reshape(-1)
     if len(own) and (own.min() < 0 or own.max() >= count or np.bincount(own).max() > 1):
         raise ValueError(f"order must name documents from 0 to {count - 1}, each once at most")
@@ -113,12 +113,12 @@ cdef class Linker:
     order : numpy.ndarray
         int32: the documents that take part, in the order in which they are seen.
     entered : int
-        Only the first `entered` of them can be predecessors; the rest only look for one.
+        Only the first `entered` of them can be predecessors; the others only have one.
     """
 
     cdef Py_ssize_t count, entered
     cdef const int32_t[::1] order
-    cdef list idle  # scratch of no thread at the moment; taking from a list and adding to it are atomic
+    cdef list idle  # scratch that no thread uses; pop and append of a list are atomic
 
     def __cinit__(self, Py_ssize_t count, order not None, Py_ssize_t entered):
         self.order = _checked_order(order, count)
@@ -134,7 +134,7 @@ cdef class Linker:
         keys : numpy.ndarray
             The keys of the band: uint64, shape ``(count,)``.
         links : numpy.ndarray
-            Receives the links: int32, shape ``(count,)``; -1 where there is none.
+            Receives the links: int32, shape ``(count,)``; -1 for none.
         """
         cdef _LinkScratch scratch
         cdef Py_ssize_t taking_part = self.order.shape[0]
@@ -163,7 +163,7 @@ cdef class Linker:
 # ---- the bins of a cache ----
 
 cdef struct Band:
-    uint64_t *keys      # a slot: the key of a bin; the heads lie behind the keys, in the same memory
+    uint64_t *keys      # a slot: the key of a bin; the heads follow the keys in the same memory
     uint32_t *heads     # its first document, LSH_NOTHING where the slot is free
     size_t size         # slots, a power of two
     size_t used
@@ -209,7 +209,7 @@ cdef class BinTables:
         free(self.bands)
 
     def reserve(self, size_t documents, size_t binned):
-        """Make room for documents with numbers below `documents`, of which `binned` are in the tables at once."""
+        """Allocate memory for documents with numbers below `documents`, of which `binned` are in the tables at once."""
         if documents >= c.LSH_NOTHING:
             raise OverflowError("a cache holds at most 4,294,967,294 documents")
         acquire(self.lock)
@@ -240,7 +240,7 @@ cdef class BinTables:
         acquire(self.lock)
         try:
             capacity = self.capacity
-            for band in range(self.num_bands):  # memory first, so that nothing fails half way
+            for band in range(self.num_bands):  # memory first, so that no error leaves a half-finished change
                 _resize_band(&self.bands[band], self.bands[band].used + keys.shape[1])
             with nogil:
                 for band in range(self.num_bands):
@@ -281,7 +281,7 @@ cdef class BinTables:
         return &self.bands[band]
 
     def members(self, Py_ssize_t band, uint64_t key):
-        """Return the documents of a bin in order of insertion, uint32; none where there is no such bin."""
+        """Return the documents of a bin in order of insertion, uint32; empty if the bin does not exist."""
         acquire(self.lock)
         try:
             return self._members(self._band(band), key)
@@ -365,7 +365,7 @@ cdef class BinSets:
     Parameters
     ----------
     objects : list
-        What a document is in the sets, by its number; copied.
+        The object that stands for each document in the sets; copied.
     documents, bounds : numpy.ndarray
         What `BinTables.bins` returned; not to be changed.
     """
@@ -405,14 +405,14 @@ cdef class BinSets:
 
 
 cdef uint32_t *_grow(uint32_t *values, size_t old, size_t new) except NULL:
-    """Give an array of `old` values room for `new`, the added ones LSH_NOTHING."""
+    """Enlarge an array from `old` to `new` values; the added values are LSH_NOTHING."""
     cdef uint32_t *grown = <uint32_t *> resize(values, new, sizeof(uint32_t))
     memset(grown + old, 0xFF, (new - old) * sizeof(uint32_t))
     return grown
 
 
 cdef int _resize_band(Band *band, size_t entries) except -1:
-    """Give the table room for `entries` bins, at most three quarters of the slots."""
+    """Enlarge the table so that `entries` bins take at most three quarters of the slots."""
     cdef size_t i, at, size = max(band.size, SMALLEST_TABLE)
     cdef uint64_t *keys
     cdef uint32_t *heads

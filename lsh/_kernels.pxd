@@ -1,5 +1,5 @@
 # The kernels as Cython sees them: the only `cdef extern` of the package. The contracts are in kernels/kernels.h. Of the
-# interpreter's C face it has what reads texts whose owner is known to live: that needs no reference to them and no GIL.
+# interpreter's C API it declares the functions that read texts whose owner is alive, without a reference and the GIL.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t

@@ -1,4 +1,4 @@
-# The C face of the chosen kernels, and of what brings a text into the form that is shingled.
+# The C declarations of the chosen kernels and of the preparation of texts for shingling.
 
 from libc.stdint cimport uint8_t
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Shingles, hashes and minima over batches of raw bytes.
 
-This floor answers for memory: sizes are checked, scratch is allocated and freed, the GIL is released while the kernels
-run. It decides nothing about meaning; `lsh.shingling` and `lsh.minhash` do. The kernels are linked into this module;
+Sizes are checked here, scratch memory is allocated and freed, and the GIL is released while the kernels run. Defaults
+and the meaning of parameters are defined in `lsh.shingling` and `lsh.minhash`. The kernels are linked into this module;
 others reach them through its .pxd.
 """
 
@@ -53,7 +53,7 @@ cdef bint _is_unit(int unit) noexcept:
 
 
 cdef bint _is_size(size_t n) noexcept:
-    """Tell whether a shingle may have n units: to that something can be added without overflow."""
+    """Tell whether n is a valid number of units: additions to it must not overflow."""
     return 1 <= n <= <size_t> -1 // 2
 
 
@@ -98,19 +98,19 @@ cdef object _stops = threading.local()
 
 
 class Stopped(BaseException):
-    """The work of this thread is not wanted any more."""
+    """The results of this thread are not needed any more."""
 
 
 def stop_when(ask):
-    """Have the compiled work of this thread end with `Stopped` when ``ask()`` is true.
+    """Make the compiled functions raise `Stopped` in this thread as soon as ``ask()`` returns true.
 
-    Only the main thread handles signals. A thread that helps it is told here how to find out that it has to end.
+    Python handles signals in the main thread only. Helper threads call `ask` several times a second instead.
     """
     _stops.ask = ask
 
 
 def end_if_stopped():
-    """Raise `Stopped` where the work of this thread is not wanted any more."""
+    """Raise `Stopped` if the results of this thread are not needed any more; see `stop_when`."""
     ask = getattr(_stops, "ask", None)
     if ask is not None and ask():
         raise Stopped()
@@ -183,8 +183,8 @@ cdef int reserve_words(Words *words, size_t size) except -1 nogil:
 
 
 cdef int prepare_document(c.lsh_document *document, int flags, bint join, Words *words) except -1 nogil:
-    """Bring a document into the form that is shingled: normalised where it is ASCII (a batch holds other texts
-    normalised), its words joined if `join`; what is made lies in `words`. A character of an ASCII text is a byte.
+    """Prepare a document for shingling: normalise it if it is ASCII (batches hold other texts normalised) and join its
+    words if `join`. The result is in `words` if it differs from the text. A character of an ASCII text is a byte.
     """
     cdef bint ascii = (flags or document.unit == c.LSH_CHAR) and c.lsh_is_ascii(document.text, document.length)
     if document.length == 0:
@@ -240,7 +240,7 @@ def shingles(Batch batch not None, int unit, size_t n, int flags=0):
 # ---- pieces of a long text, between which signals are handled ----
 
 cdef size_t _char_from(const c.lsh_document *document, size_t at) noexcept nogil:
-    """The first place from `at` on where a character begins: a character has at most three continuation bytes."""
+    """The first position from `at` on where a character begins: a character has at most three continuation bytes."""
     cdef size_t run = 0
     while at < document.length and (document.text[at] & 0xC0) == 0x80:
         run = 0
@@ -253,7 +253,7 @@ cdef size_t _char_from(const c.lsh_document *document, size_t at) noexcept nogil
 
 
 cdef size_t _space_from(const c.lsh_document *document, size_t at) noexcept nogil:
-    """The place of the first space from `at` on; the length of the text if there is none."""
+    """The position of the first space from `at` on; the length of the text if there is no space."""
     cdef const void *found = NULL
     if at < document.length:
         found = memchr(document.text + at, 32, document.length - at)
@@ -313,7 +313,7 @@ cdef size_t _piece_end(const c.lsh_document *document, bint joined, size_t start
 
 @final
 cdef class _Scratch:
-    """The memory of one thread at work: what the kernels ask for, and rows and words of any size."""
+    """The memory of one thread at work: the scratch of the kernels, and rows and words of any size."""
 
     cdef void *memory
     cdef c.lsh_scratch *kernel
@@ -337,7 +337,7 @@ cdef class _Scratch:
         free(self.words.bytes)
 
     cdef int reserve(self, size_t seeds, size_t words) except -1:
-        """Make room for `seeds` components and `words` hashes of words."""
+        """Allocate memory for `seeds` components and `words` hashes of words."""
         if 2 * seeds > self.state_size:
             self.kernel.state = <uint64_t *> resize(self.kernel.state, seeds, 2 * sizeof(uint64_t))
             self.row = <uint64_t *> resize(self.row, seeds, sizeof(uint64_t))
@@ -351,7 +351,7 @@ cdef class _Scratch:
 
 
 cdef object _frombuffer = np.frombuffer
-cdef list _idle = []  # scratch of no thread at the moment; taking from a list and adding to it are atomic
+cdef list _idle = []  # scratch that no thread uses; pop and append of a list are atomic
 
 
 cdef _Scratch _take_scratch():
@@ -362,7 +362,7 @@ cdef _Scratch _take_scratch():
 
 
 cdef int _give_back(_Scratch scratch) except -1:
-    """Keep scratch for the next work, without what a very long text made of it."""
+    """Keep scratch for the next call, without the memory that a very long text needed."""
     if scratch.words.capacity > MAX_KEPT:
         free(scratch.words.bytes)
         scratch.words = Words(NULL, 0)
@@ -479,7 +479,7 @@ cdef class Fingerprinter:
         cdef _Scratch scratch = _take_scratch()
         cdef size_t words = 0
         if self.scheme == FSS and self.unit == c.LSH_WORD and longest:
-            words = min(self.n, longest) + c.LSH_TILE + c.LSH_LANES  # even if each character became a word meanwhile
+            words = min(self.n, longest) + c.LSH_TILE + c.LSH_LANES  # enough even if another thread changes the text
         scratch.reserve(self.padded, words)
         return scratch
 

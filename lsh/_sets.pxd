@@ -1,4 +1,4 @@
-# The C face of the exact sets, for _comparing.
+# The C declarations of the exact sets, for _comparing.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -14,12 +14,12 @@ cdef struct Workspace:
     lsh_span *spans                  # of the set, if it has any
     uint32_t *entries                # of the table, likewise
     void *memory                     # of the table, not yet aligned
-    size_t buckets                   # that there is memory for
+    size_t buckets                   # allocated
     size_t span_buckets              # likewise, for spans and entries
     uint64_t *bits                   # the filter of the table, if it is made
-    size_t bits_size                 # words that there is memory for
+    size_t bits_size                 # words allocated
     size_t places                    # shingles with repeats of the set, where they are spans
-    size_t asked                     # texts that the set was compared with
+    size_t asked                     # comparisons with this set
     Words words
     lsh_document document            # text `prepared`, as it is shingled
     Py_ssize_t prepared              # -1 for none
@@ -27,14 +27,14 @@ cdef struct Workspace:
 
 
 cdef struct CachedSet:
-    # A set in the cache; its tokens and spans follow, and the text where it lies in no batch.
+    # A set in the cache; its tokens and spans follow, and the text if it is not part of a batch.
     size_t size                      # bytes, of all of it
     Py_ssize_t text
     lsh_set set
 
 
 cdef struct Text:
-    # What is known of a text.
+    # A text and its set.
     int64_t size                     # distinct shingles, -1 while unknown
     size_t places                    # shingles with repeats, where they are spans and `size` is known
     CachedSet *cached                # NULL for none

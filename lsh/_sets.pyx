@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""The exact Jaccard similarity of texts: sets of their shingles, made as they are asked for, in bounded memory."""
+"""The exact Jaccard similarity of texts: sets of their shingles, made on demand, in bounded memory."""
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -27,13 +27,14 @@ import threading
 import numpy as np
 
 cdef enum:
-    TILE = 256  # shingles whose places are found at a time: 4 KB, which stay in the first-level cache
+    TILE = 256  # shingles whose positions are found at a time: 4 KB, which fit into the first-level cache
     BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
     MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
     SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
     FILTER_ASKED = 2  # a set that is compared with so many others gets a filter
+    SPANS_ASKED = 8  # comparisons before shingles are looked up without a set: the first texts mostly are similar
     FILTER_COUNT = 2048  # if it has more tokens: the table of fewer fits into the second-level cache beside others
-    SMALL_SET = 65536  # shingles that a set has room for at once, if the text is that long; it grows from there
+    SMALL_SET = 65536  # initial capacity of the set of a long text, in shingles
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
@@ -43,7 +44,7 @@ cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
 
 cdef c.lsh_set_secret _draw_secret(bytes drawn) except *:
-    """The secret that `drawn` makes: the words of lsh_set_secret, whose last tells which bits of long hashes count."""
+    """The secret in `drawn`: the words of lsh_set_secret, of which the last is the mask of long hashes."""
     cdef c.lsh_set_secret secret
     if len(drawn) != sizeof(secret):
         raise ValueError(f"a secret has {sizeof(secret)} bytes, got {len(drawn)}")
@@ -67,7 +68,7 @@ cdef int _free_workspace(Workspace *work) except -1:
 
 
 cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t part_bits) except -1 nogil:
-    """Make room for a set and a table that is free; what is there is lost but the tokens and spans."""
+    """Allocate a set and an empty table; only the tokens and spans of the old set remain."""
     cdef size_t buckets = 2
     while MAX_IN_BUCKET * buckets < shingles:
         buckets *= 2
@@ -136,7 +137,7 @@ cdef size_t _least_shared(double least, size_t a, size_t b) noexcept nogil:
 # ---- the set of one text, or of one part of it, in a workspace ----
 
 cdef int _open(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
-    """Bring text i into the form that is shingled."""
+    """Prepare text i for shingling."""
     if work.prepared == i:
         return 0
     work.prepared = work.whole = -1
@@ -232,7 +233,7 @@ cdef size_t _most(ShingleSets sets, bint spans) noexcept nogil:
 
 
 cdef bint _enlarge(ShingleSets sets, Workspace *work) except -1 nogil:
-    """Double the room of a set and make its table anew; returns whether that is allowed."""
+    """Double the capacity of a set and rebuild its table; returns False if it would be too large."""
     if 2 * work.set.capacity > _most(sets, work.set.spans != NULL):
         return False
     _reserve_set(work, 2 * work.set.capacity, work.set.spans != NULL, work.table.part_bits)
@@ -243,8 +244,8 @@ cdef bint _enlarge(ShingleSets sets, Workspace *work) except -1 nogil:
 cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     """Make the set of text i: whole, or else only count it, part by part.
 
-    It enters the cache when it is made for the second time: many texts are compared once, and to keep those would
-    cost a good part of what it costs to make them.
+    It enters the cache when it is made for the second time: many texts are compared once only, and copying their sets
+    would cost a good part of the time that making them takes.
     """
     cdef Text *text = &sets.texts[i]
     cdef bint again = text.size >= 0
@@ -268,10 +269,10 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     return 0
 
 
-# ---- the cache: a ring of sets, of which the oldest give way ----
+# ---- the cache: a ring of sets, of which the oldest are overwritten ----
 
 cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
-    """Copy the whole set of text i into the cache, if it has room for it."""
+    """Copy the whole set of text i into the cache, if it fits."""
     cdef c.lsh_set *shingles = &work.set
     cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
     cdef size_t tokens = shingles.count * sizeof(uint64_t)
@@ -300,7 +301,7 @@ cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
 
 
 cdef size_t _make_room(ShingleSets sets, size_t size) noexcept nogil:
-    """Return a place for `size` bytes, at most all of them, from which older sets have given way."""
+    """Return the position of `size` free bytes in the ring, after removing older sets if necessary."""
     cdef CachedSet *oldest
     cdef size_t place
     while True:
@@ -326,7 +327,7 @@ cdef size_t _make_room(ShingleSets sets, size_t size) noexcept nogil:
 
 
 cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) except -1 nogil:
-    """Copy a set out of the cache, where it may have to give way, and make its table."""
+    """Copy a set out of the cache, where it may be overwritten, and make its table."""
     cdef bint spans = cached.set.spans != NULL
     cdef size_t count = cached.set.count
     cdef const uint8_t *own_text = <const uint8_t *> cached + sizeof(CachedSet) + count * (
@@ -361,14 +362,16 @@ cdef const c.lsh_set *_whole(ShingleSets sets, Py_ssize_t j) except NULL nogil:
 
 
 cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0 nogil:
-    """The most shingles that text j may share with the chosen one, as far as that is found out without its set.
+    """An upper bound of the shingles that text j shares with the chosen one, found without making its set.
 
-    To make a set costs several times as much as to look for its shingles in another.
+    Making a set costs several times as much as looking up the shingles in another set.
     """
     cdef Workspace *work = &sets.other_work
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
     cdef size_t at = 0, count, places, others, shared = 0
     if needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j:
+        return needed
+    if chosen.spans != NULL and sets.chosen_work.asked < SPANS_ASKED:
         return needed
     _open(sets, work, j)
     if chosen.spans != NULL or work.document.unit != c.LSH_BYTE or work.document.n > c.LSH_SET_KEY:
@@ -432,9 +435,9 @@ cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t
 
 @final
 cdef class ShingleSets:
-    """The exact shingle sets of a batch, made as they are asked for and kept in a bounded cache.
+    """The exact shingle sets of a batch, made on demand and kept in a bounded cache.
 
-    Choose a text, then ask its similarity to others. The memory is bounded whatever the texts are, and no bound changes
+    Choose a text, then compare others with it. The memory is bounded whatever the texts are, and no bound changes
     a result. Not safe to share between threads.
 
     Parameters
@@ -454,7 +457,7 @@ cdef class ShingleSets:
         that are no words of up to eight bytes. A text of more is compared part by part of the hash space, with a pass
         over it for each part.
     secret : bytes, optional
-        In place of that of the process, to make a test's hashes collide: 128 bytes, see `lsh_set_secret`.
+        Replaces the secret of the process, so that tests can make hashes collide: 128 bytes, see `lsh_set_secret`.
 
     Notes
     -----
@@ -505,8 +508,8 @@ cdef class ShingleSets:
         return 0
 
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil:
-        """The Jaccard similarity of the chosen text and text j where that is at least `least`, else 0.0, which then
-        costs less to find out; 0.0 where either has no shingles.
+        """The Jaccard similarity of the chosen text and text j where that is at least `least`, else 0.0, which
+        takes less time; 0.0 where either has no shingles.
         """
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen

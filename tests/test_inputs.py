@@ -153,7 +153,7 @@ def test_a_batch_checks_what_it_is_given():
         with pytest.raises(ValueError, match="offsets must"):
             Batch.of_bytes(data, np.array(offsets, np.int64))
     for room in (1, 3):
-        with pytest.raises(ValueError, match="the texts take"):
+        with pytest.raises(ValueError, match="out must have as many bytes"):
             batch.write(np.zeros(room, np.uint8))
     for positions in ([2], [-1], [0, 5]):
         with pytest.raises(IndexError, match="positions must be from 0 to 1"):
@@ -531,7 +531,7 @@ def viewed(*made: bytes) -> Node:
 def test_damaged_texts(source, position, words, stream):
     made = Producer(source, stream=stream)
     for missing in ("error", "empty"):
-        with pytest.raises(ValueError, match=rf"^texts\[{position}\] has .*{words}.*; make the Arrow column anew$"):
+        with pytest.raises(ValueError, match=rf"^texts\[{position}\] has .*{words}.*; create the Arrow column again$"):
             HASHER.fingerprints(made, missing=missing)
     gc.collect()
     assert made.ledger.settled()
@@ -565,7 +565,7 @@ def test_damaged_texts(source, position, words, stream):
 @pytest.mark.parametrize("stream", [False, True])
 def test_damaged_arrays(source, stream):
     made = Producer(source, stream=stream)
-    with pytest.raises(ValueError, match=r"^texts hands over an Arrow array with .*; make the column anew$"):
+    with pytest.raises(ValueError, match=r"^texts exports an Arrow array with .*; create the column again$"):
         HASHER.fingerprints(made)
     gc.collect()
     assert made.ledger.settled()
@@ -574,7 +574,7 @@ def test_damaged_arrays(source, stream):
 def test_arrays_that_are_not_what_the_schema_says():
     for schema in (Node("c", dictionary=Node("u")), table(Node("u"))):
         made = Producer(OFFSETS, schema=schema)
-        with pytest.raises(ValueError, match="texts hands over an Arrow array with"):
+        with pytest.raises(ValueError, match="texts exports an Arrow array with"):
             HASHER.fingerprints(made)
         gc.collect()
         assert made.ledger.settled()

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Fields of many records at once, from a block of bytes: batches whose texts lie in the block, without the GIL.
+"""Fields of many records at once: batches whose texts point into a block of bytes, found without the GIL.
 
-If a record of a block is not plain (malformed, or rare), the result is ``None``; a reader in Python then reads the
-records one by one, and names the line of an error. The kernels parse the formats.
+If any record of a block is malformed or ambiguous, the result is ``None``: a reader of single records then decides and
+reports the line. The formats are implemented in the kernels.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ cdef size_t _NOT_PLAIN = <size_t> -1
 
 
 cdef class _FieldTable:
-    """The fields found in a block, a row for each record, and memory for decoded texts."""
+    """The fields found in a block, a row for each record, and memory for texts that are decoded."""
 
     cdef bytes data
     cdef bytes out
@@ -94,19 +94,19 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
     Returns
     -------
     (list of Batch, list of (Batch or None)), or None
-        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is not
-        plain.
+        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is
+        malformed or ambiguous.
 
     Raises
     ------
     ValueError
-        If a key is wanted more than once.
+        If a key is named more than once.
     """
     cdef tuple wanted = (*texts, *names)
     if any([type(key) is not bytes for key in wanted]):
         raise TypeError(f"keys must be bytes, got {wanted}")
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"expected keys that are all different, got {wanted}; name each once")
+        raise ValueError(f"keys must be all different, got {wanted}; name each key once")
     cdef _FieldTable table = _FieldTable(block, wanted, True)
     cdef Py_ssize_t i, required = len(texts)
     for i in range(table.columns):
@@ -162,7 +162,7 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
     Returns
     -------
     list of Batch, int, or None
-        The cells, and how many bytes of the block are whole records; ``None`` if a record is not plain.
+        The cells, and how many bytes of the block are whole records; ``None`` if a record is malformed or ambiguous.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
     if len(separator) != 1:
@@ -176,7 +176,7 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
 
 
 cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):
-    """Return the table for cells at some places, which every record has."""
+    """Return a table for the cells at these places, which every record must have."""
     cdef _FieldTable table = _FieldTable(block, places, decodes)
     cdef Py_ssize_t i, place
     for i in range(table.columns):

@@ -41,7 +41,7 @@ static inline uint32_t v_less(V a, V b)
     return ~(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(not_less)) & 0xFF;
 }
 
-/* Half a vector at a time: there is no instruction that packs lanes, and four have only sixteen masks. */
+/* Half a vector at a time: no instruction packs lanes, and four lanes have only sixteen masks. */
 static inline void pack_four(uint32_t *p, __m128i a, uint32_t mask)
 {
     static const uint32_t places[16] = {0,       0,       1,         0x0100,   2,         0x0200,   0x0201,   0x020100,

@@ -13,7 +13,7 @@
  *       w_pack, like v_pack
  *   equal_lanes(p, a), a bit for each of the eight words of 64 bits at p (aligned) that is a
  *
- * What the schemes share is here: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
+ * This file has the parts that the schemes share: the bytes of a tile of shingles as words, and the table that drops the repeated ones. It remembers
  * the last shingle of each slot, so it may miss a repeat, which costs time and changes nothing, as a minimum does not mind repeats.
  * body_murmur3.h and body_fss.h, included below, have one scheme each, body_keys.h the band keys and body_sets.h the exact
  * sets.
@@ -89,8 +89,8 @@ static inline __attribute__((always_inline)) uint8_t enter_seen(const int wide, 
     return (uint8_t)fresh;
 }
 
-/* Drop the keys that the table of seen ones holds; returns how many are left. Two loops: were the table asked in the loop that
- * packs, each question would wait for the place of the keys before. */
+/* Drop the keys that the table of seen ones holds; returns how many are left. Two loops: if the loop that packs
+ * also did the lookups, each lookup would wait for the position of the keys before it. */
 static inline __attribute__((always_inline)) size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict scratch)
 {
     uint64_t *low = scratch->low, *high = scratch->high;
@@ -146,7 +146,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
         if (walk->drop)
             kept = document->n > 8 ? drop_seen(1, count, scratch) : drop_seen(0, count, scratch);
         if (walk->next == 0 && kept * 100 > count * 98)
-            walk->drop = 0; /* hardly a repeat: the table costs more than it saves */
+            walk->drop = 0; /* few repeats: the table costs more than it saves */
         walk->next += count;
     }
     return kept;
@@ -164,7 +164,7 @@ static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, 
     size_t equal = 0;
     for (size_t first = 0; first < k; first += 128) {
         const size_t count = k - first < 128 ? k - first : 128;
-        uint8_t part = 0; /* as wide as what is compared, and not more of them than it can count */
+        uint8_t part = 0; /* as wide as the compared values, for no more of them than it can count */
         for (size_t s = first; s < first + count; s++)
             part = (uint8_t)(part + (a[s] == b[s]));
         equal += part;
@@ -172,7 +172,7 @@ static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, 
     return equal;
 }
 
-/* The count is as wide as what is compared, so that vectors hold as many of either. */
+/* The count is as wide as the compared values, so that a vector holds equally many of both. */
 #define DEFINE_COUNT_EQUAL(name, value_type)                                                                           \
     static size_t name(const value_type *a, const value_type *b, size_t k)                                             \
     {                                                                                                                  \

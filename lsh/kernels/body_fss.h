@@ -267,12 +267,12 @@ static void fill_bins(const uint32_t *restrict h1, const uint32_t *restrict h2, 
         lower(even, bins[i], h2[i]);
 }
 
-/* The same where few shingles can still change anything: those below `most`, the largest minimum of a bin. */
+/* The same when few shingles can still change a minimum: those below `most`, the largest minimum of a bin. */
 static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count, uint32_t k, uint32_t most,
                             lsh_scratch *scratch)
 {
     const V bound = v_one(most);
-    for (size_t first = 0; first < count; first += 64) { /* at once, as each loop over bits ends with a wrong guess */
+    for (size_t first = 0; first < count; first += 64) { /* 64 at once, as each loop over bits ends with a mispredicted branch */
         uint64_t less = 0;
         for (size_t i = 0; i < 64; i += LANES_32)
             less |= (uint64_t)v_less(v_load(h2 + first + i), bound) << i;
@@ -285,7 +285,7 @@ static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count
     }
 }
 
-/* The largest minimum of a bin so far: no shingle that is not below it changes anything. */
+/* The largest minimum of a bin so far: only shingles below it can change a minimum. */
 static uint32_t largest_minimum(size_t k, const lsh_scratch *scratch)
 {
     uint32_t most = 0;

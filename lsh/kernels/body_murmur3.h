@@ -1,7 +1,7 @@
 /* The kernels of scheme murmur3: part of body.h.
  *
- * Seeds in lanes, up to four vectors of them in lockstep; their minima stay in registers while a tile of shingles
- * goes by, and a shingle's words are broadcast. What does not depend on the seed is done once a shingle: mixing the
+ * Seeds in lanes, up to four vectors of them in lockstep; their minima stay in registers during a tile of shingles,
+ * and a shingle's words are broadcast. Work that does not depend on the seed is done once a shingle: mixing the
  * blocks; rotating the first of them, since rotl(h ^ m, 13) = rotl(h, 13) ^ rotl(m, 13); folding the tail into the first step
  * of the finaliser, since (h ^ t) ^ (h ^ t) >> 16 = h ^ h >> 16 ^ (t ^ t >> 16). There is no reduction over a vector and no
  * tail over positions, so short texts run as fast as long ones.

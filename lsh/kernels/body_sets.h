@@ -1,9 +1,9 @@
 /* The kernels of exact sets of shingles: part of body.h.
  *
- * A set is an array of the tokens of its distinct shingles, and a table is a way to find one: buckets of eight tokens, a
+ * A set is an array of the tokens of its distinct shingles, and a table finds a token: buckets of eight tokens, a
  * cache line each, that fill from their first lane on. The top bits of a token are its bucket; a full one overflows into
- * the next. All eight lanes are compared at once, so neither asking nor adding has a branch that depends on the text, but
- * for the rare full bucket: a branch that guesses wrong costs more than the rest.
+ * the next. All eight lanes are compared at once, so neither lookup nor insertion has a branch that depends on the text, except
+ * for the rare full bucket: a mispredicted branch costs more than the rest.
  *
  * A shingle of at most eight bytes is a word, which two secret odd factors turn into its token one to one: with the same
  * length, the same token is the same bytes. Whatever two words are chosen without the secret, the last factor sends them to
@@ -115,8 +115,8 @@ static inline int take_tokens(const lsh_set_secret *secret, uint64_t mask, const
     return (int)zero;
 }
 
-/* Add `count` tokens. Each is written behind those of its bucket, and counted if it is new: an address that waited for
- * the comparison would hold up the loads after it. What that leaves in a free lane is a token that the bucket has. */
+/* Add `count` tokens. Each is written after those of its bucket, and counted if it is new: an address that depended on
+ * the comparison would delay the loads after it. A free lane may so hold a token that the bucket already has. */
 static inline void add_tokens(lsh_set *set, const lsh_set_table *table, const uint64_t *tokens, size_t count)
 {
     const lsh_set_table place = *table;
@@ -131,7 +131,7 @@ static inline void add_tokens(lsh_set *set, const lsh_set_table *table, const ui
         *end = token;
         if (used < LSH_SET_LANES) {
             fresh = equal_lanes(bucket, token) == 0;
-            HIDE_WORD(fresh); /* a compiler that sees what it is makes a branch of it */
+            HIDE_WORD(fresh); /* keeps the compiler from making a branch of it */
             bucket[used] = token;
             *filled = (uint8_t)(used + fresh);
         } else {
@@ -205,7 +205,7 @@ static inline int same_shingle(const lsh_set *a, size_t i, const lsh_set *b, siz
 
 static inline size_t entry_of(const lsh_set_table *table, const uint64_t *lane)
 {
-    return table->entries ? table->entries[lane - table->lanes] : 0; /* without spans, which entry does not matter */
+    return table->entries ? table->entries[lane - table->lanes] : 0; /* without spans the entry is not used */
 }
 
 /* Whether the set, whose table this is, has entry j of `other`. */
@@ -253,7 +253,7 @@ static void LSH_SYMBOL(lsh_set_add_spans)(lsh_set *set, const lsh_set_table *tab
     }
 }
 
-/* ---- tables of what is there ---- */
+/* ---- tables of existing sets, and lookups ---- */
 
 static void LSH_SYMBOL(lsh_set_enter)(const lsh_set *set, const lsh_set_table *table)
 {
@@ -292,20 +292,23 @@ enum { ASKED = 64 }; /* tokens that are looked up in one go */
 
 /* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its filter spares most
  * of the lookups of tokens that it does not hold. */
-static inline size_t count_possible(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
+static __attribute__((noinline)) size_t count_filtered(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
 {
     const uint64_t *const bits = table->bits;
     const uint32_t shift = table->bits_shift;
     uint64_t likely[ASKED];
     size_t found = 0;
-    if (bits == NULL)
-        return count_tokens(table, tokens, count);
     for (size_t i = 0; i < count; i++) {
         const uint64_t token = tokens[i], bit = token >> shift;
         likely[found] = token;
         found += bits[bit / 64] >> bit % 64 & 1;
     }
     return count_tokens(table, likely, found);
+}
+
+static inline size_t count_possible(const lsh_set_table *table, const uint64_t *tokens, size_t count)
+{
+    return table->bits ? count_filtered(table, tokens, count) : count_tokens(table, tokens, count);
 }
 
 static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
@@ -320,7 +323,7 @@ static size_t LSH_SYMBOL(lsh_set_most_shared)(const lsh_set *set, const lsh_set_
     for (size_t at = 0; at < shingles && shared + (shingles - at) >= least;) {
         const size_t stop = at < inside && inside < shingles ? inside : shingles;
         const size_t count = stop - at < ASKED ? stop - at : ASKED;
-        /* a token of 0 is found in a free lane: one too many does no harm here */
+        /* a token of 0 is found in a free lane: counting one too many is allowed here */
         (void)take_tokens(secret, mask, at < inside ? text + at : end, count, tokens);
         shared += count_possible(table, tokens, count);
         at += count;

@@ -1,7 +1,6 @@
 /* Lines, and the cells of separated lines and of CSV (RFC 4180). See kernels.h.
  *
- * Accepts unambiguous input only: whatever is malformed ends the reading, and is left to a reader that can say what is wrong
- * with it. A cell is not copied unless it has doubled quotes, which are written to `out` as one.
+ * Accepts unambiguous input only: malformed input ends the reading, and is left to a reader that can report the error. A cell is not copied unless it has doubled quotes, which are written to `out` as one.
  */
 #include <string.h>
 

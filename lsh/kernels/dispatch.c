@@ -1,4 +1,4 @@
-/* Which kernels this CPU can run, asked of the CPU itself and of the operating system, which has to save the wide registers. */
+/* Find the kernels that this CPU can run, by CPUID and by the registers that the operating system saves. */
 #include <string.h>
 
 #include "kernels.h"

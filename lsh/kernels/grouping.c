@@ -1,9 +1,9 @@
 /* Documents that share a band key. See kernels.h.
  *
  * A corpus is grouped by links: for each document and band the latest earlier document in the same bucket, so that
- * a bucket is a chain and costs 4 bytes a member, whatever its size. One table of a million keys lies outside the cache, and each
- * question to it waits for memory. So the documents of a band are first dealt out by some bits of their key to partitions, in
- * their order, and each partition has a table that stays in the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
+ * a bucket is a chain and costs 4 bytes a member, whatever its size. One table of a million keys does not fit into the cache, and each
+ * lookup waits for memory. So the documents of a band are first distributed to partitions by bits of their key, in
+ * their order, and each partition has a table that fits into the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
  *
  * A cache, which grows and shrinks, has a table of bins a band instead, which probes linearly from the low bits of the key.
  */
@@ -57,7 +57,7 @@ static void link_partition(lsh_link_record *restrict records, size_t count, size
 int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links)
 {
-    const int all_enter = entered == documents; /* then any order will do to count them, the keys' own is the fastest */
+    const int all_enter = entered == documents; /* then they can be counted in any order; that of the keys is the fastest */
     uint32_t ends[1 << MAX_BITS] = {0}, last[1 << MAX_BITS], entering[1 << MAX_BITS], sum = 0;
     unsigned bits = 0;
     while (bits < MAX_BITS && count >> bits > PARTITION)
@@ -101,7 +101,7 @@ void lsh_bins_free(uint64_t *keys, uint32_t *heads, size_t mask, size_t slot)
     for (size_t at = (gap + 1) & mask; heads[at] != LSH_NOTHING; at = (at + 1) & mask) {
         size_t home = (size_t)keys[at] & mask;
         if (((at - home) & mask) < ((at - gap) & mask))
-            continue; /* its home lies behind the gap, so it is still found */
+            continue; /* its home is after the gap, so it is still found */
         keys[gap] = keys[at];
         heads[gap] = heads[at];
         heads[at] = LSH_NOTHING;

@@ -1,8 +1,8 @@
 /* Fields of JSON objects (RFC 8259), one object a line. See kernels.h.
  *
- * Accepts unambiguous input only: whatever is malformed, nested too deeply or not UTF-8 ends the reading, and is left to a
- * reader that can say what is wrong with it. A string without escapes is not copied; one with escapes is decoded into
- * `out`. A field is a key of the object itself; what is nested in it is checked and skipped.
+ * Accepts unambiguous input only: input that is malformed, nested too deeply or not UTF-8 ends the reading, and is left to a
+ * reader that can report the error. A string without escapes is not copied; one with escapes is decoded into
+ * `out`. A field is a key of the object itself; nested values are checked and skipped.
  */
 #include <string.h>
 
@@ -60,7 +60,7 @@ static const uint8_t *skip_space(const line *l, const uint8_t *at)
     return at;
 }
 
-/* One more than the value of a digit, 0 of what is none. */
+/* One more than the value of a hexadecimal digit, 0 for other characters. */
 static const uint8_t hex[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -157,12 +157,12 @@ static const uint8_t *word_end(const line *l, const uint8_t *at, const char *wor
     return (size_t)(l->end - at) >= length && !memcmp(at, word, length) ? at + length : NULL;
 }
 
-/* What is looked for in a record. */
+/* The fields that are searched in a record. */
 typedef struct {
     const lsh_text *names;
     size_t num_names;
     lsh_field *found; /* one for each name */
-    uint8_t *out;     /* room for a key with escapes */
+    uint8_t *out;     /* where a key with escapes is decoded */
 } search;
 
 /* Decode a string whose escapes are well-formed; returns its length, SIZE_MAX for half of a surrogate pair. */
@@ -256,7 +256,7 @@ static inline __attribute__((always_inline)) const uint8_t *key_end(line *l, con
 }
 
 /* From behind the bracket that begins an object or a list to behind the one that ends it. `s`: the fields that are wanted of
- * an object, NULL for none; inline, so that what is nested is skipped without asking for them. */
+ * an object, NULL for none; inline, so that nested values are skipped without searching them. */
 static inline __attribute__((always_inline)) const uint8_t *members_end(line *l, const uint8_t *at, int depth, uint8_t last,
                                                                         const search *s)
 {
@@ -319,7 +319,7 @@ static const uint8_t *value_end(line *l, const uint8_t *at, int depth)
     }
 }
 
-/* Decode the fields of a record that have escapes; returns where what is written ends, NULL for half of a pair. */
+/* Decode the fields of a record that have escapes; returns the end of the decoded text, NULL for half of a surrogate pair. */
 static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
 {
     size_t i, length;

@@ -5,7 +5,7 @@
  *
  * There are two kinds of function. Those in `struct lsh_kernels` are written once, in body.h, and compiled for each
  * instruction set; they give the same bits at every level. The others are compiled once. Each C file is linked into one
- * extension only (setup.py), and what several extensions call for every element is `static inline` in a header.
+ * extension only (setup.py); functions that several extensions call for each element are `static inline` in a header.
  */
 #ifndef LSH_KERNELS_H
 #define LSH_KERNELS_H
@@ -19,7 +19,7 @@
  * A surrogate has three bytes, like any other unit between 0x800 and 0xFFFF. */
 size_t lsh_utf8_size(const void *text, size_t length, size_t width);
 
-/* Write that UTF-8 to `out`, which has room for it and does not overlap `text`. The text is aligned to its units. */
+/* Write that UTF-8 to `out`, which is large enough and does not overlap `text`. The text is aligned to its units. */
 void lsh_utf8_encode(const void *text, size_t length, size_t width, uint8_t *out);
 
 /* ---- json.c and cells.c: fields of records, one record after another in a block of bytes ---- */
@@ -46,10 +46,10 @@ typedef struct {
 /* The lines of a block; the last one may have no newline. */
 size_t lsh_count_lines(const uint8_t *block, size_t size);
 
-/* All three find some fields of the records in a block of whole lines, of which the last may have no newline. They return
- * how many records there are, SIZE_MAX if any of them is not plain. Field i of record r is found[r * n + i] for n names or
- * places; there is room for as many records as there are lines. `out` has room for `size` bytes: strings that differ from
- * what stands in the block are written there.
+/* All three find fields of the records in a block of whole lines, of which the last may have no newline. They return
+ * the number of records, SIZE_MAX if any of them is malformed or ambiguous. Field i of record r is found[r * n + i] for n names or
+ * places; `found` holds as many records as there are lines. `out` holds `size` bytes: strings that are decoded are
+ * written there, and never need more, whatever the names are.
  *
  * JSON objects, one a line; blank lines are not records: the fields of those names; of equal names the first has the field.
  * Where a record has several fields of a name, the last. Accepted is what RFC 8259 and UTF-8 allow, and NaN and Infinity;
@@ -156,22 +156,22 @@ typedef struct {
 enum {
     LSH_SET_KEY = 8,   /* bytes of the longest shingle that is a word */
     LSH_SET_LANES = 8, /* tokens a bucket */
-    LSH_SET_ROOM = 64  /* places that lsh_set_add_keys wants free: it works through runs of shingles */
+    LSH_SET_ROOM = 64  /* free places that lsh_set_add_keys needs: it adds shingles in runs */
 };
 
-/* What turns shingles into tokens; drawn at random by each process, so that nobody can choose texts that crowd a bucket.
+/* The secret that maps shingles to tokens. Each process draws it at random, so that nobody can choose texts that fill one bucket.
  * No result depends on it. */
 typedef struct {
     uint64_t word, odd[2];  /* of a shingle that is a word; the factors are odd */
     uint64_t sip[2];        /* of a longer one: the key of its SipHash, */
     uint64_t factors[5][2]; /* or the factors of its words and its length, the lower half first */
-    uint64_t kept;          /* the bits of that hash that count: all, where it is not to collide */
+    uint64_t kept;          /* the bits of that hash that are used: all, except in tests of collisions */
 } lsh_set_secret;
 
 /* The distinct shingles of a text, or of a part of the hash space, in order of their first occurrence. */
 typedef struct {
     const uint8_t *text;
-    uint64_t *tokens;       /* `count` of them, with room for `capacity`; none is 0 */
+    uint64_t *tokens;       /* `count` of them, allocated for `capacity`; none is 0 */
     lsh_span *spans;        /* where each is in the text; NULL where all are words of `width` (1 to 8) bytes */
     size_t width;
     size_t count, capacity;
@@ -182,7 +182,7 @@ typedef struct {
  * size; more lanes than tokens. */
 typedef struct {
     uint64_t *lanes;    /* all 0 to begin with */
-    uint8_t *filled;    /* lanes of each bucket that are taken, from its first on */
+    uint8_t *filled;    /* the number of used lanes of each bucket, from its first on */
     uint32_t *entries;  /* the place in the set of the token in each lane; NULL for a set without spans */
     size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
     uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
@@ -222,7 +222,7 @@ struct lsh_kernels {
      * not look at, as the set has fewer than LSH_SET_ROOM places left; length - width + 1 at the end. */
     size_t (*set_add_keys)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
                            size_t length, size_t first);
-    /* Add the shingles of these spans to a set with spans and to its table; there is room for all of them. */
+    /* Add the shingles of these spans to a set with spans and to its table; the set is large enough for all of them. */
     void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
                           const lsh_span *spans, size_t count);
     /* Enter a set into an empty table. */
@@ -230,11 +230,12 @@ struct lsh_kernels {
     /* How many shingles of `other` are in the set, whose table this is. May stop where they cannot be `least` any more,
      * and returns fewer than that then. */
     size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, size_t least);
-    /* At least as many as that, found from a text of `length` bytes (set->width or more) for which there is no set: the
-     * places of the text whose shingle is in the set, which has no spans. Stops, too. */
+    /* An upper bound of the same, from a text of `length` bytes (set->width or more) instead of its set: the number of
+     * places of the text whose shingle is in the set, which has no spans. May stop early, too. */
     size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,
                               const uint8_t *text, size_t length, size_t least);
-    /* Of these spans of a text how many have a token that is in the table: no shingle of the set is left out. */
+    /* How many of these spans of a text have a token that is in the table: no shingle of the set is missed, others may be
+     * counted. */
     size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                              const lsh_span *spans, size_t count);
 };
@@ -248,7 +249,7 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
  * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
-/* Have what is at `place` fetched into the cache, as it is wanted soon. */
+/* Prefetch the cache line of `place`, which is read soon. */
 static inline void lsh_prefetch(const void *place)
 {
     __builtin_prefetch(place);
@@ -267,7 +268,7 @@ typedef struct {
 size_t lsh_link_slots(size_t entered);
 
 /* For each document d of order[0 .. count): links[d] = the latest one before it in that order with keys[.] == keys[d],
- * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found, the rest only ask.
+ * -1 where there is none, as for every other of the `documents`. Only the first `entered` can be found.
  * documents < 2**31, and order has none of them twice. Scratch of any content: `count` records and lsh_link_slots(entered)
  * words, together 20 to 24 bytes a document. Returns 0 where keys change meanwhile, which leaves the links unspecified. */
 int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,

@@ -44,16 +44,20 @@ void lsh_shingler_begin(lsh_shingler *walk, const uint8_t *text, size_t length, 
 
 size_t lsh_shingler_next(lsh_shingler *walk, lsh_span *spans, size_t capacity)
 {
+    lsh_shingler at = *walk; /* in registers */
     size_t count = 0;
-    while (count < capacity && !walk->done) {
-        spans[count++] = (lsh_span){.start = walk->start, .length = walk->end - walk->start};
-        walk->done = walk->end == walk->length;
-        if (walk->done)
+    while (count < capacity && !at.done) {
+        spans[count++] = (lsh_span){.start = at.start, .length = at.end - at.start};
+        if (at.end == at.length) {
+            at.done = 1;
             break;
-        walk->start = unit_end(walk, walk->start) + separator(walk);
-        walk->end = unit_end(walk, walk->end + separator(walk));
-        walk->done = walk->start >= walk->end; /* only where the text changes meanwhile */
+        }
+        at.start = unit_end(&at, at.start) + separator(&at);
+        at.end = unit_end(&at, at.end + separator(&at));
+        if (at.start >= at.end) /* only if another thread changes the text */
+            at.done = 1;
     }
+    *walk = at;
     return count;
 }
 
@@ -121,7 +125,7 @@ size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_ta
         }
         bits &= UINT64_MAX >> (64 - block);
         *at = first + block;
-        while (bits && count < capacity) { /* a guess a block, where a loop over characters has two a word */
+        while (bits && count < capacity) { /* one mispredicted branch a block; a loop over characters has two a word */
             const size_t begin = (size_t)__builtin_ctzll(bits), size = (size_t)__builtin_ctzll(~(bits >> begin));
             spans[count++] = (lsh_span){.start = first + begin, .length = size};
             bits &= ~(uint64_t)0 << (begin + size);
@@ -137,7 +141,7 @@ size_t lsh_join_words(const uint8_t *text, size_t length, const uint8_t *word_ta
     size_t written = 0, at = 0, start, size;
     while ((size = next_word(text, length, word_table, &at, &start)) > 0) {
         if (written > 0) {
-            if (length - written <= size) /* only where the text changes meanwhile */
+            if (length - written <= size) /* only if another thread changes the text */
                 break;
             out[written++] = ' ';
         }
@@ -157,8 +161,8 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
     enum { GAP = 0x100, DROPPED = 0x200 };
     uint16_t becomes[256]; /* the character it becomes, and whether it is white space to collapse or to be dropped */
     size_t written = 0;
-    uint32_t behind = 0; /* GAP where a space was written last, but for what was dropped */
-    for (size_t c = 128; c < 256; c++) /* not ASCII: only where the text changes meanwhile */
+    uint32_t behind = 0; /* GAP if a space was written last, ignoring dropped characters */
+    for (size_t c = 128; c < 256; c++) /* not ASCII: only if another thread changes the text */
         becomes[c] = (uint16_t)c;
     for (uint8_t c = 0; c < 128; c++) {
         const int gap = flags & LSH_COLLAPSE && spaces[c / 64] >> c % 64 & 1;
@@ -168,7 +172,7 @@ size_t lsh_normalise_ascii(const uint8_t *text, size_t length, int flags, uint8_
     }
     for (size_t i = 0; i < length; i++) {
         const uint32_t found = becomes[text[i]];
-        out[written] = (uint8_t)found; /* written <= i, so there is room even for what is dropped */
+        out[written] = (uint8_t)found; /* written <= i, so `out` is large enough even for dropped characters */
         written += !(found & (behind | DROPPED));
         behind = found & DROPPED ? behind : found & GAP;
     }

@@ -1,8 +1,8 @@
 /* SipHash-1-3: a 64-bit hash of bytes under a secret key of 128 bits.
  *
  * Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012, with one round a block and three at the end, as the
- * hash tables of Python and Rust have it; written from the paper. Without the key, which a process draws for itself,
- * nobody can choose bytes that collide. No result depends on it: it tells where to look, and the bytes decide.
+ * hash tables of Python and Rust have it; written from the paper. Without the key, which each process draws at random,
+ * nobody can choose bytes that collide. No result depends on it: the hash finds candidates, and their bytes are compared.
  *
  * Words are read in little-endian order; all arithmetic wraps, as intended. Floor 0: no Python, no allocation, no state.
  */

@@ -154,7 +154,7 @@ def test_several_texts():
 
 def test_names_are_different():
     for texts, names in [((b"a", b"a"), ()), ((b"a",), (b"a",)), ((), (b"a", b"b", b"a"))]:
-        with pytest.raises(ValueError, match="keys that are all different"):
+        with pytest.raises(ValueError, match="keys must be all different"):
             json_fields(b'{"a": "b"}', texts, names)
 
 

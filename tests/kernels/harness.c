@@ -453,7 +453,7 @@ static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t 
     return j < count;
 }
 
-static room token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+static room filter_room, token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
     lsh_set set;
@@ -466,7 +466,7 @@ static lsh_set_table make_table(size_t which, uint32_t lg, uint32_t part_bits, i
     const size_t buckets = (size_t)1 << lg, lanes = buckets * LSH_SET_LANES;
     uint32_t *entries = spans ? at_end(entry_room[which], lanes * 4) : NULL;
     lsh_set_table table = {at_end(lane_room[which], lanes * 8), at_end(filled_room[which], buckets), entries,
-                           lanes - LSH_SET_LANES, 61 - part_bits - lg, part_bits};
+                           lanes - LSH_SET_LANES, 61 - part_bits - lg, part_bits, NULL, 0};
     memset(table.lanes, 0, lanes * 8);
     memset(table.filled, 0, buckets);
     return table;
@@ -516,6 +516,36 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
     failures += at != count;
 }
 
+/* Give the table of a set a filter of 2**lg bits. */
+static void make_filter(whole_set *made, uint32_t lg)
+{
+    const size_t bytes = ((size_t)1 << lg) / 8;
+    uint64_t *bits = at_end(filter_room, bytes);
+    memset(bits, 0, bytes);
+    bits[0] = 1;
+    for (size_t i = 0; i < made->set.count; i++) {
+        const uint64_t bit = made->set.tokens[i] >> (64 - lg);
+        bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    made->table.bits = bits;
+    made->table.bits_shift = 64 - lg;
+}
+
+/* How many places of the second text have a token of the first set: as many as are in the first text, or more. */
+static void check_spans(const struct lsh_kernels *level, const parameters *p, size_t first, size_t count, size_t common, int exact,
+                        const lsh_set_secret *secret, whole_set made[2])
+{
+    static lsh_span found[MAX_PIECES];
+    const uint8_t *base = p->unit == LSH_WORD ? joined : text;
+    size_t ignored;
+    const size_t begin = (size_t)(shingle(p, first, &ignored) - base);
+    for (size_t i = 0; i < count; i++)
+        found[i].start = (size_t)(shingle(p, first + i, &found[i].length) - base) - begin;
+    const size_t places = level->set_most_spans(&made[0].table, secret, made[1].set.text, found, count);
+    if (places < common || places > count || (exact && places != common))
+        failed(level->level, "the spans of a set's shingles", p, count);
+}
+
 static void check_sets(const parameters *p, size_t shingles)
 {
     static piece pieces[2][MAX_PIECES], both[2 * MAX_PIECES];
@@ -527,10 +557,11 @@ static void check_sets(const parameters *p, size_t shingles)
     const int spans[2] = {!words || below(2), !words || below(2)};
     const uint32_t part_bits = (uint32_t)below(3);
     size_t sizes[2], ignored;
+    int collides = 0;
     lsh_set_secret secret = {draw(), {draw() | 1, draw() | 1}, {draw(), draw()}, {{0}}, UINT64_MAX};
     for (size_t f = 0; f < 10; f++)
         secret.factors[f / 2][f % 2] = draw();
-    if (below(3) == 0) /* everything collides */
+    if (below(3) == 0 && (collides = 1)) /* everything collides */
         secret = (lsh_set_secret){0, {1, 1}, {0, 0}, {{0}}, below(2)};
     if (below(3) == 0) /* a token is 0 */
         secret.word = number(shingle(p, below(shingles), &ignored), p->n < 8 ? p->n : 8, 0, 8);
@@ -549,6 +580,8 @@ static void check_sets(const parameters *p, size_t shingles)
                 make_set(levels[l], p, w, firsts[w], counts[w], spans[w], &secret, part_bits, part, &made[w]);
                 found[w] += size_of(&made[w].set);
             }
+            if (below(2))
+                make_filter(&made[0], (uint32_t)between(6, 12));
             const size_t here = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0);
             const size_t bounded = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, least);
             shared += here;
@@ -556,6 +589,13 @@ static void check_sets(const parameters *p, size_t shingles)
         }
         if (found[0] != sizes[0] || found[1] != sizes[1] || shared != expected || pruned)
             failed(levels[l]->level, "a set", p, l);
+        if (part_bits == 0) {
+            size_t common = 0;
+            for (size_t i = 0; i < counts[1]; i++)
+                common += shares(p, firsts[1] + i, both, sizes[0]);
+            check_spans(levels[l], p, firsts[1], counts[1], common, !collides && !made[0].set.zero && !made[1].set.zero, &secret,
+                        made);
+        }
         if (!spans[0] && !spans[1] && part_bits == 0 && made[0].set.width == made[1].set.width) {
             const size_t length = counts[1] + made[1].set.width - 1;
             const size_t places = levels[l]->set_most_shared(&made[0].set, &made[0].table, &secret, made[1].set.text,
@@ -746,6 +786,7 @@ static void prepare(void)
     state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+    filter_room = make_room((size_t)1 << 12);
     for (size_t w = 0; w < 2; w++) {
         token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
         span_room[w] = make_room(MAX_PIECES * sizeof(lsh_span));

@@ -121,6 +121,7 @@ def say(line: str) -> None:
     with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
+        line = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in line)  # names can have escapes
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
         sys.stderr.flush()
 

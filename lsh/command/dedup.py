@@ -398,8 +398,10 @@ def _write(
             for number, members in enumerate(result.clusters(), 1):
                 for document in members.tolist():
                     tables[-1].write(files.table_row(b"%d" % number, ids[document]))
-        for table in [*tables, target]:
-            table.commit()
+        for each in [*tables, target]:
+            each.complete()
+        for each in [*tables, target]:  # the documents last: with them the output is complete
+            each.commit()
 
 
 # ---- counts ----

@@ -53,7 +53,7 @@ def check_files(
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-            if (name == "OUTPUT" or os.path.exists(path)) and _lies_in(path, source):
+            if _lies_in(path, source):
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
         is_folder = path.endswith(os.sep) or (several and _is_folder(path))
         _check_target(name, path, new_folder=into_folder and name == "OUTPUT" and is_folder)

@@ -1,7 +1,8 @@
 """``lsh show``: two documents by their ids: how similar they are, and the words in which they differ.
 
-Common text far from a difference is left out. Long texts are compared window by window, which bounds time and memory;
-after a difference longer than a window, more words than necessary may be marked.
+Common text far from a difference is left out. Long texts are compared window by window, and at most MAX_WINDOWS that
+differ, which bounds time and memory; after a difference longer than a window, and after the last window that is
+compared, more words than necessary may be marked.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from lsh.command.options import Reading
 CONTEXT = 80  # characters of common text that are shown before and after a difference
 MAX_CHANGE = 1000  # characters of a difference that are shown
 WINDOW = 10_000  # words of each text that are compared at once
+MAX_WINDOWS = 100  # that are compared, equal ones not counted: a few seconds
 MAX_COUNTED_BYTES = 10_000_000  # of both texts together: a shingle takes a hundred bytes as an object
 RED, GREEN, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 SIDES = {"a": "first", "b": "second"}
@@ -107,16 +109,21 @@ def run(namespace: argparse.Namespace) -> None:
 def _found(reading: Reading, paths: Sequence[str], ids: Sequence[bytes]) -> list[Document]:
     """Return the documents of some ids; of an id that is asked for twice the first two."""
     found: list[Document | None] = [None] * len(ids)
+    escaped: list[Document | None] = [None] * len(ids)  # the first with an id that looks like the wanted one in a table
     with ExitStack() as opened:
         documents = opened.enter_context(inputs.open_documents(reading, paths))
         for block in documents.blocks():
             for place, identity in enumerate(block.ids()):
-                number = next((i for i, wanted in enumerate(ids) if not found[i] and _is(identity, wanted)), None)
-                if number is not None:
-                    text = block.texts.tolist(place, place + 1)[0]
-                    found[number] = Document(identity, block.sources()[place], text or b"")
+                for kept, is_one in ((found, bytes.__eq__), (escaped, _is_written_as)):
+                    number = next((i for i, one in enumerate(ids) if not kept[i] and is_one(identity, one)), None)
+                    if number is not None:
+                        text = block.texts.tolist(place, place + 1)[0]
+                        kept[number] = Document(identity, block.sources()[place], text or b"")
             if None not in found:
-                return [document for document in found if document is not None]
+                break
+    found = [exact or other for exact, other in zip(found, escaped)]
+    if None not in found:
+        return [document for document in found if document is not None]
     missing = ids[found.index(None)]
     again = "another" if missing in ids[: found.index(None)] else "a"
     raise files.InputError(
@@ -126,9 +133,9 @@ def _found(reading: Reading, paths: Sequence[str], ids: Sequence[bytes]) -> list
     )
 
 
-def _is(identity: bytes, wanted: bytes) -> bool:
-    """Tell whether an id is the wanted one, which may have the escapes of a table."""
-    return identity == wanted or (b"\\" in wanted and files.table_row(identity) == wanted + b"\n")
+def _is_written_as(identity: bytes, wanted: bytes) -> bool:
+    """Tell whether a table has an id with escapes in this way."""
+    return b"\\" in wanted and identity != wanted and files.table_row(identity) == wanted + b"\n"
 
 
 # ---- comparing ----
@@ -165,29 +172,36 @@ def _changes(a: str, b: str) -> list[Change]:
     from lsh.report.pairs import _WORD  # late, as other commands do not need it
 
     first, second = _WORD.findall(a), _WORD.findall(b)
-    changes: list[Change] = []
-    common = ""
+    changes: list[tuple[list[str], list[str], list[str]]] = []
+    common: list[str] = []
     i = j = 0
     for at, to in chain(_common_places(first, second), [(len(first), len(second))]):
         if at > i or to > j:
-            change = Change(common, "".join(first[i:at]), "".join(second[j:to]))
-            if changes and not re.search(r"\w", common):
-                before = changes.pop()
-                change = Change(before.common, *(one + common + more for one, more in zip(before[1:], change[1:])))
-            changes.append(change)
-            common = ""
-        common += "".join(first[at : at + 1])
+            removed, added = first[i:at], second[j:to]
+            if changes and not any(re.search(r"\w", word) for word in common):
+                changes[-1][1].extend(common + removed)
+                changes[-1][2].extend(common + added)
+            else:
+                changes.append((common, removed, added))
+            common = []
+        common += first[at : at + 1]
         i, j = at + 1, to + 1
-    return [*changes, Change(common, "", "")]
+    return [Change(*map("".join, change)) for change in [*changes, (common, [], [])]]
 
 
 def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the places of words that both texts have in the same order, window by window."""
     from lsh.report.pairs import _common_words
 
-    i = j = 0
-    while i < len(first) and j < len(second):
-        flags = _common_words(first[i : i + WINDOW], second[j : j + WINDOW])
+    i = j = windows = 0
+    while i < len(first) and j < len(second) and windows < MAX_WINDOWS:
+        window, other = first[i : i + WINDOW], second[j : j + WINDOW]
+        if window == other:
+            yield from ((i + at, j + at) for at in range(len(window)))
+            i, j = i + WINDOW, j + WINDOW
+            continue
+        windows += 1
+        flags = _common_words(window, other)
         is_last = i + WINDOW >= len(first) and j + WINDOW >= len(second)
         places = list(zip(*(compress(count(), are_common) for are_common in flags)))
         if not is_last:  # the second half is compared again, with what follows it
@@ -212,7 +226,9 @@ def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shin
         lines.append(f"shingles    {', '.join(numbers)}")
     for side, name in SIDES.items():
         one = figures[side]
-        lines.append(f"{name:<12}{_visible(one['id'])} ({_visible(one['source'])}), {counted(one['bytes'], 'byte')}")
+        lines.append(
+            f"{name:<12}{_visible(one['id'], '')} ({_visible(one['source'], '')}), {counted(one['bytes'], 'byte')}"
+        )
     if figures["identical"]:
         return "\n".join([*lines, "", "The texts are identical."]) + "\n"
     return "\n".join([*lines, "", _drawn(changes, _has_colours())]) + "\n"
@@ -241,9 +257,9 @@ def _cut(text: str, first: int, last: int) -> str:
     return "\n".join(filter(None, [_visible(text[:first]), gap, _visible(text[len(text) - last :])]))
 
 
-def _visible(text: str) -> str:
+def _visible(text: str, allowed: str = "\n\t") -> str:
     """Return a text with escapes in place of control characters, which a terminal would obey."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
 
 
 def _has_colours() -> bool:

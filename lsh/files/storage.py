@@ -196,6 +196,7 @@ class Target:
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
+        self._is_complete = False
         self._file: Any = None
         self._sink: _Packed | None = None
         self._writer: Any = None
@@ -236,18 +237,25 @@ class Target:
         with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
-    def commit(self) -> None:
-        """Put the file in its place."""
+    def complete(self) -> None:
+        """Write all that is buffered, so that `commit` has only to put the file in its place."""
         with _named_errors(self._name, self._place is not None):
             if self._packed:
                 self._writer.close()
             self._file.flush()
-            if self._beside is None or self._place is None:
-                return
-            os.fchmod(self._file.fileno(), _mode(self._place, 0o666))
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._beside, self._place)
+            if self._beside is not None and self._place is not None:
+                os.fchmod(self._file.fileno(), _mode(self._place, 0o666))
+                os.fsync(self._file.fileno())
+                self._file.close()
+        self._is_complete = True
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        if not self._is_complete:
+            self.complete()
+        if self._beside is not None and self._place is not None:
+            with _named_errors(self._name, True):
+                os.replace(self._beside, self._place)
             self._beside = None
 
     def __exit__(self, *error: object) -> None:
@@ -263,26 +271,38 @@ class Target:
 
 
 class FolderTarget:
-    """A new folder that appears only when it is complete: filled under a temporary name, then renamed.
+    """A folder whose files appear only when all are complete: it is filled under a temporary name.
 
-    Use it as a context manager and call `commit` at the end; without `commit` no folder is left. While it is filled,
-    only its owner can enter it.
+    A new folder is then renamed. Into a folder that exists, such as a mounted one, the files are moved. Use it as a
+    context manager and call `commit` at the end; without `commit` no file is left. While it is filled, only its owner
+    can enter it.
 
     Parameters
     ----------
     path : str
         The folder. It must not exist, or be empty.
+
+    Raises
+    ------
+    ValueError
+        If the folder has files.
+    PermissionError
+        If nothing can be written to the folder, or to the one in which it is to be created.
     """
 
     def __init__(self, path: str) -> None:
         self._path, self._place = path, os.path.realpath(path)
         if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
             raise ValueError(f"OUTPUT must be a new or an empty folder, got {path}; remove it or name another")
+        self._exists = os.path.isdir(self._place)
+        folder = self._place if self._exists else os.path.dirname(self._place)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
         self._beside: str | None = None
 
     def __enter__(self) -> FolderTarget:
         try:
-            self._beside = _beside(self._place)
+            self._beside = _beside(os.path.join(self._place, "file") if self._exists else self._place)
             os.mkdir(self._beside, 0o700)
         except BaseException:  # an interrupt, too
             self.__exit__()
@@ -296,13 +316,34 @@ class FolderTarget:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             shutil.copy(path, place)
 
+    def complete(self) -> None:
+        """Do nothing: the files are complete; see `Target.complete`."""
+
     def commit(self) -> None:
-        """Put the folder in its place."""
-        os.chmod(str(self._beside), _mode(self._place, 0o777))
-        if os.path.isdir(self._place):
-            os.rmdir(self._place)
-        os.rename(str(self._beside), self._place)
+        """Put the folder, or its files, in place."""
+        filled = str(self._beside)
+        if self._exists:
+            self._move(filled)
+            os.rmdir(filled)
+        else:
+            os.chmod(filled, _mode(self._place, 0o777))
+            os.rename(filled, self._place)
         self._beside = None
+
+    def _move(self, filled: str) -> None:
+        """Move all files and folders into the existing folder, or none."""
+        moved = []
+        try:
+            for name in sorted(os.listdir(filled)):
+                place = os.path.join(self._place, name)
+                if os.path.lexists(place):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place)
+                os.rename(os.path.join(filled, name), place)
+                moved.append(name)
+        except BaseException:  # an interrupt, too
+            for name in moved:
+                os.rename(os.path.join(self._place, name), os.path.join(filled, name))
+            raise
 
     def __exit__(self, *error: object) -> None:
         if self._beside is not None:

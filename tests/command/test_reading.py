@@ -64,6 +64,8 @@ def test_nothing_is_written_into_a_folder_that_is_read(shards):
         ["-o", "shards/out.tsv"],
         ["-o", "out.tsv", "--removed", "shards/deep/3.tsv"],
         ["-o", "out.tsv", "--clusters", "shards/1.tsv"],
+        ["-o", "out.tsv", "--removed", "shards/new.tsv"],
+        ["-o", "out.tsv", "--report", "shards/deep/new.html"],
     ):
         assert "must not lie in INPUT (shards)" in refused(shards, "dedup", "shards", *options)
     assert "OUTPUT must not lie in INPUT (shards)" in refused(shards, "pairs", "shards", "-o", "shards/pairs.tsv")

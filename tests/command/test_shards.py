@@ -177,3 +177,17 @@ def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
     done(tmp_path, "dedup", "in/*.txt", "-o", "out/")
     assert seen == [(0o700, False)] * len(expected)
     assert contents(tmp_path / "out") == expected
+
+
+def test_a_table_in_the_output_folder(tmp_path):
+    """The folder is there and empty; the table and the documents come to lie in it together."""
+    make(tmp_path / "in", "txt", "")
+    (tmp_path / "out").mkdir()
+    done(tmp_path, "dedup", "in/*", "-o", "out/", "--removed", "out/removed.tsv", "--format", "txt")
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "part-0.txt",
+        "part-1.txt",
+        "part-2.txt",
+        "part-3.txt",
+        "removed.tsv",
+    ]

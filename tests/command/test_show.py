@@ -181,3 +181,34 @@ def test_marks_alone_are_left_of_a_whole_difference():
     assert MARK.sub("", show._drawn(show._changes(A, B), colours=False)).split() == [
         word for word in A.split() if word in B.split() and word != "waits"
     ]
+
+
+def test_an_id_with_a_backslash_is_that_id(tmp_path):
+    """An earlier id with a tab looks the same in a table."""
+    rows = [{"id": "a\tb", "text": A}, {"id": "a\\tb", "text": B}, {"id": "c", "text": A}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    found = json.loads(done(tmp_path, "show", "in.jsonl", "a\\tb", "c", "--json"))
+    assert found["a"]["id"] == "a\\tb"
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[::2]), "utf-8")
+    found = json.loads(done(tmp_path, "show", "in.jsonl", "a\\tb", "c", "--json"))
+    assert found["a"]["id"] == "a\tb"
+
+
+def test_an_id_makes_no_lines(tmp_path):
+    rows = [{"id": "a\nsecond      forged", "text": A}, {"id": "b", "text": B}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert b"first       a\\nsecond      forged (in.jsonl)" in done(
+        tmp_path, "show", "in.jsonl", "a\nsecond      forged", "b"
+    )
+
+
+def test_long_texts_are_compared_in_a_bounded_number_of_windows(monkeypatch):
+    """Equal windows are not counted; what follows the last window that is compared is one difference."""
+    monkeypatch.setattr(show, "WINDOW", 10)
+    monkeypatch.setattr(show, "MAX_WINDOWS", 3)
+    same = "".join(f"same{i} " for i in range(500))
+    changes = show._changes(same + "one " + same, same + "two " + same)
+    assert [(one.removed, one.added) for one in changes] == [("one", "two"), ("", "")]
+    first, second = ("".join(f"{name}{i} " for i in range(1000)) for name in "ab")
+    (only, rest) = show._changes(first + "end", second + "end")
+    assert (only.removed, only.added, rest.common) == (first + "end", second + "end", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import os
 import stat
@@ -77,7 +78,7 @@ def test_a_file_is_private_while_it_is_written(tmp_path, before):
     umask = os.umask(0o022)
     try:
         with files.Target(str(place)) as target:
-            (part,) = tmp_path.glob(".lsh-*.part")
+            (part,) = tmp_path.rglob(".lsh-*.part")
             assert stat.S_IMODE(part.stat().st_mode) == 0o600
             target.write(b"one\n")
             target.commit()
@@ -97,7 +98,7 @@ def test_a_folder_is_private_while_it_is_written(tmp_path, before):
     umask = os.umask(0o022)
     try:
         with files.FolderTarget(str(place)) as target:
-            (part,) = tmp_path.glob(".lsh-*.part")
+            (part,) = tmp_path.rglob(".lsh-*.part")
             assert stat.S_IMODE(part.stat().st_mode) == 0o700
             target.copy(str(tmp_path / "in.txt"), "in.txt")
             target.commit()
@@ -173,3 +174,57 @@ def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):
         assert set(contents(tmp_path)) == {"pipe"}
     finally:
         os.close(reader)
+
+
+def fill(place, sources, meanwhile=lambda: None):
+    """Copy files into a FolderTarget; `meanwhile` is called before they are put in place."""
+    with files.FolderTarget(str(place)) as folder:
+        for source in sources:
+            folder.copy(str(source), source.name)
+        meanwhile()
+        folder.commit()
+
+
+def test_an_existing_folder_stays(tmp_path):
+    """A mounted folder cannot be replaced, and a shell may stand in it."""
+    (tmp_path / "one.txt").write_bytes(b"one\n")
+    place = tmp_path / "out"
+    place.mkdir()
+    before = place.stat()
+    fill(place, [tmp_path / "one.txt"])
+    assert place.stat().st_ino == before.st_ino
+    assert os.listdir(place) == ["one.txt"]
+
+
+def test_all_files_are_moved_into_an_existing_folder_or_none(tmp_path):
+    sources = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
+    for source in sources:
+        source.write_bytes(b"one\n")
+    place = tmp_path / "out"
+    place.mkdir()
+    with pytest.raises(FileExistsError):
+        fill(place, sources, lambda: (place / "b.txt").write_bytes(b"of another program"))
+    assert os.listdir(place) == ["b.txt"]
+    assert (place / "b.txt").read_bytes() == b"of another program"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_folder_that_cannot_be_written_to_is_refused_at_once(tmp_path, exists, monkeypatch):
+    place = tmp_path / "out"
+    if exists:
+        place.mkdir()
+    denied = str(place if exists else tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != denied)
+    with pytest.raises(PermissionError) as caught:
+        files.FolderTarget(str(place))
+    assert caught.value.filename == denied
+
+
+def test_a_complete_file_is_not_in_place_yet(tmp_path):
+    place = tmp_path / "out.txt.gz"
+    with files.Target(str(place)) as target:
+        target.write(b"one\n")
+        target.complete()
+        assert not place.exists()
+        target.commit()
+    assert gzip.decompress(place.read_bytes()) == b"one\n"

@@ -102,7 +102,15 @@ def check_standard_output() -> None:
 
 
 def write_data(text: str) -> None:
-    """Write text to standard output through a duplicate of its descriptor, so that nothing is left to flush at exit."""
+    """Write text to standard output through a duplicate of its descriptor, so that nothing is left to flush at exit.
+
+    A stream without a descriptor, such as that of a notebook, is written to as it is.
+    """
+    try:
+        sys.stdout.fileno()
+    except (AttributeError, OSError):
+        sys.stdout.write(text)
+        return
     with files.Target(files.STANDARD) as target:
         target.write(text.encode("utf-8", "surrogatepass"))
         target.commit()

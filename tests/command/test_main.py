@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -24,6 +25,7 @@ import pytest
 from running import TIMEOUT, contents, done, environment, lsh, process, refused
 
 import lsh as package
+from lsh.command.main import main
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 COMMANDS = ["dedup", "pairs", "show", "compare", "plan", "stats", "version"]
@@ -469,3 +471,12 @@ def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
         "assert signal.getsignal(2) is before"
     )
     assert process(tmp_path, python=["-c", program]).returncode == 0
+
+
+def test_a_stream_without_a_descriptor(news, monkeypatch):
+    """As in a notebook."""
+    stream = io.StringIO()
+    monkeypatch.chdir(news)
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(["stats", "news.txt", "-q"]) == 0
+    assert stream.getvalue().startswith("documents")

@@ -1,7 +1,8 @@
 """Background pairs: pairs below the threshold, which bands should not make candidates.
 
-A plan computes the share of these pairs that its bands find, which are compared in vain. Their similarities are given,
-or estimated for random pairs of a corpus, or evenly spread. The same corpus gives the same random pairs each time.
+A plan computes the share of these pairs that are false candidates: they share a band, and are compared in vain. Their
+similarities are given, or estimated for random pairs of a corpus, or evenly spread. The same corpus gives the same
+random pairs each time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The documents of a cache by number, and the read-only views of them that a cache returns.
 
-`StoredDocuments` keeps ids, fingerprints and bins consistent. `lsh.cache` decides what an id means, and locks.
+`StoredDocuments` keeps ids, fingerprints and buckets consistent. `lsh.cache` decides what an id means, and locks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GONE = object()  # in place of the id of a removed document
 
 
 class StoredDocuments:
-    """The documents of a cache, numbered in order of addition: their ids, fingerprints and bins.
+    """The documents of a cache, numbered in order of addition: their ids, fingerprints and buckets.
 
     `numbers` and `rows` decide what is stored; everything else can be rebuilt from them. A change takes effect in one
     step, on `numbers`. `torn` is true from before that step until everything else agrees with it. The caller holds the
@@ -82,7 +82,7 @@ class StoredDocuments:
         self.torn = False
 
     def _forget(self, numbers: list[int]) -> None:
-        """Remove numbers from the bins and the list of ids."""
+        """Remove numbers from the buckets and the list of ids."""
         if numbers:
             rows = self.rows[numbers]
             binned = ~self.hasher.is_empty(rows)
@@ -91,7 +91,7 @@ class StoredDocuments:
                 self.ids[number] = GONE
 
     def find(self, row: Array) -> NDArray[np.uint32]:
-        """Return the numbers of the documents that share a bin with a fingerprint, ascending."""
+        """Return the numbers of the documents that share a bucket with a fingerprint, ascending."""
         if self.hasher.is_empty(row):
             return np.empty(0, np.uint32)
         keys = self.bands.keys(row[None])[:, 0].tolist()
@@ -99,7 +99,7 @@ class StoredDocuments:
 
     def same_fingerprint(self, row: Array) -> list[DocId]:
         """Return the ids of the documents with this fingerprint."""
-        if self.hasher.is_empty(row):  # such documents are in no bin, so every document is checked
+        if self.hasher.is_empty(row):  # such documents are in no bucket, so every document is checked
             return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
         numbers = self.tables.members(0, int(self.bands.keys(row[None])[0, 0]))
         return [self.ids[number] for number in numbers[(self.rows[numbers] == row).all(axis=1)]]
@@ -116,7 +116,7 @@ class Readable(Protocol):
 
 
 class BandBins(Mapping[int, KeysView[DocId]]):
-    """The bins of one band: a mapping from key to a set of ids, as in mattilyra/LSH."""
+    """The buckets of one band, an element of `Cache.bins`: a mapping from key to a set of ids, as in mattilyra/LSH."""
 
     def __init__(self, cache: Readable, band: int) -> None:
         self._cache = cache
@@ -141,7 +141,7 @@ class BandBins(Mapping[int, KeysView[DocId]]):
         return _BinSets(self)
 
     def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
-        """Return the keys of all bins and their sets, as they are at this moment."""
+        """Return the keys of all buckets and their sets, as they are at this moment."""
         with self._cache._reading() as stored:
             keys, documents, bounds = stored.tables.bins(self._band)
             return keys.tolist(), BinSets(stored.ids, documents, bounds)
@@ -151,11 +151,11 @@ class BandBins(Mapping[int, KeysView[DocId]]):
             return stored.tables.num_bins(self._band)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} bins of band {self._band}>"
+        return f"<{len(self)} buckets of band {self._band}>"
 
 
 class _BinItems(ItemsView[int, KeysView[DocId]]):
-    """The keys and sets of the bins of a band, read in one pass."""
+    """The keys and sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins
 
@@ -164,7 +164,7 @@ class _BinItems(ItemsView[int, KeysView[DocId]]):
 
 
 class _BinSets(ValuesView[KeysView[DocId]]):
-    """The sets of the bins of a band, read in one pass."""
+    """The sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins
 

@@ -1,7 +1,7 @@
-"""The banded cache: documents are stored in bins, so that similar ones are found without comparing all documents.
+"""The banded cache: documents that may be similar share a bucket, so a query does not compare all documents.
 
-`Cache` defines the operations: which documents a query finds, what an id is, which document is replaced. The bins are
-tables of the compiled module `lsh._grouping`.
+`Cache` defines the operations: which documents a query finds, what an id is, which document is replaced. The buckets
+are tables of the compiled module `lsh._grouping`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Match(NamedTuple):
 class Cache:
     """A store of documents that finds those which are similar to a given one.
 
-    A document is in one bin for each band of its fingerprint. Documents that agree in all components of a band are in
-    the same bin; a query finds the documents that share a bin with the given one.
+    In each band, the documents that agree in all components of the band are in the same bucket. A query finds the
+    documents that share a bucket, of any band, with the given one.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class Cache:
     Notes
     -----
     The id of a document is any hashable object except ``None``. If a document is added under an id that is in use, it
-    replaces the stored one and counts as added last. A text without shingles is stored but is in no bin: no query finds
-    it, and a query with it finds nothing.
+    replaces the stored one and counts as added last. A text without shingles is stored but is in no bucket: no query
+    finds it, and a query with it finds nothing.
 
     Threads may share a cache. Every method, operator and view locks the cache while it reads or changes documents, so
     another thread sees all of a change or none of it. Between two calls, another thread may change the cache.
@@ -211,9 +211,9 @@ class Cache:
 
     @property
     def bins(self) -> tuple[Mapping[int, KeysView[DocId]], ...]:
-        """A read-only view of the bins: for each band a mapping from key to the set of ids, in order of addition.
+        """A read-only view of the buckets: for each band a mapping from key to the set of ids, in order of addition.
 
-        To read all bins, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
+        To read all buckets, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
         """
         return tuple(BandBins(self, band) for band in range(self.num_bands))
 
@@ -366,7 +366,7 @@ class Cache:
         top: int | None = None,
         min_similarity: float | None = None,
     ) -> list[Match]:
-        """Find the stored documents that share a bin with a document, the most similar first.
+        """Find the stored documents that share a bucket with a document, the most similar first.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Cache:
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
     ) -> set[DocId]:
-        """Find the stored documents that share a bin with a document.
+        """Find the stored documents that share a bucket with a document.
 
         Parameters
         ----------
@@ -439,7 +439,7 @@ class Cache:
         Returns
         -------
         set
-            The ids; that of a stored document is among its own.
+            The ids; with `doc_id`, the id of the document itself is among them.
 
         Raises
         ------
@@ -463,15 +463,38 @@ class Cache:
             return stored.rows[number], number
         if doc is not None:
             return self._hasher.fingerprint(doc), None
-        got = "neither" if doc_id is None else f"the unknown id {doc_id!r}"
-        raise ValueError(f"doc or the doc_id of a stored document must be given, got {got}")
+        if doc_id is None:
+            raise ValueError("doc or doc_id must be given, got neither")
+        raise ValueError(f"no document is stored under the doc_id {doc_id!r}; give doc, or the id of a stored document")
 
-    def is_duplicate(self, doc: Text | None, doc_id: Hashable | None = None) -> bool:
-        """Tell whether `get_duplicates_of` finds any document."""
+    def is_duplicate(self, doc: Text | None = None, doc_id: Hashable | None = None) -> bool:
+        """Tell whether `get_duplicates_of` finds any document.
+
+        A stored document is a duplicate of itself, as in mattilyra/LSH: with its id or its text the answer is True,
+        unless it has no shingles. To find other documents that are similar to it, use ``query(doc_id=...)``, which
+        leaves it out.
+
+        Parameters
+        ----------
+        doc : str, bytes, bytearray or memoryview, optional
+            The text.
+        doc_id : hashable, optional
+            The id of a stored document. If the id is unknown, `doc` is used, if it is given.
+
+        Returns
+        -------
+        bool
+            Whether a stored document shares a bucket with the given one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter has a wrong type, or there is neither a document nor a known id.
+        """
         return bool(self.get_duplicates_of(doc, doc_id))
 
     def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[DocId, DocId]]:
-        """Find all pairs of stored documents that share a bin.
+        """Find all pairs of stored documents that share a bucket.
 
         Parameters
         ----------
@@ -503,7 +526,7 @@ class Cache:
             with self._reading() as stored:
                 self._check_version(version)
                 _, documents, bounds = stored.tables.bins(band)
-            shared = np.flatnonzero(np.diff(bounds) > 1)  # bins of two documents or more
+            shared = np.flatnonzero(np.diff(bounds) > 1)  # buckets of two documents or more
             for start, stop in zip(bounds[shared].tolist(), bounds[shared + 1].tolist()):
                 numbers = documents[start:stop]
                 with self._reading() as stored:

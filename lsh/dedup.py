@@ -261,9 +261,10 @@ def deduplicate(
     missing : {"error", "empty"}, optional
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
-        Limit of memory in bytes, or text such as ``"2GB"``; at least 100 KB. Band keys and sketches use at most half of
-        it; those that do not fit are in temporary files. Grouping needs another 32 bytes for each document. Texts that
-        the caller holds are not counted. Default: no limit.
+        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB. Band keys
+        and sketches use at most half of it; those that do not fit are in temporary files. Grouping needs another 32
+        bytes for each document. Not counted are texts that the caller holds, and what the process needs in any case,
+        up to about 100 MB for the interpreter, numpy and the texts that are being read. Default: no limit.
     num_threads : int, optional
         Number of threads. Default: one for each core that this process may use. Fewer are used where the system does
         not start so many. The result does not depend on it.
@@ -296,9 +297,9 @@ def deduplicate(
     others. In each bucket, a document is compared with the 1,000 documents before it.
 
     With ``verify="exact"``, a candidate pair is compared exactly only if it passes the sketch filter: enough components
-    of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold that may be missed according
-    to `recall`, the filter may lose a fifth. With a plan as `bands` it may lose ``plan.loss``; with bands that are
-    given without a plan, or a plan whose ``loss`` is 0, it may lose one pair in a thousand.
+    of the two fingerprints must have the same lowest 8 bits. Of the pairs at the threshold, the filter loses at
+    most a fifth of those that `recall` allows to be missed. With a plan as `bands` it loses at most the share
+    ``plan.loss``; with bands that are given without a plan, or a plan whose ``loss`` is 0, one pair in a thousand.
 
     Examples
     --------

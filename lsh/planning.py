@@ -29,6 +29,7 @@ LOSS_TOLERANCE = 1e-12  # rounding error allowed in the logarithm of the share t
 MIN_RECALL = 1e-9  # used in place of any smaller recall
 MAX_TRIED = 4096  # every number of bands up to this one is tried, and as many larger ones if there are more components
 RARE = 1e-15  # a smaller share of the pairs is printed as "fewer than" this
+FEW = 0.001  # a smaller number of false candidates of a document is printed as "fewer than" this
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +52,7 @@ class Plan:
     background : str, optional
         A description of the pairs below the threshold for which `false_candidates` is computed. Default: none.
     false_candidates : float, optional
-        The share of these pairs that are candidates, and are compared in vain.
+        The share of these pairs that are false candidates: they share a band but are below the threshold.
     shingles : Shingles, optional
         The shingles of the texts from which the background pairs are; `deduplicate` and `find_pairs` use them, too.
     documents : int, optional
@@ -198,12 +199,14 @@ class Plan:
         ]
         if self.false_candidates is not None:
             cut = "" if self.shingles is None else f", {self.shingles!r}"
-            lines.append(f"{_one_pair_in(self.false_candidates)} is compared in vain ({self.background}{cut})")
+            share = f"{_one_pair_in(self.false_candidates)} is compared in vain"
+            lines += [
+                f"{share}: a false candidate, which shares a band but is below the threshold",
+                f"computed from {self.background}{cut}",
+            ]
         if self.false_candidates is not None and self.documents is not None:
-            number = self.false_candidates * (self.documents - 1)
-            shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-            others = f"{shown} {'other' if shown == '1' else 'others'}"
-            lines.append(f"with {counted(self.documents, 'document')} each is compared in vain with {others}")
+            number = _false_candidates(self.false_candidates * (self.documents - 1))
+            lines.append(f"with {counted(self.documents, 'document')}, each has {number}")
         return "\n".join(lines)
 
 
@@ -220,6 +223,14 @@ def _one_pair_in(share: float) -> str:
     if share < RARE:
         return f"fewer than 1 pair in 10^{-log10(RARE):.0f}"
     return f"1 pair in {float(f'{1 / share:.3g}'):,.16g}"
+
+
+def _false_candidates(number: float) -> str:
+    """Return an expected number of false candidates as text."""
+    if 0 < number < FEW:
+        return f"fewer than {FEW:g} false candidates"
+    shown = f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+    return f"{shown} false candidate" if shown == "1" else f"{shown} false candidates"
 
 
 def plan(

@@ -303,6 +303,8 @@ def test_what_comes_after_the_seeds_is_by_name():
 
 # Backgrounds.
 
+IN_VAIN = "is compared in vain: a false candidate, which shares a band but is below the threshold"
+
 
 def test_a_background_that_tells_nothing():
     """If no background pair costs anything, evenly spread pairs decide."""
@@ -311,8 +313,7 @@ def test_a_background_that_tells_nothing():
         assert plan.bands == lsh.plan(0.8, 0.99).bands
         assert plan.false_candidates == 0
         given = "1 given similarity" if len(background) == 1 else f"{len(background)} given similarities"
-        said = f"fewer than 1 pair in 10^15 is compared in vain ({given})"
-        assert str(plan).splitlines()[-1] == said
+        assert str(plan).splitlines()[-2:] == [f"fewer than 1 pair in 10^15 {IN_VAIN}", f"computed from {given}"]
 
 
 def test_a_background_by_another_name():
@@ -329,9 +330,10 @@ def test_false_candidates_are_those_of_the_background():
     share = float(numpy.where(sample < 0.8, plan.probability(sample), 0).mean())
     assert plan.false_candidates == pytest.approx(share, rel=0.01)  # the cells are 1/1000 wide
     lines = str(plan).splitlines()
-    said = re.fullmatch(r"1 pair in ([.,0-9]+) is compared in vain \(5,000 given similarities\)", lines[-2])
+    said = re.fullmatch(f"1 pair in ([.,0-9]+) {IN_VAIN}", lines[-3])
     assert 1 / float(said[1].replace(",", "")) == pytest.approx(plan.false_candidates, rel=6e-3)  # three digits
-    said = re.fullmatch("with 2,000,001 documents each is compared in vain with ([,0-9]+) others", lines[-1])
+    assert lines[-2] == "computed from 5,000 given similarities"
+    said = re.fullmatch("with 2,000,001 documents, each has ([,0-9]+) false candidates", lines[-1])
     assert float(said[1].replace(",", "")) == round(2_000_000 * plan.false_candidates)
 
 
@@ -348,7 +350,26 @@ def test_false_candidates_are_those_of_the_background():
 )
 def test_a_share_in_words(share, words):
     values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share}
-    assert str(Plan.from_dict(values)).splitlines()[-1] == f"{words} is compared in vain (2 given similarities)"
+    assert str(Plan.from_dict(values)).splitlines()[-2] == f"{words} {IN_VAIN}"
+
+
+@pytest.mark.parametrize(
+    ("share", "documents", "words"),
+    [
+        (0.5, 1, "1 document, each has 0 false candidates"),
+        (0.0, 1000, "1,000 documents, each has 0 false candidates"),
+        (8.8e-20, 2, "2 documents, each has fewer than 0.001 false candidates"),
+        (0.000999, 2, "2 documents, each has fewer than 0.001 false candidates"),
+        (0.001, 2, "2 documents, each has 0.001 false candidates"),
+        (0.5, 2, "2 documents, each has 0.5 false candidates"),
+        (0.01, 101, "101 documents, each has 1 false candidate"),
+        (0.01, 991, "991 documents, each has 9.9 false candidates"),
+        (0.01, 128_101, "128,101 documents, each has 1,281 false candidates"),
+    ],
+)
+def test_a_number_of_false_candidates_in_words(share, documents, words):
+    values = lsh.plan(background=[0.1, 0.2]).to_dict() | {"false_candidates": share, "documents": documents}
+    assert str(Plan.from_dict(values)).splitlines()[-1] == f"with {words}"
 
 
 def make_corpus(count: int) -> list[str]:
@@ -363,7 +384,7 @@ def test_a_corpus_as_background():
     exact = lsh.jaccard_matrix(texts)[numpy.triu_indices(150, 1)]
     by_texts, by_similarities = (lsh.plan(0.5, 0.9, background=given) for given in (texts, exact))
     assert by_texts.background == "20,000 random pairs of the texts"
-    assert str(by_texts).endswith(" is compared in vain (20,000 random pairs of the texts, Shingles(8, unit='char'))")
+    assert str(by_texts).endswith("\ncomputed from 20,000 random pairs of the texts, Shingles(8, unit='char')")
     costs = [plan.false_candidates for plan in (by_texts, by_similarities)]
     assert costs[0] == pytest.approx(costs[1], rel=0.15)  # of 20,000 pairs, with estimates of 512 components
 
@@ -525,15 +546,19 @@ def test_printed_plan():
     shares = f"a pair at 0.8 shares a band with probability {found:.4f}"
     assert lines[6] == f"{shares} and is found and verified with {verified:.4f}"
     share = (plan.probability(0.1) + plan.probability(0.5)) / 2
-    assert lines[7] == f"1 pair in {float(f'{1 / share:.3g}'):g} is compared in vain (2 given similarities)"
-    assert lines[8] == f"with 1,000 documents each is compared in vain with {999 * share:.0f} others"
-    assert len(lines) == 9
+    assert lines[7] == f"1 pair in {float(f'{1 / share:.3g}'):g} {IN_VAIN}"
+    assert lines[8] == "computed from 2 given similarities"
+    assert lines[9] == f"with 1,000 documents, each has {999 * share:.0f} false candidates"
+    assert len(lines) == 10
     assert str(lsh.plan(0.8, 0.99, 128)).splitlines() == lines[:7]
     one = lsh.plan(0.8, 0.5, 1, background=[0.1], documents=1)
     assert str(one).splitlines()[0] == "1 band of 1 component, 1 in all"
     assert str(one).splitlines()[5] == "planned for threshold 0.8, recall 0.5 and 1 seed"
-    assert str(one).splitlines()[7].endswith(" is compared in vain (1 given similarity)")
-    assert str(one).splitlines()[8] == "with 1 document each is compared in vain with 0 others"
+    assert str(one).splitlines()[7].endswith(f" {IN_VAIN}")
+    assert str(one).splitlines()[8:] == [
+        "computed from 1 given similarity",
+        "with 1 document, each has 0 false candidates",
+    ]
     unfiltered = made(0.8, 0.99, 128, filtered=False)
     found = f"{unfiltered.probability(0.8):.4f}"
     assert str(unfiltered).splitlines()[6:] == [f"a pair at 0.8 shares a band with probability {found}"]

@@ -23,7 +23,7 @@ from lsh.report.page import Html, element
 DOCS = Path(__file__).resolve().parent
 THRESHOLD = 0.8
 PAIR = "Teenager swims"  # how the texts of the shown pair begin
-TILES = ("Documents kept", "Text saved", "Recall promised", "Recall measured")
+TILES = ("Documents kept", "Text removed", "Recall promised", "Recall measured")
 CAPTIONS = ("In colour: byte-identical copies.", "The line is planned, the dots are measured.")
 
 WIDTH, MARGIN, GAP, PADDING = 830, 24, 14, 16

@@ -5,6 +5,7 @@ On a terminal the line is redrawn; a file or a pipe gets one line per stage, whe
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from lsh._words import counted, duration, size
 REDRAW = 0.1  # seconds between two updates of the line
 UNITS = {"grouping": "band"}  # of stages that do not count documents
 BYTE = "byte"
+UNKNOWN_SIZE = {"ncols": 80, "nrows": 24}  # of a terminal that gives its width as 0, as those of `docker exec -t` do
 
 Progress = Callable[[str, int, "int | None"], object]
 
@@ -77,7 +79,7 @@ class Bars(Drawing):
                 self._bar.close()
             self._stage = stage
             shown = "B" if unit == BYTE else f" {unit}s"
-            self._bar = self._tqdm(desc=stage, total=total, unit=shown, unit_scale=True)
+            self._bar = self._tqdm(desc=stage, total=total, unit=shown, unit_scale=True, **_terminal_size())
         self._bar.update(done - self._bar.n)
         if done == total:
             self._bar.close()
@@ -131,6 +133,14 @@ class Line(Drawing):
         left = "" if total is None else f", {duration((total - self._done) / rate)} left"
         speed = size(round(rate)) if self._unit == BYTE else f"{rate:,.0f}"
         return f"{text}, {speed} a second{left}"
+
+
+def _terminal_size() -> dict[str, int]:
+    """Return the size of a terminal that does not tell it; otherwise nothing, and tqdm finds it out."""
+    try:
+        return {} if os.get_terminal_size(sys.stderr.fileno()).columns else UNKNOWN_SIZE
+    except (AttributeError, OSError, ValueError):  # no terminal
+        return {}
 
 
 def _is_terminal() -> bool:

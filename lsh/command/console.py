@@ -241,8 +241,9 @@ def peak_memory() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def cost(seconds: float, num_bytes: int) -> list[str]:
-    """Return the time, speed and peak memory of a run for its summary line."""
+def cost(seconds: float, num_bytes: int, counted_seconds: float | None = None, note: str = "") -> list[str]:
+    """Return the time, speed and peak memory of a run for its summary line; the speed may count a part of the time."""
     peak = peak_memory()
-    parts = [f"{seconds:.1f} seconds", f"{num_bytes / 1e6 / max(seconds, 1e-9):.1f} MB/s"]
+    rate = num_bytes / 1e6 / max(seconds if counted_seconds is None else counted_seconds, 1e-9)
+    parts = [f"{seconds:.1f} seconds", f"{rate:.1f} MB/s{note}"]
     return parts if peak is None else [*parts, f"peak memory {size(peak)}"]

@@ -432,7 +432,10 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
     parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
     parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
-    parts += console.cost(counts["seconds"]["total"], counts["bytes"])
+    seconds = counts["seconds"]
+    left_out = [stage for stage in ("report", "writing") if stage in seconds]
+    deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)
+    parts += console.cost(seconds["total"], counts["bytes"], deciding, f" without {' and '.join(left_out)}")
     if counts["capped"]:
         parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)

@@ -226,9 +226,8 @@ def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shin
         lines.append(f"shingles    {', '.join(numbers)}")
     for side, name in SIDES.items():
         one = figures[side]
-        lines.append(
-            f"{name:<12}{_visible(one['id'], '')} ({_visible(one['source'], '')}), {counted(one['bytes'], 'byte')}"
-        )
+        source = f" ({_visible(one['source'], '')})" if one["source"] else ""  # none at the top of a folder of texts
+        lines.append(f"{name:<12}{_visible(one['id'], '')}{source}, {counted(one['bytes'], 'byte')}")
     if figures["identical"]:
         return "\n".join([*lines, "", "The texts are identical."]) + "\n"
     return "\n".join([*lines, "", _drawn(changes, _has_colours())]) + "\n"

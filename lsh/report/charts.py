@@ -15,7 +15,7 @@ from lsh._words import counted
 from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report import page
 from lsh.report.drawing import percent
-from lsh.report.measures import DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
+from lsh.report.measures import MIN_PAIRS, DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, joined, table, text
 
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that labels stay readable there
@@ -97,7 +97,7 @@ def removals(run: DeduplicationRun) -> Html:
     ]
     rows.append((Cell("identical", 2.0, right=False), page.count(histogram.identical)))
     what = "Exact similarity" if run.verify == "exact" else "Estimated similarity"
-    cut = ", and is cut short" if histogram.cut_short else ""
+    cut = f", and is drawn shorter than its value ({histogram.identical:,})" if histogram.cut_short else ""
     below = int((run.result.removed["similarity"] < run.threshold).sum())
     less = f" {counted(below, 'removal')} below {run.threshold:g}." if below else ""
     caption = (
@@ -189,8 +189,8 @@ def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) ->
         return text(f"{planned} Nothing was measured: there is no sample of two documents with shingles.")
     dots = (
         f"The dots are measured, by exact comparison of {counted(measured.compared, 'pair')} among "
-        f"{measured.documents:,} sampled documents, whether the bands find them or not. Bars show how far chance may "
-        "move a dot."
+        f"{measured.documents:,} sampled documents, whether the bands find them or not. The bars are 95 % "
+        "confidence intervals."
     )
     words = f"{planned} {dots} {_found_pairs(measured)}"
     return text(words) if group is None else joined([words, element("p", _pairs_of_group(measured, group))])
@@ -208,13 +208,19 @@ def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
 
 
 def _found_pairs(measured: MeasuredRecall) -> str:
-    """Return how many of the pairs at the threshold or above are found."""
+    """Return how many of the pairs at the threshold or above are found, and why the recall is not measured."""
+    too_few = (
+        f" The recall is not measured because there are fewer than {MIN_PAIRS} such pairs; the sample is runs of "
+        "neighbouring documents, so if the corpus is shuffled, sort it (for instance by source or date), or raise "
+        "sample_pairs in lsh.report.html."
+    )
+    too_few = too_few if measured.pairs < MIN_PAIRS else ""
     if not measured.pairs:
-        return "No two different texts among them reach the threshold."
+        return f"No two different texts among them reach the threshold.{too_few}"
     missed = measured.pairs - measured.found
     kept = f" In {measured.both_kept:,} of these pairs both documents are kept." if missed else ""
     reach = "reaches" if measured.pairs == 1 else "reach"
     return (
         f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
-        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}.{kept}"
+        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}.{kept}{too_few}"
     )

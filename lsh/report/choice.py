@@ -6,6 +6,7 @@ texts of the chosen documents only.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -54,7 +55,8 @@ class Choice:
     removed : tuple of Pair
         Pairs of a removed document and the kept one, the nearest to the threshold first.
     near : tuple of Pair
-        Pairs just below the threshold, the most similar first.
+        Pairs just below the threshold, the most similar first. Either document may have been removed, but not for the
+        other one.
     random : tuple of Pair
         A random sample of the removals (with a fixed seed), by position. Empty where `members` and `removed` have all
         of it.
@@ -136,7 +138,7 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
         tuple(largest.tolist()),
         members,
         at_threshold,
-        _each_document_once(_pairs(result.near, "i", "j")),
+        _each_document_once(pair for pair in _pairs(result.near, "i", "j") if not _is_removal(result, pair)),
         drawn if set(drawn).difference(members, at_threshold) else (),
         tuple(map(tuple, sample.tolist())),
     )
@@ -168,6 +170,12 @@ def _pairs(rows: Records, first: str = "document", second: str = "kept") -> Iter
         yield Pair(float(row["similarity"]), int(row[first]), int(row[second]), str(side))
 
 
+def _is_removal(result: Deduplication, pair: Pair) -> bool:
+    """Return whether one of two documents was removed for the other, which connected components allow for any pair."""
+    first, second = ("new", pair.first), (pair.side, pair.second)
+    return removed_for(result, *first) == second or removed_for(result, *second) == first
+
+
 def _each_document_once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     """Return the first MAX_PAIRS pairs, without those that repeat a document of an earlier one."""
     chosen: list[Pair] = []
@@ -184,6 +192,15 @@ def _each_document_once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 def sides(pairs: Records) -> NDArray[np.str_]:
     """Return the collection of the second document of each pair: "new" or "old"."""
     return pairs["side"] if "side" in (pairs.dtype.names or ()) else np.full(len(pairs), "new")
+
+
+def removed_for(result: Deduplication, side: str, position: int) -> tuple[str, int] | None:
+    """Return side and position of the document for which a document was removed, ``None`` if it was kept."""
+    if side == "old" or result.keep[position]:
+        return None
+    documents = result.removed["document"]
+    row = bisect_left(range(len(documents)), position, key=documents.__getitem__)
+    return str(sides(result.removed[row : row + 1])[0]), int(result.removed["kept"][row])
 
 
 def cluster_sizes(removed: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -71,13 +71,13 @@ Tile = tuple[str, str, str]  # name, figure and explanation; there are eight, wh
 
 def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
-    total, of_removed = counts["documents"], f"of {counts['removed']:,} removed"
+    total = counts["documents"]
     saved, whole = run.removed_bytes, run.total_bytes
     yield "Documents kept", f"{counts['kept']:,}", f"{percent(counts['kept'] / max(total, 1))} of {total:,}"
-    yield "Text saved", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
-    yield "Identical copies", f"{counts['identical']:,}", of_removed
+    yield "Text removed", size(saved), f"{percent(saved / max(whole, 1))} of {size(whole)}"
+    yield "Identical copies", f"{counts['identical']:,}", "identical to the kept document"
     if counts["old"]:
-        yield "Duplicates of old documents", f"{counts['for_old']:,}", of_removed
+        yield "Duplicates of old documents", f"{counts['for_old']:,}", f"of {counts['removed']:,} removed"
     else:
         yield "Clusters", f"{counts['clusters']:,}", "of two or more documents"
 
@@ -89,7 +89,7 @@ def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group:
         yield "Recall measured", "not measured", f"{pairs}, {MIN_PAIRS} needed"
         return
     low, high = confidence_interval(measured.found, measured.pairs)
-    more = f"on {measured.pairs:,} pairs: {low:.3f} to {high:.3f}"
+    more = f"{measured.pairs:,} pairs, 95 %: {low:.3f} to {high:.3f}"
     if group:
         more = f"{measured.pairs:,} pairs, {group.pairs:,} in one cluster"
     yield "Recall measured", f"{measured.found / measured.pairs:.3f}", more
@@ -99,7 +99,7 @@ def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
     counts = run.result.summary()
     yield "Candidate pairs", f"{counts['candidates']:,}", "share a band"
     if run.verify == "exact":
-        yield "Compared exactly", f"{counts['compared']:,}", "left by the sketch filter"
+        yield "Compared exactly", f"{counts['compared']:,}", "passed the sketch filter"
     else:
         yield "Estimated", f"{counts['compared']:,}", "from fingerprints"
 
@@ -107,13 +107,13 @@ def _pair_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 def _about_pairs(run: DeduplicationRun) -> str:
     """Explain the counts of pairs."""
     components = run.clusters == "components"
-    none = "byte-identical copies" if components else "byte-identical copies and documents already removed"
-    candidates = f"A candidate pair shares a band; {none} form none. "
+    left_out = "Identical copies" if components else "Identical copies, and documents that were removed earlier,"
+    candidates = f"A candidate pair is two documents that share a band. {left_out} are not counted. "
     if run.verify != "exact":
-        return f"{candidates}The similarity of each is estimated from the fingerprints."
+        return f"{candidates}The similarity of each pair is estimated from the fingerprints."
     also = ", and so is each removed document with the kept one" if components else ""
     return (
-        f"{candidates}The sketch filter drops those whose fingerprints differ too much; the others are compared "
+        f"{candidates}The sketch filter drops the pairs whose fingerprints differ too much; the others are compared "
         f"exactly{also}."
     )
 
@@ -142,7 +142,9 @@ def clusters(run: DeduplicationRun, choice: Choice) -> Html:
         [
             element("h2", "Clusters"),
             element("p", f"{counted(number, 'cluster')}: a kept document and those removed as its duplicates."),
-            table(("cluster size", "clusters", "documents", "share of the documents"), size_rows, name="sizes"),
+            table(
+                ("cluster size", "clusters", "documents", "share of the documents in clusters"), size_rows, name="sizes"
+            ),
             element("h3", f"The {shown} largest of {number:,} clusters" if shown < number else "All clusters"),
             table(heads, rows, name="clusters"),
         ]

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lsh._words import counted
-from lsh.report.choice import Choice, Pair
+from lsh.report.choice import Choice, Pair, removed_for
 from lsh.report.measures import DeduplicationRun
 from lsh.report.page import Html, element, joined
 
@@ -47,8 +47,8 @@ def around_the_threshold(run: DeduplicationRun, choice: Choice) -> Html:
             element("p", words),
             element("h3", "Just above the threshold: removed"),
             above,
-            element("h3", "Just below the threshold: kept"),
-            _articles(run, choice.near, "below", were_removed=False),
+            element("h3", "Just below the threshold: not removed for each other"),
+            _articles(run, choice.near, "below", are_removals=False),
         ]
     )
 
@@ -74,22 +74,20 @@ def cluster_members(run: DeduplicationRun, choice: Choice) -> Html:
     return joined([heading, element("p", words), _articles(run, choice.members, "members")])
 
 
-def _articles(run: DeduplicationRun, pairs: Iterable[Pair], name: str, were_removed: bool = True) -> Html:
-    articles = [_article(run, pair, were_removed) for pair in pairs]
+def _articles(run: DeduplicationRun, pairs: Iterable[Pair], name: str, are_removals: bool = True) -> Html:
+    articles = [_article(run, pair, are_removals) for pair in pairs]
     return element("div", *(articles or [element("p", "None.", class_="note")]), id=name)
 
 
-def _article(run: DeduplicationRun, pair: Pair, was_removed: bool) -> Html:
+def _article(run: DeduplicationRun, pair: Pair, is_removal: bool) -> Html:
     """Show two documents side by side; the kept one of a removal is on the left."""
-    if was_removed:
-        documents = [(pair.side, pair.second, "kept"), ("new", pair.first, "removed")]
-    else:
-        documents = [("new", pair.first, ""), (pair.side, pair.second, "")]
-    texts = [run.side(side).readable(position) for side, position, _ in documents]
+    documents = [("new", pair.first), (pair.side, pair.second)]
+    if is_removal:
+        documents.reverse()
     columns = []
-    for (side, position, fate), words in zip(documents, marked(*texts)):
-        notes = ", ".join(filter(None, ["old" if side == "old" else "", fate]))
-        who = element("span", run.side(side).shown_id(position), f" {notes}" if notes else "", class_="who")
+    for (side, position), words in zip(documents, marked(*(run.side(side).readable(at) for side, at in documents))):
+        fate = "removed" if is_removal and (side, position) == documents[1] else _fate(run, side, position)
+        who = element("span", run.side(side).shown_id(position), " old, " if side == "old" else " ", fate, class_="who")
         columns.append(element("div", who, element("bdi", words, class_="words", dir="auto")))
     return element(
         "article",
@@ -97,6 +95,14 @@ def _article(run: DeduplicationRun, pair: Pair, was_removed: bool) -> Html:
         element("div", *columns, class_="sides"),
         class_="pair",
     )
+
+
+def _fate(run: DeduplicationRun, side: str, position: int) -> Html:
+    """Return whether a document was kept, or for which one it was removed."""
+    kept = removed_for(run.result, side, position)
+    if kept is None:
+        return Html("kept")
+    return joined(["removed for ", "old " if kept[0] == "old" else "", run.side(kept[0]).shown_id(kept[1])])
 
 
 # ---- what differs ----

@@ -98,9 +98,22 @@ def test_summary_is_one_line_on_stderr(news):
     assert re.search(r"\b2 removed\b", line)
     assert re.search(r"\b2 clusters\b", line)
     assert re.search(r"\b\d+(\.\d+)? seconds\b", line)
-    assert re.search(r"\b\d+\.\d MB/s\b", line)
+    assert re.search(r"\b\d+\.\d MB/s without writing\b", line)
     if sys.platform == "linux":
         assert re.search(r"\bpeak memory \d+(\.\d+)? [MG]B\b", line)
+
+
+@pytest.mark.parametrize("more", [[], ["--report", "report.html"]])
+def test_the_speed_leaves_out_report_and_writing(tmp_path, more):
+    """Of all seconds only those of reading, grouping and comparing count."""
+    result = lsh(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--json", *more)
+    counts = json.loads(result.stdout)
+    seconds = counts["seconds"]
+    left = seconds["total"] - seconds["writing"] - seconds.get("report", 0.0)
+    assert ("report" in seconds) == bool(more)
+    without = "report and writing" if more else "writing"
+    rate = f"{counts['bytes'] / 1e6 / left:.1f}"
+    assert f", {seconds['total']:.1f} seconds, {rate} MB/s without {without}" in result.stderr.decode()
 
 
 def test_cluster_of_several_counts_once(tmp_path):

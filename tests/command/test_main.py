@@ -327,13 +327,13 @@ def test_a_closed_standard_error_is_none(news):
     assert (news / "out.txt").read_bytes() == KEPT
 
 
-def terminal_output(folder: Path, program: str, *arguments: str) -> bytes:
+def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int, int] = (24, 100)) -> bytes:
     """Return what a program writes to standard error if that is a terminal; standard output must be `KEPT`."""
     pty, fcntl, termios = (
         pytest.importorskip(name, reason="no terminals on this system") for name in ("pty", "fcntl", "termios")
     )
     terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     with subprocess.Popen(
         [sys.executable, "-c", program, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=end, env=environment()
     ) as running:
@@ -354,14 +354,19 @@ def terminal_output(folder: Path, program: str, *arguments: str) -> bytes:
     return written
 
 
+@pytest.mark.parametrize("size", [(24, 100), (0, 0)], ids=["of 100 columns", "that does not tell its width"])
 @pytest.mark.parametrize("bars", [False, True])
-def test_progress_on_a_terminal(news, bars):
+def test_progress_on_a_terminal(news, bars, size):
     """A bar for each stage with tqdm, one line that is drawn anew without it; the closing line replaces it."""
     if bars:
         pytest.importorskip("tqdm", reason="the bars are tqdm's")
     without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
-    written = terminal_output(news, f"{without}{MAIN}; raise SystemExit(main())", "dedup", "news.txt", "-o", "-")
+    program = f"{without}{MAIN}; raise SystemExit(main())"
+    written = terminal_output(news, program, "dedup", "news.txt", "-o", "-", size=size)
     assert b"fingerprints: " in written
+    assert (b"fingerprints: 100%" in written) == bars
+    bars_drawn = [line for line in re.split("[\r\n]+", written.decode()) if "%|" in line]
+    assert all(len(line) <= (size[1] or 80) for line in bars_drawn)
     assert re.search(rb"\r\x1b\[K4 documents, 2 removed, [^\r\n]*\r\n$", written)
 
 

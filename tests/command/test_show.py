@@ -61,6 +61,14 @@ def test_the_page_has_the_same_figures(news):
     )
 
 
+def test_a_text_at_the_top_of_a_folder_has_no_source(tmp_path):
+    (tmp_path / "txt" / "more").mkdir(parents=True)
+    for name in ("1.txt", "more/2.txt"):
+        (tmp_path / "txt" / name).write_text(A, "utf-8")
+    lines = done(tmp_path, "show", "txt", "1.txt", "more/2.txt").decode().splitlines()
+    assert lines[2:4] == [f"first       1.txt, {len(A)} bytes", f"second      more/2.txt (more), {len(A)} bytes"]
+
+
 def test_the_shingles_are_as_they_are_asked_for(news):
     (news / "in.txt").write_text("The Old Dome\nthe old   dome!\n", "utf-8")
     options = ["--unit", "word", "--ngram", 1, "--lowercase"]

@@ -185,14 +185,14 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
     assert counts["identical"] > 5
     assert f"{counts['removed']} of 240 documents are duplicates" in "".join(parsed.text)
     assert parsed.figures["Documents kept"] == (f"{counts['kept']}", f"{counts['kept'] / 2.4:.1f} % of 240")
-    assert parsed.figures["Text saved"] == (
+    assert parsed.figures["Text removed"] == (
         f"{saved / 1000:.1f} KB",
         f"{100 * saved / size:.1f} % of {size / 1000:.1f} KB",
     )
-    assert parsed.figures["Identical copies"] == (f"{counts['identical']}", f"of {counts['removed']} removed")
+    assert parsed.figures["Identical copies"] == (f"{counts['identical']}", "identical to the kept document")
     assert parsed.figures["Clusters"][0] == f"{counts['clusters']}"
     assert parsed.figures["Candidate pairs"] == (f"{counts['candidates']:,}", "share a band")
-    assert parsed.figures["Compared exactly"] == (f"{counts['compared']:,}", "left by the sketch filter")
+    assert parsed.figures["Compared exactly"] == (f"{counts['compared']:,}", "passed the sketch filter")
     assert parsed.figures["Recall promised"][0] == f"{PLAN.recall_at(0.7):.3f}"
 
 
@@ -259,7 +259,8 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     assert parsed.rows["recall"][1:] == expected
     figure, more = parsed.figures["Recall measured"]
     assert figure == f"{found_there / reached:.3f}"
-    assert f"on {reached} pairs" in more
+    low, high = recall.confidence_interval(found_there, reached)
+    assert more == f"{reached} pairs, 95 %: {low:.3f} to {high:.3f}"
     words, missed = "".join(parsed.text), reached - found_there
     kept = f" In {left:,} of these pairs both documents are kept." if missed else ""
     assert f"the threshold: the bands find {found_there:,} and miss {missed or 'none'}.{kept}" in words
@@ -309,7 +310,7 @@ def test_pairs_of_one_cluster_are_told():
 def test_pairs_of_many_clusters_are_not(texts):
     distinct = template_corpus()[30:]
     _, source = made([*distinct, *(f"{text}." for text in distinct)])
-    assert re.fullmatch("on [0-9]+ pairs: 0[.][0-9]{3} to 1[.]000", Page(source).figures["Recall measured"][1])
+    assert re.fullmatch("[0-9]+ pairs, 95 %: 0[.][0-9]{3} to 1[.]000", Page(source).figures["Recall measured"][1])
     assert "in one cluster of similar texts" not in source
 
 
@@ -356,6 +357,7 @@ def test_the_clusters_are_those_of_the_run(run, parsed, texts):
     assert rows == expected
     assert sum(map(int, parsed.column("sizes", 1))) == len(clusters)
     assert sum(map(int, parsed.column("sizes", 2))) == sum(map(len, clusters))
+    assert parsed.rows["sizes"][0] == ["cluster size", "clusters", "documents", "share of the documents in clusters"]
     assert parsed.rows["sizes"][1][0] == "2"
     assert int(parsed.rows["sizes"][1][1]) == sum(len(cluster) == 2 for cluster in clusters)
 
@@ -370,7 +372,7 @@ def test_the_pairs_nearest_to_the_threshold_are_shown(run, parsed):
     assert header[1] == f"{nearest['similarity']:.4f}"
     assert (int(header[2]), int(header[4])) == (nearest["kept"], nearest["document"])
     first = result.near[0]
-    assert below.startswith(f"similarity {first['similarity']:.4f}doc{first['i']}")
+    assert below.startswith(f"similarity {first['similarity']:.4f}doc{first['i']} ")
     shown = [float(value) for value in re.findall(r"similarity ([0-9.]{6})", above)]
     assert len(shown) == choice.MAX_PAIRS
     assert shown == sorted(shown)
@@ -380,6 +382,41 @@ def test_the_pairs_nearest_to_the_threshold_are_shown(run, parsed):
     assert max(shown) < 0.7
     names = re.findall(r"doc[0-9]+", above)
     assert len(names) == len(set(names)) == 2 * choice.MAX_PAIRS
+
+
+def test_both_sides_below_the_threshold_say_whether_they_are_kept():
+    """A document may be removed, but for another one than that beside it."""
+    words = " ".join(WORDS)
+    texts = [f"{words} one two", f"{words} six ten one", f"{words} six ten one two"]
+    result, source = made(texts, threshold=0.9, bands=lsh.Bands(32, 2), ids=["a", "b", "c"])
+    assert result.labels.tolist() == [0, 1, 1]
+    assert result.near[["i", "j"]].tolist() == [(0, 2), (0, 1)]
+    parsed = Page(source)
+    similarity = lsh.jaccard(texts[0], texts[2], shingles=SHINGLES)
+    assert parsed.sections["below"] == f"similarity {similarity:.4f}a kept{texts[0]}c removed for b{texts[2]}"
+    assert "Just below the threshold: not removed for each other" in parsed.text
+
+
+def test_a_removal_by_connected_components_is_not_below_the_threshold():
+    """The ends of a chain are below the threshold, but by components one is removed for the other."""
+    words = " ".join(WORDS)
+    texts = [f"{words} one two", f"{words} six ten", f"{words} two six"]
+    ends = lsh.jaccard(texts[0], texts[1], shingles=SHINGLES)
+    for clusters, labels in [("components", [0, 0, 0]), ("representative", [0, 1, 0])]:
+        result, _ = made(texts, threshold=0.85, bands=lsh.Bands(32, 2), clusters=clusters)
+        assert result.labels.tolist() == labels
+        assert result.near.tolist() == [(0, 1, ends)]
+        shown = report.choose(result, sizes=[9] * 3).near
+        assert shown == (() if clusters == "components" else ((ends, 0, 1, "new"),))
+
+
+def test_an_old_document_below_the_threshold():
+    words = " ".join(WORDS)
+    texts, old = [f"{words} one two", f"{words} six one two"], [f"{words} one two two"]
+    result, source = made(texts, threshold=0.95, bands=lsh.Bands(32, 2), against=old, against_ids=["first"])
+    section = Page(source).sections["below"]
+    assert (result.near["side"] == "old").any()
+    assert "first old, kept" in section
 
 
 def test_the_words_that_differ_are_marked():
@@ -520,12 +557,25 @@ def test_hardly_a_document(number):
     assert "No duplicates among the new documents." in parsed.text
 
 
+def test_why_the_recall_is_not_measured(texts, run):
+    """The page says what is missing, and what to do."""
+    reason = f"not measured because there are fewer than {measures.MIN_PAIRS} such pairs"
+    for few in (texts[:2], template_corpus()[30:42]):
+        _, source = made(few)
+        parsed = Page(source)
+        assert parsed.figures["Recall measured"][0] == "not measured"
+        words = "".join(parsed.text)
+        assert reason in words
+        assert "sort it (for instance by source or date), or raise sample_pairs in lsh.report.html." in words
+    assert reason not in run[1]
+
+
 def test_texts_without_shingles_and_missing_ones():
     _, source = made([None, "", "x ferry text", "x ferry text"], missing="empty")
     said = {row[0]: row[1] for row in Page(source).rows["run"]}
     assert said["missing texts, kept"] == "1"
     assert said["documents without shingles, kept"] == "2"
-    assert Page(source).figures["Text saved"] == ("12 bytes", "50.0 % of 24 bytes")
+    assert Page(source).figures["Text removed"] == ("12 bytes", "50.0 % of 24 bytes")
 
 
 class Recorded(dict):
@@ -581,7 +631,7 @@ def test_bytes_that_are_no_utf8_are_compared_as_they_are():
 
 def test_sizes_are_bytes_of_utf8():
     _, source = made(["naïve ferries", "naïve ferries"])
-    assert Page(source).figures["Text saved"] == ("14 bytes", "50.0 % of 28 bytes")
+    assert Page(source).figures["Text removed"] == ("14 bytes", "50.0 % of 28 bytes")
 
 
 def test_old_documents_are_shown_from_their_side(texts):
@@ -606,11 +656,12 @@ def test_every_kind_of_run_is_reported(texts, more):
     assert ("Estimated similarity" in source) == ("verify" in more)
     tiles = parsed.figures
     name, what = (
-        ("Estimated", "from fingerprints") if "verify" in more else ("Compared exactly", "left by the sketch filter")
+        ("Estimated", "from fingerprints") if "verify" in more else ("Compared exactly", "passed the sketch filter")
     )
     assert tiles[name] == (f"{result.summary()['compared']:,}", what)
-    removed_form_none = "and documents already removed form none" in "".join(parsed.text)
-    assert removed_form_none == ("clusters" not in more)
+    removed_left_out = "Identical copies, and documents that were removed earlier, are not counted." in source
+    assert removed_left_out == ("clusters" not in more)
+    assert "A candidate pair is two documents that share a band." in source
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -320,24 +319,25 @@ def test_options_count_for_the_files_that_have_a_use_for_them(tmp_path):
     (tmp_path / "old.csv").write_bytes(b"id;text\nx;" + A + b"\n")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "y.txt").write_bytes(A)
-    semicolon, removed = ["--delimiter", ";", "--header"], ["--removed", "removed.tsv"]
-    for new, old in (("in.jsonl", "old.csv"), ("old.csv", "in.jsonl"), ("old", "old.csv"), ("old.csv", "old")):
-        options = ["-o", f"out-{new}", "--against", old, *semicolon, *removed, "--field", "text"]
-        done(tmp_path, "dedup", new, *options)
-        kept, of = ((path / "y.txt") if (path := tmp_path / one).is_dir() else path for one in (f"out-{new}", new))
-        assert not kept.exists() or kept.read_bytes() != of.read_bytes()
-        assert (tmp_path / "removed.tsv").read_bytes().endswith(b"\t1.0\told\n")
-        for path in (tmp_path / f"out-{new}",):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    semicolon = ["--delimiter", ";", "--header", "--field", "text"]
+    runs = [
+        ("in.jsonl", "old.csv", b'{"id": "b", "text": "two"}\n', b"a\tx"),
+        ("old.csv", "in.jsonl", b"id;text\n", b"x\ta"),
+        ("old", "old.csv", None, b"y.txt\tx"),
+        ("old.csv", "old", b"id;text\n", b"x\ty.txt"),
+    ]
+    for number, (new, old, kept, ids) in enumerate(runs):
+        output = tmp_path / f"{number}-{new}"
+        done(tmp_path, "dedup", new, "--against", old, "-o", output.name, "--removed", "removed.tsv", *semicolon)
+        assert (tmp_path / "removed.tsv").read_bytes() == ids + b"\t1.0\told\n"
+        assert list(output.iterdir()) == [] if kept is None else output.read_bytes() == kept
     assert done(tmp_path, "pairs", "in.jsonl", "old.csv", *semicolon) == b"a\tx\t1.0\n"
     for command in (["dedup", "--dry-run", "in.jsonl", "--against", "in.jsonl"], ["pairs", "in.jsonl", "old"]):
         message = refused(tmp_path, *command, *semicolon)
         assert "--header is for .csv and .tsv, and this is .jsonl; leave it out" in message
-    message = refused(tmp_path, "dedup", "old", "-o", "out", "--against", "in.jsonl", "--report", "r.html", *FROM_FIELD)
+    from_field = ["--report", "report.html", "--source-field", "from"]
+    message = refused(tmp_path, "dedup", "old", "--dry-run", "--against", "in.jsonl", *from_field)
     assert "--source-field is for .jsonl" in message  # of INPUT only
-
-
-FROM_FIELD = ["--source-field", "from"]
 
 
 @pytest.mark.parametrize("place", ["nowhere", "file", "closed"])

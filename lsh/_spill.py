@@ -7,6 +7,7 @@ so that a full disk is an error here, not a SIGBUS later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import re
@@ -34,7 +35,10 @@ _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
 def memory_size(name: str, value: object) -> int | None:
-    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``."""
+    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``.
+
+    Where there is a limit, TMPDIR is checked, so that a bad folder is an error before the work.
+    """
     if value is None:
         return None
     if isinstance(value, str):
@@ -48,7 +52,16 @@ def memory_size(name: str, value: object) -> int | None:
         raise ValueError(
             f"{name} must be {size(MIN_MEMORY)} or more, got {value!r}; give a size such as '500MB' or '2GB'"
         )
+    check_temporary_folder()
     return number
+
+
+def check_temporary_folder() -> None:
+    """Raise OSError if TMPDIR is set and no folder that can be written to: `tempfile` would use another folder."""
+    folder = os.environ.get("TMPDIR")
+    if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        code = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
+        raise OSError(code, "TMPDIR must name a folder that can be written to; correct it or unset it", folder)
 
 
 @contextlib.contextmanager
@@ -62,6 +75,7 @@ def temporary_errors(purpose: str, num_bytes: int | None = None) -> Iterator[Non
     num_bytes : int, optional
         Of the files, where it is known.
     """
+    check_temporary_folder()
     try:
         yield
     except OSError as error:

@@ -337,6 +337,19 @@ def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
         deduplicate(corpus, max_memory=1)
 
 
+def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
+    """`tempfile` would silently use another folder."""
+
+    def read():
+        raise AssertionError("the texts are read")
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="TMPDIR must name a folder that can be written to") as caught:
+        lsh.deduplicate(read, max_memory="1GB")
+    assert caught.value.filename == str(tmp_path / "nowhere")
+    assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no such folder
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how):
     """Not even SIGKILL, which cannot be caught."""

@@ -52,7 +52,7 @@ examples:
 
 {options.FORMATS}Kept documents are written unchanged and in their order, lines byte for byte.
 
-tables, tab-separated:
+tables, tab-separated, without a header line:
   --removed   id of the removed document, id of the kept one, their similarity; with --against also where the kept one
               is: new (INPUT) or old (OLD)
   --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
@@ -129,7 +129,9 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "-o",
         "--output",
         metavar="OUTPUT",
-        help="file to write, or - for standard output; name/ makes a new folder with a file for each INPUT",
+        help="file to write, or - for standard output; name/ makes a new folder with a file for each file of INPUT, at "
+        "its path within INPUT, or of several INPUTs within the deepest folder that holds them; for a folder of texts, "
+        "a new folder with the kept files",
     )
     parser.add_argument(
         "--removed", metavar="FILE", help="write the ids of removed documents, with those of the kept ones"
@@ -237,6 +239,8 @@ def _request(namespace: argparse.Namespace) -> Request:
     )
     read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
     inputs.check_files(read, outputs.named(), request.reading, into_folder=True)
+    inputs.check_table("--removed", outputs.removed)
+    inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
     return request
 
@@ -287,13 +291,16 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
             rejects = opened.enter_context(files.Target(outputs.rejects))
-        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects))
-        _check_format(documents, outputs.documents)
+        formats = inputs.formats(reading, [request.paths, *request.references])
+        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects, formats))
+        inputs.check_output(documents.format, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
-        references = [opened.enter_context(inputs.open_documents(others, path)) for path in request.references]
+        references = [
+            opened.enter_context(inputs.open_documents(others, path, formats=formats)) for path in request.references
+        ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes)
@@ -317,15 +324,6 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     counts["bytes"] = texts.num_bytes + against.num_bytes
     counts["skipped"], counts["hidden"] = texts.skipped, texts.hidden
     return counts
-
-
-def _check_format(documents: files.Documents, output: str | None) -> None:
-    """Check that the name of OUTPUT does not end in another format than that of INPUT."""
-    ending = None if output is None else files.Format.of_path(output)
-    if ending is not None and documents.format.name not in (ending.name, files.FOLDER):
-        raise ValueError(
-            f"OUTPUT is written in the format of INPUT, .{documents.format.name}, got the name {output}; rename it"
-        )
 
 
 def _decide(request: Request, texts: TextStream, against: TextStream, meter: console.Meter) -> lsh.Deduplication:

@@ -94,14 +94,57 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 
 
+def check_table(name: str, path: str | None, as_json: bool = False) -> None:
+    """Check that the name of a table, or of lines of JSON, does not end in another format."""
+    ending = None if path is None else files.Format.of_path(path)
+    content, wanted = ("the pairs are lines of JSON", "jsonl") if as_json else ("tables are tab-separated", "tsv")
+    if ending is not None and ending.name not in (wanted, "txt"):
+        raise ValueError(f"{name}: {content}, got the name {path}; give it a name that ends in .{wanted}")
+
+
+def check_output(format: files.Format, output: str | None) -> None:
+    """Check that the name of OUTPUT suits the format of INPUT."""
+    if output is None or output.endswith(os.sep) or _is_folder(output):
+        return
+    if format.name == files.FOLDER:
+        if files.has_ending_of_files(output):
+            folder, name = os.path.split(output)
+            remedy = os.path.join(folder, name.partition(".")[0] or "out", "")
+            raise ValueError(f"{output}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o {remedy}")
+        return
+    ending = files.Format.of_path(output)
+    if ending is not None and ending.name != format.name:
+        packed = f"{format.name}.{ending.compression}"
+        wanted = packed if ending.compression and files.Format.from_string(packed) else format.name
+        problem = f"the output has the format of the input, .{format.name}; give it a name that ends in .{wanted}"
+        raise ValueError(f"{output}: {problem}")
+
+
 def open_documents(
-    reading: Reading, paths: str | Sequence[str], rejects: files.Target | None = None
+    reading: Reading,
+    paths: str | Sequence[str],
+    rejects: files.Target | None = None,
+    formats: Sequence[str] = (),
 ) -> files.Documents:
-    """Open documents, which the caller closes; a pattern counts for the folders among all inputs of a command."""
-    values = dict(vars(reading))
+    """Open documents, which the caller closes.
+
+    An option counts for the files that have a use for it: a pattern for folders, others by the format. It is an error
+    if neither these files nor other files of the command, whose formats are `formats`, have a use for it.
+    """
+    return files.Documents(paths, rejects=rejects, others=formats, **_values(reading, paths))
+
+
+def formats(reading: Reading, collections: Iterable[str | Sequence[str]]) -> list[str]:
+    """Return the format of each collection of files of a command."""
+    return [files.format_of(paths, **_values(reading, paths, ("format", "pattern"))) for paths in collections]
+
+
+def _values(reading: Reading, paths: str | Sequence[str], names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return how some files are read: a pattern is for folders."""
+    values = vars(reading)
     if not any(map(_is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
-        values["pattern"] = None
-    return files.Documents(paths, rejects=rejects, **values)
+        values = {**values, "pattern": None}
+    return {name: values[name] for name in names or values}
 
 
 class Ids(Sequence[bytes]):
@@ -219,7 +262,7 @@ class TextStream:
         notes: str | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._num_said = notes, [0] * len(documents)
+        self._notes, self._said = notes, set[str]()
         self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
         self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
@@ -254,19 +297,19 @@ class TextStream:
 
     def _blocks(self) -> Iterator[files.Block]:
         before = 0
-        for number, documents in enumerate(self._documents):
+        for documents in self._documents:
             for block in documents.blocks():
                 self.position = before + documents.position
-                self._say_notes(number, documents)
+                self._say_notes(documents)
                 yield block
             before += documents.size
 
-    def _say_notes(self, number: int, documents: files.Documents) -> None:
+    def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
-        new = documents.notes[self._num_said[number] :]
-        self._num_said[number] += len(new)
-        for note in new if self._notes is not None else ():
-            console.say(f"{self._notes}{note}")
+        for note in documents.notes if self._notes is not None else ():
+            if note not in self._said:
+                self._said.add(note)
+                console.say(f"{self._notes}{note}")
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""

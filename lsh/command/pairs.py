@@ -20,8 +20,8 @@ examples:
   lsh pairs train.jsonl test.jsonl -o shared.tsv
   lsh pairs --within train.jsonl test.jsonl -o all.tsv
 
-Each line has two ids and the similarity, tab-separated; a tab or a line end in an id is written as an escape. Lines are
-in the order of the documents.
+Each line has two ids and the similarity, tab-separated; there is no header line. A tab or a line end in an id is
+written as an escape. Lines are in the order of the documents.
 
 {options.FORMATS}
 {console.EXITS}"""
@@ -64,6 +64,7 @@ def run(namespace: argparse.Namespace) -> None:
     if len(paths) > 2 and not namespace.within:
         raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
     inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
+    inputs.check_table("-o", namespace.output, namespace.json)
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     if running.verbose:
@@ -84,7 +85,8 @@ def _write_pairs(
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
-        documents = [opened.enter_context(inputs.open_documents(reading, paths)) for paths in collections]
+        formats = inputs.formats(reading, collections)
+        documents = [opened.enter_context(inputs.open_documents(reading, one, formats=formats)) for one in collections]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
         sides = [inputs.TextStream([one], notes=None if running.quiet else name) for one, name in zip(documents, names)]
         found = lsh.find_pairs(

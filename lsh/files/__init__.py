@@ -4,8 +4,8 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.documents import Documents, table_row, target, write_kept, write_removed
-from lsh.files.finding import expanded
+from lsh.files.documents import Documents, format_of, table_row, target, write_kept, write_removed
+from lsh.files.finding import expanded, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
 from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_stream, same_file
@@ -23,6 +23,8 @@ __all__ = [
     "Target",
     "content",
     "expanded",
+    "format_of",
+    "has_ending_of_files",
     "is_stream",
     "prefetched",
     "same_file",

@@ -37,6 +37,7 @@ from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target
 from lsh.files.tables import Tables
 
 REPORT_EACH = 256  # records between two reports of the position while they are written
+FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
 
@@ -82,11 +83,16 @@ class Documents:
         they are counted in `hidden`.
     rejects : Target, optional
         Receives the skipped lines, or the paths of skipped files.
+    others : sequence of str, optional
+        The formats of other files that are read with the same options. An option that this format has no use for is
+        an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
 
     Attributes
     ----------
     inputs : list of Input
         The files in the order in which they are read; empty for a folder of texts.
+    named : list of str
+        The files and folders that were given, with the matches of patterns.
     is_from_folder : bool
         Whether the first file is one of the data files of a folder.
     format : Format
@@ -97,7 +103,7 @@ class Documents:
     Raises
     ------
     InputError
-        If the format is unknown, differs between files, or has no use for an option.
+        If the format is unknown or differs between files, or an option has no use.
     ImportError
         If a package of the extra ``io`` is needed.
 
@@ -129,14 +135,15 @@ class Documents:
         missing: str = "error",
         pattern: str | None = None,
         rejects: Target | None = None,
+        others: Sequence[str] = (),
     ) -> None:
-        paths = [path] if isinstance(path, str) else path
+        paths = self.named = expanded([path] if isinstance(path, str) else path)
         sources, hidden = find_sources(paths, format, pattern)
         first = sources[0]
         shown = "standard input" if first.path == STANDARD else first.path
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         self.path, self.format = first
-        self.is_from_folder = first.path not in expanded(paths)
+        self.is_from_folder = first.path not in paths
         options = ReadOptions(
             field=field,
             id_field=id_field,
@@ -148,9 +155,7 @@ class Documents:
             skip_bad=_checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
             allow_missing=_checks.choice("missing", missing, ("error", "empty")) == "empty",
         )
-        problem = _misused(self.format.name, options)
-        if problem is not None:
-            raise InputError(self.name, problem)
+        options = self._usable(options, others)
         self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._counts.hidden = hidden
         self.inputs: list[Input] = []
@@ -164,6 +169,22 @@ class Documents:
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
             self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts)
+
+    def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
+        """Return the options without those that only the other formats have a use for."""
+        useless = _useless(self.format.name, options)
+        for name, problem in useless.items():
+            if name == "source_field" or all(name in _useless(other, options) for other in others):
+                raise InputError(self.name, problem)
+        options = options._replace(**{name: ReadOptions._field_defaults[name] for name in useless})
+        has_columns = self.format.name in ("csv", "tsv")
+        has_header = self.format.name == "csv" if options.header is None else options.header
+        named = (options.field, options.named_id(), options.source_field)
+        for option, given in zip(FIELD_OPTIONS, named) if has_columns and not has_header else ():
+            if given is not None and not all(is_number(name.strip()) for name in given.split(",")):
+                problem = f"{option} is {given!r}, and there is no header; use --header, or the number of a column"
+                raise InputError(self.name, problem)
+        return options
 
     def __enter__(self) -> Documents:
         return self
@@ -225,27 +246,30 @@ class Documents:
         return self._reader.blocks()
 
 
-def _misused(format: str, options: ReadOptions) -> str | None:
-    """Return the error message if the format has no use for an option, else ``None``."""
-    described, has_cells = "a folder of texts" if format == FOLDER else f".{format}", format in ("csv", "tsv")
-    has_header = format == "csv" if options.header is None else options.header
-    fields = {"--field": options.field, "--id-field": options.named_id(), "--source-field": options.source_field}
-    named = {option: given for option, given in fields.items() if given is not None}
-    if format in ("txt", FOLDER) and (named or options.id_field):
-        option = next(iter(named), "--id-field")
-        return f"{option} is for .jsonl, .csv, .tsv, .parquet and .arrow, and this is {described}; leave it out"
-    if options.header is not None and not has_cells:
-        option = "--header" if options.header else "--no-header"
-        return f"{option} is for .csv and .tsv, and this is {described}; leave it out"
-    if options.delimiter is not None and not has_cells:
-        return f"--delimiter is for .csv and .tsv, and this is {described}; leave it out"
-    if format in TABLES.values() and (options.skip_bad or options.encoding_given):
-        option = "--on-bad-line skip" if options.skip_bad else "--encoding"
-        return f"{option} is for files of text, and this is {described}; leave it out"
-    for option, given in named.items() if has_cells and not has_header else ():
-        if not all(is_number(name.strip()) for name in given.split(",")):
-            return f"{option} is {given!r}, and there is no header; use --header, or the number of a column"
-    return None
+def format_of(path: str | Sequence[str], format: Format | None = None, pattern: str | None = None) -> str:
+    """Return the name of the format that `Documents` of these parameters have."""
+    return find_sources([path] if isinstance(path, str) else path, format, pattern).found[0].format.name
+
+
+def _useless(format: str, options: ReadOptions) -> dict[str, str]:
+    """Return the given options that a format has no use for, each with its error message."""
+    described = "a folder of texts" if format == FOLDER else f".{format}"
+    header = "--header" if options.header else "--no-header"
+    uses: tuple[tuple[bool, str, dict[str, str]], ...] = (
+        (format not in ("txt", FOLDER), ".jsonl, .csv, .tsv, .parquet and .arrow", FIELD_OPTIONS),
+        (format in ("csv", "tsv"), ".csv and .tsv", {header: "header", "--delimiter": "delimiter"}),
+        (
+            format not in TABLES.values(),
+            "files of text",
+            {"--on-bad-line skip": "skip_bad", "--encoding": "encoding_given"},
+        ),
+    )
+    return {
+        name: f"{option} is for {kinds}, and this is {described}; leave it out"
+        for has_use, kinds, names in uses
+        for option, name in names.items()
+        if not has_use and getattr(options, name) != ReadOptions._field_defaults[name]
+    }
 
 
 def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarget:
@@ -274,7 +298,9 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
             return Target(path, "" if documents.format.name in TABLES.values() else None)
     if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
         raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
-    return FolderTarget(path) if documents.format.name == FOLDER else ShardTarget(path, documents.inputs)
+    if documents.format.name == FOLDER:
+        return FolderTarget(path)
+    return ShardTarget(path, documents.inputs, documents.named)
 
 
 def write_kept(

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
+from lsh._words import counted
 from lsh.files import compression
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
 from lsh.files.storage import STANDARD
@@ -119,7 +120,7 @@ def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
     Raises
     ------
     InputError
-        If no file matches the pattern.
+        If there is no file to read.
     """
     shape = EVERY if pattern is None else pattern
     names = []
@@ -135,9 +136,19 @@ def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
                 hidden += 1
             else:
                 names.append(relative)
-    if not names and pattern is not None:
-        raise InputError(folder, f"no file matches the pattern {pattern!r}; correct --pattern")
+    if not names:
+        only_hidden = f" but {counted(hidden, 'hidden file')}" if hidden else ""
+        if pattern is not None:
+            raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct --pattern")
+        remedy = "read them with --pattern '.*', or name another folder" if hidden else "name another"
+        raise InputError(folder, f"the folder has no file{only_hidden}; {remedy}")
     return sorted(names), hidden
+
+
+def has_ending_of_files(path: str) -> bool:
+    """Tell whether the ending of a name is that of data files, of texts or of compressed files."""
+    ending, packed = _ending(path)
+    return Format.of_path(path) is not None or packed != "" or ending[1:] in TEXT_ENDINGS
 
 
 def _fail(error: OSError) -> None:
@@ -168,8 +179,6 @@ def _of_folder(folder: str, names: Sequence[str], given: Format | None) -> list[
         raise InputError(folder, f"it holds files such as {examples[kind]!r}; they are not {given.name}")
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
-    if not names:
-        raise InputError(folder, f"it holds no file to read as {kind}")
     return [Source(os.path.join(folder, name), format) for name, format in zip(names, formats)]
 
 

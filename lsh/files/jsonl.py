@@ -61,7 +61,7 @@ class JsonLines(Reader):
             return ""
         identity = None if self._id_name is None else f"field {self._id_name!r}"
         if identity is not None and self.options.id_field is None:
-            identity += " or record number"
+            identity += ", or the record number where a record has none"
         return columns_note([f"field {field!r}" for field in self._fields], identity)
 
     def start_problem(self, line: str) -> str:

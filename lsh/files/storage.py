@@ -359,6 +359,9 @@ class ShardTarget(FolderTarget):
         The folder. It must not exist, or be empty.
     inputs : sequence of Input
         The files.
+    named : sequence of str
+        The files and folders in which the inputs were found. Each output has the path of its input within the deepest
+        folder that holds all of them; a single folder is that folder itself.
 
     Raises
     ------
@@ -366,10 +369,10 @@ class ShardTarget(FolderTarget):
         If standard input is among the inputs, or a file is there twice.
     """
 
-    def __init__(self, path: str, inputs: Sequence[Input]) -> None:
+    def __init__(self, path: str, inputs: Sequence[Input], named: Sequence[str]) -> None:
         super().__init__(path)
         self._inputs = inputs
-        self._names = _distinct_names([file.path for file in inputs])
+        self._names = _names_within(_common_folder(named), [file.path for file in inputs])
 
     @contextmanager
     def part(self, number: int) -> Iterator[Target]:
@@ -382,25 +385,29 @@ class ShardTarget(FolderTarget):
             target.commit()
 
 
-def _distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files; if some are equal, their paths relative to the common folder.
+def _common_folder(named: Sequence[str]) -> str:
+    """Return the deepest folder that holds some files and folders."""
+    places = map(os.path.abspath, named)
+    return os.path.commonpath([place if os.path.isdir(place) else os.path.dirname(place) for place in places])
+
+
+def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
+    """Return the paths of files within a folder.
 
     Examples
     --------
-    >>> _distinct_names(["a/1.txt", "b/2.txt"]), _distinct_names(["all/a/1.txt", "all/b/1.txt"])
-    (['1.txt', '2.txt'], ['a/1.txt', 'b/1.txt'])
+    >>> _names_within("/all", ["/all/a/1.txt", "/all/2.txt"])
+    ['a/1.txt', '2.txt']
     """
     if STANDARD in paths:
         raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
-    names = [os.path.basename(path) for path in paths]
-    if len(set(names)) < len(names):
-        places = [os.path.abspath(path) for path in paths]
-        common = os.path.commonpath([os.path.dirname(place) for place in places])
-        names = [os.path.relpath(place, common) for place in places]
-    for path, name in zip(paths, names):
-        if names.count(name) > 1:
+    names: dict[str, None] = {}
+    for path in paths:
+        name = os.path.relpath(path, folder)
+        if name in names:
             raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {path} twice")
-    return names
+        names[name] = None
+    return list(names)
 
 
 def _beside(place: str) -> str:

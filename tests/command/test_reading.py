@@ -37,15 +37,17 @@ def test_a_folder_of_shards_to_one_file(shards, options):
 
 
 def test_a_folder_of_shards_to_a_folder(shards):
-    """Each shard goes to a file of its name; an empty folder will do."""
+    """Each shard goes to a file of its path; an empty folder will do."""
     (shards / "empty").mkdir()
     for place in ("out/", "empty"):
         done(shards, "dedup", "shards", "-o", place)
         written = {
-            path.relative_to(shards / place).as_posix(): path.read_bytes() for path in (shards / place).iterdir()
+            path.relative_to(shards / place).as_posix(): path.read_bytes()
+            for path in (shards / place).rglob("*")
+            if path.is_file()
         }
         assert gzip.decompress(written.pop("2.tsv.gz")) == b""
-        assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "3.tsv": b""}
+        assert written == {"1.tsv": b"a\t" + A + b"\nb\t" + B + b"\n", "deep/3.tsv": b""}
     assert "OUTPUT must not lie in INPUT" in refused(shards, "dedup", "shards", "-o", "shards/out/")
     assert "OUTPUT must be a new or an empty folder, got shards" in refused(shards, "dedup", "new.tsv", "-o", "shards/")
 
@@ -254,3 +256,104 @@ def test_a_bad_line_names_the_option_that_skips_it(tmp_path):
     result = lsh(tmp_path, "dedup", "in.jsonl", "-o", "out.jsonl", "--on-bad-line", "skip", "--rejects", "bad.txt")
     assert b"1 document, 0 removed, 0 clusters, 1 bad line skipped" in result.stderr
     assert (tmp_path / "bad.txt").read_bytes() == b"bad\n"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.txt", "out.tsv.gz", "out.zst", "out.md", "out.PARQUET"])
+def test_the_output_of_a_folder_of_texts_is_a_folder(tmp_path, name):
+    """A name that looks like that of a file is an error, also in a dry run; a slash says that a folder is meant."""
+    (tmp_path / "in").mkdir()
+    for text, content in (("a.txt", A), ("b.md", A)):
+        (tmp_path / "in" / text).write_bytes(content)
+    for more in ([], ["--dry-run"]):
+        message = refused(tmp_path, "dedup", "in", "-o", name, *more)
+        assert message == f"lsh: error: {name}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o out/"
+    for place in (f"{name}/", "out", "out.2"):
+        done(tmp_path, "dedup", "in", "-o", place)
+        assert [path.name for path in (tmp_path / place).iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("x.csv", ".jsonl"), ("x.csv.gz", ".jsonl.gz"), ("x.txt.zstd", ".jsonl.zst"), ("x.pq", ".jsonl")],
+)
+def test_the_name_of_an_output_in_another_format(tmp_path, name, wanted):
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "one"}\n')
+    message = f"{name}: the output has the format of the input, .jsonl; give it a name that ends in {wanted}"
+    assert refused(tmp_path, "dedup", "in.jsonl", "-o", name) == f"lsh: error: {message}"
+
+
+def test_the_name_of_an_output_in_another_format_than_a_table(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
+    message = "x.csv.gz: the output has the format of the input, .parquet; give it a name that ends in .parquet"
+    assert refused(tmp_path, "dedup", "in.parquet", "-o", "x.csv.gz") == f"lsh: error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "name"),
+    [
+        (["dedup", "new.tsv", "-o", "out.tsv", "--removed"], "--removed", "x.csv"),
+        (["dedup", "new.tsv", "--dry-run", "--removed"], "--removed", "x.jsonl.gz"),
+        (["dedup", "new.tsv", "-o", "out.tsv", "--clusters"], "--clusters", "x.parquet"),
+        (["pairs", "new.tsv", "-o"], "-o", "x.arrow"),
+        (["pairs", "new.tsv", "-o"], "-o", "x.ndjson"),
+    ],
+)
+def test_tables_are_not_written_under_the_name_of_another_format(shards, arguments, option, name):
+    message = f"{option}: tables are tab-separated, got the name {name}; give it a name that ends in .tsv"
+    assert refused(shards, *arguments, name) == f"lsh: error: {message}"
+    for good in ("x.TSV", "x.txt.gz", "x.out", "x"):
+        done(shards, *arguments, good)
+
+
+def test_the_name_of_pairs_in_json(shards):
+    message = "-o: the pairs are lines of JSON, got the name x.tsv; give it a name that ends in .jsonl"
+    assert refused(shards, "pairs", "new.tsv", "--json", "-o", "x.tsv") == f"lsh: error: {message}"
+    for good in ("x.jsonl", "x.ndjson.gz", "x.txt", "x"):
+        done(shards, "pairs", "new.tsv", "--json", "-o", good)
+
+
+def test_options_count_for_the_files_that_have_a_use_for_them(tmp_path):
+    """An option is an error only if neither INPUT nor the reference files have a use for it."""
+    (tmp_path / "in.jsonl").write_bytes(b'{"id": "a", "text": "%s"}\n{"id": "b", "text": "two"}\n' % A)
+    (tmp_path / "old.csv").write_bytes(b"id;text\nx;" + A + b"\n")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "y.txt").write_bytes(A)
+    semicolon = ["--delimiter", ";", "--header", "--field", "text"]
+    runs = [
+        ("in.jsonl", "old.csv", b'{"id": "b", "text": "two"}\n', b"a\tx"),
+        ("old.csv", "in.jsonl", b"id;text\n", b"x\ta"),
+        ("old", "old.csv", None, b"y.txt\tx"),
+        ("old.csv", "old", b"id;text\n", b"x\ty.txt"),
+    ]
+    for number, (new, old, kept, ids) in enumerate(runs):
+        output = tmp_path / f"{number}-{new}"
+        done(tmp_path, "dedup", new, "--against", old, "-o", output.name, "--removed", "removed.tsv", *semicolon)
+        assert (tmp_path / "removed.tsv").read_bytes() == ids + b"\t1.0\told\n"
+        assert list(output.iterdir()) == [] if kept is None else output.read_bytes() == kept
+    assert done(tmp_path, "pairs", "in.jsonl", "old.csv", *semicolon) == b"a\tx\t1.0\n"
+    for command in (["dedup", "--dry-run", "in.jsonl", "--against", "in.jsonl"], ["pairs", "in.jsonl", "old"]):
+        message = refused(tmp_path, *command, *semicolon)
+        assert "--header is for .csv and .tsv, and this is .jsonl; leave it out" in message
+    from_field = ["--report", "report.html", "--source-field", "from"]
+    message = refused(tmp_path, "dedup", "old", "--dry-run", "--against", "in.jsonl", *from_field)
+    assert "--source-field is for .jsonl" in message  # of INPUT only
+
+
+@pytest.mark.parametrize("place", ["nowhere", "file", "closed"])
+def test_a_bad_folder_for_temporary_files(tmp_path, monkeypatch, place):
+    """`tempfile` would silently use another folder."""
+    (tmp_path / "in.txt").write_bytes(A + b"\n")
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / place))
+    if place == "closed":
+        monkeypatch.setattr("lsh._spill.os.access", lambda path, mode: path != str(tmp_path / place))
+    message = f"{tmp_path / place}: TMPDIR must name a folder that can be written to; correct it or unset it"
+    for arguments in (["in.txt", "--max-memory", "1GB"], ["-", "--format", "txt"]):
+        assert message in refused(tmp_path, "dedup", *arguments, "-o", "out.txt", stdin=A + b"\n")
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt")  # needs no such folder
+    monkeypatch.setenv("TMPDIR", "")  # as if it were not set
+    done(tmp_path, "dedup", "-", "--format", "txt", "-o", "out.txt", "--max-memory", "1GB", stdin=A + b"\n")

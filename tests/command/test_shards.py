@@ -76,19 +76,32 @@ def test_one_shard(tmp_path):
     assert contents(tmp_path / "out") == {"in.txt": STORY + b"\n"}
 
 
-def test_names_that_collide_keep_their_folders(tmp_path):
-    for folder, text in (("a", STORY), ("b/c", OTHER), ("b", THIRD)):
-        (tmp_path / "in" / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "in" / folder / "x.txt").write_bytes(text + b"\n")
-    done(tmp_path, "dedup", "in/**/x.txt", "-o", "out/")
-    expected = {
-        os.path.join("a", "x.txt"): STORY,
-        os.path.join("b", "x.txt"): THIRD,
-        os.path.join("b", "c", "x.txt"): OTHER,
-    }
-    assert {name: data for name, data in contents(tmp_path / "out").items() if data is not None} == {
-        name: text + b"\n" for name, text in expected.items()
-    }
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["in"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
+        (["in/"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
+        (["in/a"], ["x.txt"]),
+        (["in/a*"], ["x.txt"]),  # the pattern stands for the folder
+        (["in/b"], ["c/x.txt", "y.txt"]),
+        (["in/a", "in/b"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
+        (["in/a", "in/b/y.txt"], ["a/x.txt", "b/y.txt"]),
+        (["in/a/x.txt", "in/b/c/x.txt"], ["a/x.txt", "b/c/x.txt"]),
+        (["in/a/x.txt", "in/b/y.txt"], ["a/x.txt", "b/y.txt"]),  # also where the names differ
+        (["in/b/y.txt", "in/b/c/x.txt"], ["y.txt", "c/x.txt"]),
+        (["in/**/x.txt"], ["a/x.txt", "b/c/x.txt"]),
+        (["in/b/c/x.txt"], ["x.txt"]),
+        (["in/b/../a/x.txt", "in/b/y.txt"], ["a/x.txt", "b/y.txt"]),
+    ],
+)
+def test_the_paths_of_the_outputs(tmp_path, arguments, expected):
+    """They are those below the deepest folder that holds all inputs, whatever the names are."""
+    for name, text in (("a/x", STORY), ("b/c/x", OTHER), ("b/y", THIRD)):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / f"{name}.txt").write_bytes(text + b"\n")
+    done(tmp_path, "dedup", *arguments, "-o", "out/", "--format", "txt")
+    found = {name for name, data in contents(tmp_path / "out").items() if data is not None}
+    assert found == {os.path.join(*name.split("/")) for name in expected}
 
 
 def test_bad_lines_and_marks_stay_where_they_belong(tmp_path):
@@ -133,6 +146,10 @@ def test_shards_of_tables(tmp_path):
         (["a.txt", "b.txt", "-o", "absent/out/"], "OUTPUT must be in a folder that exists"),
         (["a.txt", "a.txt", "-o", "out/"], "INPUT must name each file once where OUTPUT is a folder, got a.txt twice"),
         (["-", "-o", "out/", "--format", "txt"], "OUTPUT must be a file where INPUT is standard input"),
+        (
+            ["a.txt", "./a.txt", "-o", "out/"],
+            "INPUT must name each file once where OUTPUT is a folder, got ./a.txt twice",
+        ),
         (["a.txt", "-o", "out.txt", "--removed", "out/"], "--removed must be a file, got the folder out/"),
     ],
 )

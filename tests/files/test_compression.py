@@ -104,6 +104,7 @@ def test_gzip_without_a_name_or_a_time(tmp_path):
     """The same content gives the same bytes, and nothing follows the stream."""
     data = kept(file_of(tmp_path, "in.txt", b"one\ntwo\n"), [True, True], tmp_path / "out.txt.gz")
     assert (data[:3], data[3], data[4:8]) == (b"\x1f\x8b\x08", 0, bytes(4))
+    assert data[8] == 0  # neither the slowest level nor the fastest
     stream = zlib.decompressobj(wbits=31)
     assert stream.decompress(data) == b"one\ntwo\n"
     assert (stream.eof, stream.unused_data) == (True, b"")

@@ -59,8 +59,21 @@ def test_hidden_files_are_counted_or_asked_for(tmp_path):
 
 def test_a_pattern_that_nothing_matches(corpus, tmp_path):
     assert "no file matches the pattern '*.html'; correct --pattern" in refusal(str(corpus), pattern="*.html")
-    (tmp_path / "empty").mkdir()
-    assert read(str(tmp_path / "empty")) == []
+    (corpus / ".a.xml").write_bytes(b"")
+    message = "no file matches the pattern '*.xml' but 1 hidden file; correct --pattern"
+    assert message in refusal(str(corpus), pattern="*.xml")
+
+
+@pytest.mark.parametrize("format", [None, FILES, files.Format("jsonl", "")])
+def test_a_folder_without_files(tmp_path, format):
+    """Most likely its name is wrong, or nothing is mounted there."""
+    empty = tmp_path / "empty"
+    (empty / "deep").mkdir(parents=True)
+    assert refusal(str(empty), format) == f"{empty}: the folder has no file; name another"
+    for name in (".a.txt", "deep/.b.txt"):
+        (empty / name).write_bytes(b"one")
+    message = "the folder has no file but 2 hidden files; read them with --pattern '.*', or name another folder"
+    assert refusal(str(empty), format) == f"{empty}: {message}"
 
 
 def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
@@ -263,9 +276,7 @@ def test_a_format_is_for_the_files_of_a_folder(shards):
     assert "they are not tsv" in refusal(folder, tsv, pattern="*.md")
 
 
-def test_a_folder_without_files_has_no_format(tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert "it holds no file to read as jsonl" in refusal(str(tmp_path / "empty"), files.Format("jsonl", ""))
+def test_options_for_folders_need_one(tmp_path):
     path = file_of(tmp_path, "a.txt", b"one\n")
     assert "--format files is for a folder" in refusal(path, FILES)
     assert "--pattern chooses files of a folder" in refusal(path, pattern="*.txt")

@@ -82,7 +82,8 @@ def temporary_errors(purpose: str, num_bytes: int | None = None) -> Iterator[Non
         import tempfile
 
         needed = "temporary files" if num_bytes is None else f"{num_bytes:,} bytes of temporary files"
-        problem = f"{purpose} needs {needed}: {error.strerror}; set TMPDIR to another folder"
+        remedy = "close files" if error.errno in (errno.EMFILE, errno.ENFILE) else "set TMPDIR to another folder"
+        problem = f"{purpose} needs {needed}: {error.strerror}; {remedy}"
         raise OSError(error.errno, problem, tempfile.tempdir) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_kept_files_go_into_a_new_folder(corpus, tmp_path):
     for place in [tmp_path / "out", tmp_path / "empty"]:
         with files.Documents(str(corpus)) as documents, files.target(documents, str(place)) as target:
             files.write_kept(documents, [False, True, True, False], target)
-            assert not place.exists() or tree(place) == {}
+            assert not place.exists() or all(re.match(r"\.lsh-\w+\.part/", name) for name in tree(place))
             target.commit()
         assert tree(place) == {name: before[name] for name in ["b.txt", "deep/c.txt.gz"]}
     assert tree(corpus) == before

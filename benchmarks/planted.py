@@ -78,7 +78,7 @@ def measure(count: int, extra: str) -> dict[str, Any]:
 def main() -> None:
     counts = [int(count) for count in sys.argv[2:]] or COUNTS
     cases = [measure(count, extra) for count in counts for extra in (("", "é") if count <= MAX_BEYOND_ASCII else ("",))]
-    data = {"name": "texts made to collide", "bytes_of_a_text": NOISE + K * N}
+    data = {"name": "texts made to collide", "bytes": max(counts) * (NOISE + K * N)}
     harness.write("planted", {"threshold": THRESHOLD, "data": data, "cases": cases})
     for case in cases:
         seconds = [case[name]["median_cpu_seconds"] for name in ("deduplicate", "find_pairs")]

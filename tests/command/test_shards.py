@@ -208,3 +208,12 @@ def test_a_table_in_the_output_folder(tmp_path):
         "part-3.txt",
         "removed.tsv",
     ]
+
+
+def test_a_dot_is_a_folder(tmp_path):
+    make(tmp_path / "in", "txt", "")
+    done(tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt")
+    assert sorted(os.listdir(tmp_path / "new")) == [f"part-{number}.txt" for number in range(4)]
+    assert "OUTPUT must be a new or an empty folder, got new/." in refused(
+        tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt"
+    )

@@ -1,6 +1,6 @@
-"""What is true of a corpus: its pairs by brute force over byte shingles, and what keeping the first of each leaves out.
+"""The exact answers for a corpus: its similar pairs by brute force, and the texts that keep-first removes.
 
-Nothing of `lsh` is used. A posting list for each shingle says with which texts one text shares how many.
+The module does not import `lsh`. A posting list for each byte shingle gives the number of shingles two texts share.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def exact_pairs(texts: list[bytes], threshold: float, n: int) -> dict[tuple[int,
 
 
 def removals(ids: Iterable[bytes], pairs: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
-    """The walk of keep-first deduplication over all pairs at or above the threshold."""
+    """Apply keep-first deduplication to all pairs at or above the threshold."""
     ids = list(ids)
     place = {doc_id: i for i, doc_id in enumerate(ids)}
     earlier: dict[bytes, list[bytes]] = {}

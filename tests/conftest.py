@@ -1,9 +1,9 @@
-"""What the tests share: the folder of corpora, the profile of hypothesis, and the number of worker processes.
+"""Configuration of all tests: the folder of corpora, the hypothesis profile, and the number of worker processes.
 
-The corpora lie outside the repository: in the folder that the environment variable LSH_DATA names, else in
-``shared/data`` beside the repository. A test that needs them is skipped, with the reason, where they are not.
+The corpora are not in the repository. The environment variable LSH_DATA names their folder; the default is
+``shared/data`` beside the repository. A test that needs a missing corpus is skipped, and the reason names it.
 
-Where pytest-xdist is installed, a run of a whole folder is spread over the processors, as with ``-n auto``; ``-n 0``
+If pytest-xdist is installed, a run of a whole folder uses all processors, as with ``-n auto``; ``-n 0``
 runs everything in one process. A run of single files or tests stays in one process, and so do ``-s`` and ``--pdb``.
 """
 
@@ -15,14 +15,14 @@ import os
 from pathlib import Path
 
 import pytest
-import strategies  # noqa: F401  (loads the profile of hypothesis, also for the tests that do not import it)
+import strategies  # noqa: F401  (loads the hypothesis profile, even for tests that do not import it)
 
 MAX_WORKERS = 8  # more take longer to start than they save
 
 
-@pytest.hookimpl(tryfirst=True)  # before that of pytest-xdist, which starts what is asked for here
+@pytest.hookimpl(tryfirst=True)  # runs before the hook of pytest-xdist, which starts the workers
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Ask pytest-xdist for a worker for each processor, unless the command line says otherwise."""
+    """Start one pytest-xdist worker per processor, unless the command line sets a number."""
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
@@ -33,12 +33,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option.numprocesses = "auto"
     option.maxprocesses = option.maxprocesses or MAX_WORKERS
     if option.dist == "no":
-        option.dist = "worksteal"  # each worker begins with tests that follow one another: their fixtures are made once
+        option.dist = "worksteal"  # each worker begins with consecutive tests, so they share fixtures
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of test corpora, or a skip."""
+    """Return the folder of test corpora; skip the test if it does not exist."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("LSH_DATA", beside))
     if not folder.is_dir():
@@ -48,6 +48,6 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def upstream_vectors(data_folder: Path) -> dict:
-    """Fingerprints computed by a build of mattilyra/LSH, with the texts and seeds they are of."""
+    """Fingerprints computed by a build of mattilyra/LSH, with their texts and seeds."""
     with gzip.open(data_folder / "upstream_vectors.json.gz") as file:
         return json.load(file)

@@ -1,8 +1,8 @@
-"""Texts and parameters that lead through every part of the kernels, and the checksums of what comes out.
+"""Texts and parameters that exercise every part of the kernels, and the checksums of the results.
 
-Run as a script it prints a JSON object: the level in use, and a checksum for each portion of the work. The environment
-variable LSH_SIMD chooses the level, so test_levels runs this once a level and compares. All of it is drawn by fixed
-generators; nothing depends on Unicode tables but the words, whose letters every version of Unicode has.
+Run as a script, it prints a JSON object: the level in use, and a checksum for each part of the work. The environment
+variable LSH_SIMD chooses the level; test_levels runs the script once per level and compares. All data is drawn by fixed
+generators. Only the words depend on Unicode tables, and every version of Unicode has their letters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make_hasher(kind: str, k: int, seed: int, shingles: Shingles) -> MinHasher:
 
 
 def make_text(draw: random.Random, length: int) -> bytes:
-    """About `length` bytes: like text, random, repetitive, or new only at the end."""
+    """About `length` bytes: text-like, random, repetitive, or with new shingles only at the end."""
     kind = draw.randrange(5)
     if kind <= 1:
         return "".join(draw.choices(LETTERS, k=length)).encode("utf-8", "surrogatepass")[:length]
@@ -41,7 +41,7 @@ def make_text(draw: random.Random, length: int) -> bytes:
 
 
 def short(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
-    """Every length to 64 and every n to 20, each k to 300 or around a vector of them."""
+    """Every length up to 64, every n up to 20, and each k up to 300 or near a multiple of the vector size."""
     for n in range(1, 21):
         texts = [make_text(draw, length) for length in range(65)]
         yield texts, n, draw.randint(1, 300), draw.choice(UNITS)
@@ -49,7 +49,7 @@ def short(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
 
 
 def long(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
-    """Past the tiles, the joins of tables, and the hashes that are kept."""
+    """Texts longer than a tile, than the joins of tables, and than the buffer of stored hashes."""
     for n in (1, 3, 4, 5, 7, 8, 9, 12, 15, 16, 20):
         texts = [make_text(draw, draw.choice([300, 511, 512, 2047, 2060, 4096, 4111, 5000])) for _ in range(4)]
         yield texts, n, draw.randint(1, 300), "byte"
@@ -59,7 +59,7 @@ def long(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
 
 
 def extreme(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
-    """Shingles longer than most texts, as many components as there may be, and the ends of a hash."""
+    """Shingles longer than most texts, the maximum number of components, and hashes at the limits of their range."""
     for n in (100, 5000, 10_000):
         texts = [make_text(draw, length) for length in (n - 1, n, n + 1, n + 5, 40)]
         yield texts, n, draw.randint(1, 20), "byte"
@@ -71,7 +71,7 @@ def extreme(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
 
 
 def long_sketches(draw: random.Random) -> Iterator[tuple[list[bytes], int, int, str]]:
-    """What the other schemes would take too long for."""
+    """Work that would take too long with the other schemes."""
     for n in (2, 5, 8, 13):
         for k in (1, 2, 100, 300, 4096):
             yield [make_text(draw, draw.randint(4000, 20_000)) for _ in range(3)], n, k, "byte"

@@ -1,4 +1,4 @@
-"""A disk that is full after some bytes, for tests of safe writing."""
+"""A simulated disk that is full after a given number of bytes, for tests of safe writing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lsh.files import storage
 
 
 class Full:
-    """A file on a disk that is full after some bytes."""
+    """A file whose writes fail with ENOSPC after a given number of bytes."""
 
     def __init__(self, file: Any, room: int) -> None:
         self._file, self._room = file, room
@@ -28,7 +28,7 @@ class Full:
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Let the disk be full after `room` bytes of a target."""
+    """Make the disk full after `room` bytes of a target."""
 
     def opened(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
         file = open(path, mode, *more, **named)  # noqa: SIM115 - closed by the caller

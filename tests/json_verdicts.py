@@ -1,15 +1,15 @@
-"""Verdicts on JSON, written from RFC 8259: what it allows is accepted, what it forbids is refused.
+"""JSON values and whether lsh accepts them, written from RFC 8259.
 
-Where it leaves the choice to a reader, the verdict is what lsh does: a lone surrogate is accepted, a number of any
-length, 499 objects and lists within each other and, beyond the RFC, NaN and Infinity. Each value is for a field of an
-object on one line.
+The RFC leaves some choices to the parser. There the verdict is the behaviour of lsh: it accepts a lone surrogate, a
+number of any length and 499 nested objects and lists. Beyond the RFC, it accepts NaN and Infinity. Each value is the
+value of a field of an object on one line.
 """
 
 from __future__ import annotations
 
 # fmt: off
 
-# Values of a field that is not read.
+# Values of an unused field.
 
 ACCEPTED = [
     b"[]", b"[ ]", b"[[]]", b"[[],[[]]]", b"{}", b"{ }", b'{"":0}', b'{"a":{"a":{}}}', b'{"a":1,"a":2}',
@@ -43,7 +43,7 @@ REFUSED = [
     b"[" * 200_000 + b"]" * 200_000, b"[" * 500 + b"]" * 500, b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
 ]
 
-# Values of the field of the text, and the text; the last of those that are refused are JSON, but not strings.
+# Values of the text field, and the text. The last rejected values are valid JSON, but not strings.
 
 STRINGS = [
     (b'""', ""), (b'" "', " "), (b'"a"', "a"), (b'"a/b"', "a/b"), (b'"a//b"', "a//b"), (b'"a/*b*/c"', "a/*b*/c"),
@@ -77,7 +77,7 @@ REFUSED_STRINGS = [
     b"", b"NaN",
 ]
 
-# Values of the field of the id of the second record, and the id.
+# Values of the id field of the second record, and the id.
 
 IDS = [
     (b'"a-7"', b"a-7"), (b'""', b""), ('"été"'.encode(), "été".encode()), (b'"\\u00e9"', "é".encode()),

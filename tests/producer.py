@@ -1,8 +1,8 @@
-"""A producer of Arrow columns in plain Python: the C structs by ctypes, from the format's description alone.
+"""A producer of Arrow columns in plain Python: the C structs by ctypes, written from the format's specification.
 
-It makes what real packages do not give: every layout at any offset, damaged buffers, streams that fail. It counts
-what is handed over and what is released, and overwrites buffers at their release, so that a reader who keeps
-pointers too long reads rubbish. https://arrow.apache.org/docs/format/CDataInterface.html
+It makes columns that real packages do not export: every layout at any offset, damaged buffers, streams that fail. It
+counts the exported and the released structs. It overwrites buffers at their release, so that a consumer that keeps
+pointers too long reads invalid data. https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ pointer_of = ctypes.PYFUNCTYPE(ADDRESS, ADDRESS, ctypes.c_char_p)(("PyCapsule_Ge
 
 @dataclass(frozen=True)
 class Node:
-    """An array, or, without buffers, what its schema says."""
+    """An array, or, without buffers, the description of its schema."""
 
     format: str
     length: int = 0
@@ -85,7 +85,7 @@ class Node:
 
 @dataclass
 class Ledger:
-    """What is out: handed over and not released. Keeps everything alive that a consumer may touch."""
+    """The structs exported and not yet released. Keeps every object alive that a consumer may read."""
 
     released: Counter = field(default_factory=Counter)
     handed: int = 0
@@ -107,15 +107,15 @@ class Ledger:
         return self.handed - len(self.released)
 
     def settled(self) -> bool:
-        """Everything was released, and nothing twice."""
+        """Whether each struct was released exactly once."""
         return self.out == 0 and set(self.released.values()) <= {1}
 
 
-ALIVE: list[Producer] = []  # C holds pointers to their callbacks as long as it likes
+ALIVE: list[Producer] = []  # C code may hold pointers to their callbacks at any time
 
 
 class Producer:
-    """Hands over `nodes`: as an array if there is one and `stream` is false, else as a stream that may fail.
+    """Exports `nodes`: as an array if there is one and `stream` is false, else as a stream that may fail.
 
     `fail_schema`, `fail_after`: the errno that get_schema, or get_next after the last array, returns.
     """
@@ -151,7 +151,7 @@ class Producer:
             self.stream_capsule if stream or len(nodes) > 1 else self.array_capsules,
         )
 
-    # What a consumer calls.
+    # The methods that a consumer calls.
 
     def array_capsules(self, requested_schema=None):
         schema, array = ArrowSchema(), ArrowArray()
@@ -188,7 +188,7 @@ class Producer:
     # The structs.
 
     def _capsule(self, struct_, name: bytes):
-        """A capsule whose end releases what nobody has taken."""
+        """A capsule whose destructor releases the struct if no consumer has moved it."""
         release = {b"arrow_schema": 0, b"arrow_array": 1, b"arrow_array_stream": 2}[name]
 
         def end(capsule: int) -> None:
@@ -233,7 +233,7 @@ class Producer:
             self.ledger.enter(array, self.callbacks[1], buffers, array, places, children, pointers)
 
 
-# Arrays from lists. `before` and `after` are texts outside the slice, which are never to be read.
+# Arrays from lists. `before` and `after` are texts outside the slice, which a reader must not read.
 
 OFFSETS = {"u": "i", "z": "i", "U": "q", "Z": "q"}
 INDICES = dict(zip("cCsSiIlL", "bBhHiIqQ"))
@@ -248,7 +248,7 @@ def packed(code: str, numbers) -> bytes:
 
 
 def node(layout: str, texts: list[bytes | None], before: int = 0, after: int = 0) -> Node:
-    """An array of texts in a layout, sliced out of a longer one whose other places are invalid or rubbish."""
+    """An array of texts in a layout, sliced from a longer array whose other elements are invalid."""
     rows = [b"before"] * before + texts + [b"after"] * after
     if layout.startswith("w:"):
         rows = [b"-" * int(layout[2:]) if row is None or len(row) != int(layout[2:]) else row for row in rows]
@@ -266,7 +266,7 @@ def node(layout: str, texts: list[bytes | None], before: int = 0, after: int = 0
 
 
 def views(rows: list[bytes | None]) -> tuple[bytes, ...]:
-    """The buffers of views: long texts go to two buffers in turn; the view of what is missing is rubbish."""
+    """The buffers of views: long texts alternate between two buffers; the view of a missing text is invalid."""
     data, made = [b"", b""], []
     for i, row in enumerate(rows):
         if row is None:
@@ -284,7 +284,7 @@ def encoded(layout: str, index: str, texts: list[bytes | None], before: int = 0)
     distinct = list(dict.fromkeys(texts))
     values = node(layout, distinct, before=1)
     numbers = [0] * before + [distinct.index(text) for text in texts]
-    # what is missing is so by its index or by the value
+    # a missing text has a null index or the index of a null value
     valid = [True] * before + [text is not None or i % 2 == 0 for i, text in enumerate(texts)]
     return Node(index, len(texts), (bitmap(valid), packed(INDICES[index], numbers)), before, dictionary=values)
 

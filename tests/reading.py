@@ -1,6 +1,6 @@
-"""What the tests of files share: documents in every format, packing, and functions that read, write and catch errors.
+"""Helpers of the tests of files: documents in every format, packing, and functions that read, write and catch errors.
 
-The expected bytes are written by hand, or by the libraries that own a format.
+The expected bytes are written by hand, or by the reference library of a format.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def unpack(data: bytes, packed: str) -> bytes:
 
 
 def read(path: Any, *arguments: Any, **options: Any) -> list[tuple[bytes, bytes | None]]:
-    """The ids and texts of some documents, which must be the same when they are read again."""
+    """The ids and texts of some documents, which must be equal when the source is read again."""
     with files.Documents(path, *arguments, **options) as documents:
         records = [record[:2] for record in documents.records()]
         assert [record[:2] for record in documents.records()] == records
@@ -68,7 +68,7 @@ def texts(path: Any, *arguments: Any, **options: Any) -> list[bytes | None]:
 
 
 def kept(path: Any, keep: list[bool], place: Path, **options: Any) -> bytes:
-    """What is written of the records to keep."""
+    """The bytes written for the records to keep."""
     with files.Documents(path, **options) as documents, files.target(documents, str(place)) as target:
         files.write_kept(documents, keep, target)
         target.commit()

@@ -1,10 +1,10 @@
-"""Slow, obvious twins of what the library computes, in plain Python.
+"""Slow, simple twins of the functions of the library, in plain Python.
 
 Each function states a definition in the fewest words: MurmurHash3 as Austin Appleby published it, shingles
 and MinHash after Broder (1997), banding after Indyk and Motwani (1998), the interval after Wilson (1927), the scheme
 fss as docs/schemes.md defines it.
-Nothing here is fast and nothing here imports the library: the tests compare the two, so that a fault has
-to be made twice to go unseen. numpy serves `seed_values` only, which is defined by numpy's generator.
+The module does not import the library. The tests compare the two, so a fault passes only if both have it.
+numpy is used in `seed_values` only, which is defined by numpy's generator.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def words(data: bytes, size: int) -> list[int]:
 
 
 def split(data: bytes, block: int) -> tuple[bytes, bytes]:
-    """The whole blocks of `data`, and what is left of it padded with zeros to one block."""
+    """The whole blocks of `data`, and the remainder padded with zeros to one block."""
     whole = len(data) // block * block
     return data[:whole], data[whole:].ljust(block, b"\0")
 
@@ -166,7 +166,7 @@ def as_bytes(text: str | bytes) -> bytes:
 
 
 def decode(data: bytes) -> str | None:
-    """`data` as UTF-8 with surrogates, or None where it is none."""
+    """`data` as UTF-8 with surrogates, or None if it is not valid."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -174,7 +174,7 @@ def decode(data: bytes) -> str | None:
 
 
 def characters(data: bytes) -> list[bytes]:
-    """The characters from the left: a valid UTF-8 sequence each, else a single byte."""
+    """The characters from the left: each is a valid UTF-8 sequence or a single byte."""
     found = []
     start = 0
     while start < len(data):
@@ -198,7 +198,7 @@ def normalise(
     strip_punctuation: bool = False,
     collapse_whitespace: bool = False,
 ) -> bytes:
-    """Normalise each decodable segment by itself; undecodable bytes stay."""
+    """Normalise each decodable segment separately; keep undecodable bytes unchanged."""
     parts = []
     for segment in segments(as_bytes(text)):
         s = decode(segment)
@@ -232,7 +232,7 @@ def shingles(text: str | bytes, n: int, unit: str, **normalisation: Any) -> list
 
 
 def jaccard(a: str | bytes, b: str | bytes, n: int, unit: str, **normalisation: Any) -> float:
-    """Size of the intersection over that of the union; 0.0 where either set is empty."""
+    """Size of the intersection divided by the size of the union; 0.0 if either set is empty."""
     x, y = (set(shingles(text, n, unit, **normalisation)) for text in (a, b))
     return len(x & y) / len(x | y) if x and y else 0.0
 
@@ -241,7 +241,7 @@ def jaccard(a: str | bytes, b: str | bytes, n: int, unit: str, **normalisation: 
 
 
 def seed_values(count: int, random_state: int) -> list[int]:
-    """The seeds that an integer `random_state` stands for; repeats are possible."""
+    """The seeds for an integer `random_state`; repeats are possible."""
     return [int(seed) for seed in numpy.random.RandomState(random_state).randint(0, 10**6, count)]
 
 
@@ -250,12 +250,12 @@ def signed32(value: int) -> int:
 
 
 def lower(a: int, b: int, hashbytes: int) -> int:
-    """The lesser component: compared as int32 for 4 bytes, as uint64 for 8."""
+    """The smaller component: compared as int32 for 4 bytes, as uint64 for 8."""
     return min(a, b, key=signed32) if hashbytes == 4 else min(a, b)
 
 
 def empty(num_seeds: int, hashbytes: int | None) -> list[int]:
-    """The fingerprint of a text without shingles: the largest value everywhere."""
+    """The fingerprint of a text without shingles: the largest value in each component."""
     return [{4: 0x7FFFFFFF, 8: M64, None: M32}[hashbytes]] * num_seeds
 
 
@@ -279,7 +279,7 @@ def fingerprint(
 
 
 def similarity(a: Sequence[int], b: Sequence[int], hashbytes: int) -> float:
-    """The fraction of equal components; 0.0 where a text had no shingles."""
+    """The fraction of equal components; 0.0 if a text had no shingles."""
     if empty(len(a), hashbytes) in (list(a), list(b)):
         return 0.0
     return sum(x == y for x, y in zip(a, b, strict=True)) / len(a)
@@ -299,7 +299,7 @@ def wilson(matches: int, trials: int, confidence: float) -> tuple[float, float]:
 
 
 def splitmix64(start: int) -> Iterator[int]:
-    """The generator of Steele, Lea and Flood (2014), from the state `start` on."""
+    """The generator of Steele, Lea and Flood (2014), started from the state `start`."""
     state = start
     while True:
         state = (state + GOLDEN) & M64
@@ -325,7 +325,7 @@ def fss_ranks(k: int) -> tuple[int, ...]:
 
 
 def fss_shingles(text: str | bytes, seed: int, n: int, unit: str, **normalisation: Any) -> list[bytes]:
-    """The bytes that are hashed for each shingle: its own, or, by word, the 8-byte hashes of its words."""
+    """The bytes that are hashed for each shingle: its own bytes, or, for words, the 8-byte hashes of its words."""
     if unit != "word":
         return shingles(text, n, unit, **normalisation)
     hashes = [struct.pack("<2I", *murmur3_x86_128(w, seed)[:2]) for w in shingles(text, 1, "word", **normalisation)]
@@ -333,7 +333,7 @@ def fss_shingles(text: str | bytes, seed: int, n: int, unit: str, **normalisatio
 
 
 def fss_values(h1: int, h2: int, k: int) -> list[int]:
-    """What one shingle with these hashes offers to each of the k components."""
+    """The value that one shingle with these hashes gives to each of the k components."""
     bits, ranks = fss_bits(k), fss_ranks(k)
     factor = (h2 | 1) << (32 - bits)
     offers = [(factor * ranks[j] + rotl32(h1, 16) & M32) >> 1 | 2**31 for j in range(k)]
@@ -343,7 +343,7 @@ def fss_values(h1: int, h2: int, k: int) -> list[int]:
 
 
 def fss(text: str | bytes, num_seeds: int, seed: int, *, n: int, unit: str, **normalisation: Any) -> list[int]:
-    """Component i is the least that any shingle offers to it; the largest value everywhere without shingles."""
+    """Component i is the minimum of the values of all shingles; without shingles, the largest value."""
     row = [M32] * num_seeds
     for shingle in set(fss_shingles(text, seed, n, unit, **normalisation)):
         row = fss_merge(row, fss_values(*murmur3_x86_128(shingle, seed)[:2], num_seeds))
@@ -351,7 +351,7 @@ def fss(text: str | bytes, num_seeds: int, seed: int, *, n: int, unit: str, **no
 
 
 def sketch(text: str | bytes, seeds: Sequence[int], hashbytes: int | None, **shingling: Any) -> list[int]:
-    """The fingerprint of either scheme: murmur3, or, where hashbytes is None, fss with (num_seeds, seed)."""
+    """The fingerprint of either scheme: fss with (num_seeds, seed) if hashbytes is None, else murmur3."""
     if hashbytes is None:
         return fss(text, *seeds, **shingling)
     return fingerprint(text, seeds, hashbytes=hashbytes, **shingling)
@@ -366,7 +366,7 @@ def fss_merge(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 def band_keys(fingerprint: Sequence[int], widths: Sequence[int]) -> list[int]:
-    """One 64-bit key a band; bands lie side by side from component 0."""
+    """One 64-bit key per band; bands are adjacent and begin at component 0."""
     keys = []
     start = 0
     for band, width in enumerate(widths):
@@ -379,14 +379,14 @@ def band_keys(fingerprint: Sequence[int], widths: Sequence[int]) -> list[int]:
 
 
 def buckets(fingerprint: Sequence[int], widths: Sequence[int], hashbytes: int | None) -> list[tuple[int, int]]:
-    """The (band, key) a document lies in: none without shingles."""
+    """The (band, key) buckets of a document; a document without shingles has none."""
     if list(fingerprint) == empty(len(fingerprint), hashbytes):
         return []
     return list(enumerate(band_keys(fingerprint, widths)))
 
 
 def link(keys: Sequence[int], order: Sequence[int], entered: int) -> list[int]:
-    """For each document the latest earlier one of `order` with its key, of the first `entered`; -1 for none."""
+    """For each document, the latest earlier one in `order` with its key, among the first `entered`; -1 for none."""
     links = [-1] * len(keys)
     latest: dict[int, int] = {}
     for place, document in enumerate(order):
@@ -397,7 +397,7 @@ def link(keys: Sequence[int], order: Sequence[int], entered: int) -> list[int]:
 
 
 def components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """For each of `count` documents the smallest one that it is connected with, found breadth first."""
+    """For each of `count` documents, the smallest document connected with it, found by breadth-first search."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for i, j in pairs:
         neighbours[i].append(j)
@@ -415,16 +415,16 @@ def components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 def candidate_pairs(
     fingerprints: Sequence[Sequence[int]], widths: Sequence[int], hashbytes: int | None
 ) -> set[tuple[int, int]]:
-    """Every (i, j), i < j, that shares a bucket in some band."""
+    """Every (i, j), i < j, that shares a bucket in at least one band."""
     places = [set(buckets(row, widths, hashbytes)) for row in fingerprints]
     return {(i, j) for j in range(len(places)) for i in range(j) if places[i] & places[j]}
 
 
-# Which candidates are looked at, and what a pair is worth.
+# The filter of candidates, and the similarity of a pair.
 
 
 def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
-    """The most low bytes that may have to be equal so that at most `loss` of the pairs at the threshold have fewer."""
+    """The largest number of equal low bytes that at most `loss` of the pairs at the threshold do not reach."""
     chance = threshold + (1 - threshold) / 256
     lost = 0.0
     for equal in range(num_seeds + 1):
@@ -435,7 +435,7 @@ def least_equal(num_seeds: int, threshold: float, loss: float) -> int:
 
 
 class Similarity:
-    """What a pair of texts is worth: None where the filter leaves it out; `verify` as for deduplicate."""
+    """The similarity of a pair of texts; None if the filter rejects it; `verify` as for deduplicate."""
 
     def __init__(
         self,
@@ -479,7 +479,7 @@ def find_pairs(
     loss: float = 0.001,
     **normalisation: Any,
 ) -> list[tuple[int, int, float]]:
-    """Every pair that shares a bucket, passes the filter and is `threshold` similar: (i, j, similarity), sorted."""
+    """Every pair in a shared bucket that passes the filter and reaches `threshold`: (i, j, similarity), sorted."""
     texts = [*a, *(b or [])]
     rows = [sketch(t, seeds, hashbytes, n=n, unit=unit, **normalisation) for t in texts]
     worth = Similarity(texts, rows, threshold, verify, loss, n, unit, **normalisation)
@@ -495,11 +495,11 @@ def find_pairs(
     return pairs
 
 
-# Planning. A shape (r, b, c) is b bands of r components and c of r + 1.
+# Planning. A shape (r, b, c) has b bands of r components and c bands of r + 1.
 
 
 def shapes(components: int) -> Iterator[tuple[int, int, int]]:
-    """Every shape that takes at most so many components."""
+    """Every shape that uses at most the given number of components."""
     for r in range(1, components + 1):
         for b in range(components // r + 1):
             for c in range((components - b * r) // (r + 1) + 1):
@@ -527,9 +527,9 @@ def even_cost(threshold: Fraction, shape: tuple[int, int, int]) -> Fraction:
 def cheapest_shapes(
     threshold: float, recall: float, components: int, filtered: bool, background: Sequence[float] | None = None
 ) -> list[tuple[float, int, tuple[int, int, int]]]:
-    """Every shape that keeps the promise, as (cost, number of bands, shape), the cheapest first.
+    """Every shape that reaches the recall, as (cost, number of bands, shape), the cheapest first.
 
-    The filter may lose a fifth of what may be lost; a promise kept but for rounding is kept.
+    The filter may lose a fifth of the allowed loss. A recall that is too low by a rounding error only is accepted.
     """
     loss = (1 - recall) / 5 if filtered else 0
     most_missed = 1 - recall / (1 - loss)
@@ -546,7 +546,7 @@ def cheapest_shapes(
 
 
 def fewer_equal(components: int, least: int, similarity: float) -> Fraction:
-    """P(fewer than `least` of so many components agree in 8 bits), exactly."""
+    """P(fewer than `least` of the given number of components agree in 8 bits), exactly."""
     p = Fraction(similarity) + (1 - Fraction(similarity)) / 256
     return sum((math.comb(components, j) * p**j * (1 - p) ** (components - j) for j in range(least)), start=Fraction(0))
 
@@ -556,7 +556,7 @@ def fewer_equal(components: int, least: int, similarity: float) -> Fraction:
 
 @dataclass
 class Deduplicated:
-    """What is kept; removed maps a document to (kept document, similarity, identical)."""
+    """The kept documents; removed maps a document to (kept document, similarity, identical)."""
 
     kept: list[bool]
     removed: dict[int, tuple[int, float, bool]]
@@ -565,7 +565,7 @@ class Deduplicated:
 
 
 def priority(texts: Sequence[str | bytes], keep: str | Sequence[float]) -> list[int]:
-    """The positions in the order of the walk."""
+    """The positions in processing order."""
     rank: Sequence[float]
     if keep == "first":
         rank = [0] * len(texts)
@@ -591,7 +591,7 @@ def walk(
     old: int = 0,
     clusters: str = "representative",
 ) -> Deduplicated:
-    """Walk over the texts, of which the last `old` are kept whatever they are like; see the parts below."""
+    """Process the texts; the last `old` are always kept. See the functions below."""
     new = len(texts) - old
     order = [*range(new, len(texts)), *priority(texts[:new], keep)]
     order = [i for i in order if similarity.sets[i]]
@@ -619,7 +619,7 @@ def representatives(
     cap: int,
     settled: set[int],
 ) -> Deduplicated:
-    """Keep a document unless an earlier kept one shares one of its `places` and is similar."""
+    """Keep a document unless an earlier kept document in one of its buckets `places` is similar."""
     result = Deduplicated([], {}, 0, [])
     members: dict[object, list[int]] = defaultdict(list)  # the kept documents of each bucket
     when = {i: time for time, i in enumerate(order)}
@@ -648,7 +648,7 @@ def connected(
     cap: int,
     settled: set[int],
 ) -> Deduplicated:
-    """Keep the earliest document of each connected component of the graph of similar pairs, and what is settled."""
+    """Keep the earliest document of each connected component of similar pairs, and every settled document."""
     result = Deduplicated([], {}, 0, [])
     members: dict[object, list[int]] = defaultdict(list)
     when = {i: time for time, i in enumerate(order)}
@@ -706,7 +706,7 @@ def deduplicate_exact(
     clusters: str = "representative",
     **normalisation: Any,
 ) -> Deduplicated:
-    """Deduplicate as if all documents shared one bucket: what no banding can improve on."""
+    """Deduplicate as if all documents shared one bucket: the exact result, which no banding can exceed."""
     texts = [*texts, *against]
     places = [["all"]] * len(texts)
     similarity = Similarity(texts, (), threshold, "exact", 0.0, n, unit, **normalisation)
@@ -717,10 +717,10 @@ def deduplicate_exact(
 
 
 def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
-    """Some fields of JSON objects, one a line, as Python has them, numbers as they are written.
+    """The named fields of JSON objects, one object per line, parsed by Python; numbers keep their spelling.
 
-    It is ``None`` if a line is no object; blank lines are none.
-    A name that a record does not have leads into its objects by its parts between dots.
+    It is ``None`` if a line is not an object; blank lines are skipped.
+    If a record has no field of a name, the parts of the name between dots select nested fields.
     """
     rows = []
     for line in block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]:
@@ -737,7 +737,7 @@ def json_fields(block: bytes, names: Sequence[str]) -> list[list[Any]] | None:
 
 
 def json_field(record: dict[str, Any], name: str) -> Any:
-    """A field of an object, or of one within it; ``None`` where there is none."""
+    """A field of an object or of a nested object; ``None`` if there is no such field."""
     if name in record:
         return record[name]
     value: Any = record
@@ -747,13 +747,13 @@ def json_field(record: dict[str, Any], name: str) -> Any:
 
 
 def line_cells(block: bytes, separator: bytes) -> list[list[bytes]]:
-    """The cells of lines that end at a newline, of which a carriage return before it is part."""
+    """The cells of lines that end with a newline or with a carriage return and a newline."""
     lines = block.split(b"\n")[: -1 if block.endswith(b"\n") or not block else None]
     return [line.removesuffix(b"\r").split(separator) for line in lines]
 
 
 def csv_cells(block: bytes, separator: bytes = b",") -> list[list[bytes]] | None:
-    """The cells of CSV as Python's reader has them; ``None`` if it is none."""
+    """The cells of CSV as Python's reader returns them; ``None`` if the data is not CSV."""
     lines = block.decode("utf-8", "surrogateescape").split("\n")
     lines = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     try:

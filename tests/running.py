@@ -1,9 +1,8 @@
-"""How the tests run the command: in this process, or as a real one, in a folder of its own.
+"""Functions that run the command in this process or in a new one, in a separate folder.
 
-`lsh` calls `main` with streams of its own and puts back whatever that changes; `process` runs ``python -m lsh`` for
-what only a process has: signals, pipes, the environment at its start. Both return the exit code and what was written,
-bytes throughout. `done` is a run that must succeed, `refused` one that must end with an error on one line. Nothing here
-knows what the command should answer.
+`lsh` calls `main` with its own streams and then restores the state that `main` changed. `process` runs
+``python -m lsh`` to test signals, pipes and the environment at start. Both return the exit code and the output as
+bytes. `done` requires success; `refused` requires an error on one line. The expected output is in the tests.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import pytest
 import lsh as package
 
 TIMEOUT = 300.0
-IGNORED_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # by Python itself
+IGNORED_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # Python's own
 
 Completed = subprocess.CompletedProcess[bytes]
 
@@ -44,7 +43,7 @@ def process(
     python: Sequence[object] = ("-m", "lsh"),
     shell: str | None = None,
 ) -> Completed:
-    """Run the command in `folder` as a process; `shell` is what a shell adds to it, such as ``">&-"``."""
+    """Run the command in `folder` as a process; `shell` is appended to the command line, such as ``">&-"``."""
     command = [sys.executable, *map(str, python), *map(str, arguments)]
     if shell is not None:
         command = ["sh", "-c", f'exec "$@" {shell}', "sh", *command]
@@ -62,7 +61,7 @@ def lsh(
 ) -> Completed:
     """Run the command in `folder` in this process.
 
-    `stdout` is what it writes to in place of a file whose content is returned, and `encoding` that of standard output.
+    `stdout` replaces the file whose content is returned. `encoding` is the encoding of standard output.
     """
     from lsh.command.main import main
 
@@ -81,7 +80,7 @@ def lsh(
 
 @contextmanager
 def _like_a_process(folder: Path, stdin: bytes, stdout: IO[bytes], stderr: IO[bytes], encoding: str) -> Iterator[None]:
-    """Set the folder, the streams and the warnings as a new process has them, and put them and the signals back."""
+    """Set the folder, streams and warnings of a new process; restore them and the signals at the end."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     streams = {
         "stdin": io.TextIOWrapper(io.BytesIO(stdin), "utf-8"),
@@ -102,7 +101,7 @@ def _like_a_process(folder: Path, stdin: bytes, stdout: IO[bytes], stderr: IO[by
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             for name in ("stdout", "stderr"):
-                streams[name].detach()  # else it closes the file
+                streams[name].detach()  # otherwise it closes the file
 
 
 def _print_warning(message: object, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
@@ -118,7 +117,7 @@ def done(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, 
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every name in the folder with what the file holds."""
+    """Every name in the folder with the content of the file."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -128,7 +127,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 def refused(folder: Path, *arguments: object, run: Callable[..., Completed] = lsh, **options: object) -> str:
     """Run a command that must end with code 2, leave the folder as it is and print one line of error.
 
-    Before it a line may stand for each group of files that says which column is the text.
+    Before the error, there may be one line per group of files that names the text column.
     """
     before = contents(folder)
     result = run(folder, *arguments, **options)

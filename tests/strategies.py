@@ -1,7 +1,7 @@
-"""Texts for hypothesis: plain, Unicode, damaged UTF-8, repetitive, and pairs that are alike; and how many are drawn.
+"""Texts for hypothesis: plain, Unicode, damaged UTF-8, repetitive, and similar pairs; and the number of examples.
 
-The pieces are those on which shingles, words and normalisation go wrong: characters that grow or shrink under
-lower-casing, marks that combine with what precedes, the odd white space of `\\s`, and bytes that only look like UTF-8.
+The pieces are difficult for shingles, words and normalisation: characters whose length changes under lower-casing,
+marks that combine with the preceding character, the rare white space of `\\s`, and bytes that resemble UTF-8.
 
 The environment variable LSH_TEST_PROFILE names a profile. Each profile multiplies the number of examples of every test.
 """
@@ -27,7 +27,7 @@ settings.register_profile(
     "lsh",
     examples(100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True),
 )
-settings.load_profile("lsh")  # of each test without settings of its own, and of what `examples` leaves open
+settings.load_profile("lsh")  # for tests without their own settings, and for settings that `examples` does not set
 
 CHARACTERS = [
     "a",
@@ -122,7 +122,7 @@ texts = st.one_of(plain, awkward, any_str, awkward.map(encode), damaged, st.bina
 
 @st.composite
 def alike(draw) -> tuple[str | bytes, str | bytes]:
-    """Two texts of which one is the other with a piece put in, or two arbitrary ones."""
+    """Two texts: one is the other with an inserted piece, or both are arbitrary."""
     first = draw(texts)
     if draw(st.integers(0, 3)) == 0:
         return first, draw(texts)

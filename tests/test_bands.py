@@ -1,6 +1,6 @@
-"""Bands: the value, its S-curve against closed forms, and the band keys against the twin's.
+"""Bands: the class, its S-curve against closed forms, and the band keys against the twin's.
 
-That pairs are found as the S-curve says is tested in test_estimator.py; here stands what `Bands` computes.
+These tests check the computations of `Bands`. test_estimator.py checks that pairs are found as the S-curve predicts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lsh import Bands
 DTYPES = {4: numpy.uint32, 8: numpy.uint64}
 # The pieces and sizes of 100 hashes.
 PIECES = [(2, 50), (5, 20), (10, 10), (20, 5), (50, 2)]
-# Where the five curves reach one half, from the closed form (1 - 2^(-1/b))^(1/r), to four places.
+# The similarities at which the five curves reach one half, from the closed form (1 - 2^(-1/b))^(1/r), to four decimals.
 HALVES = {(2, 50): 0.9757, (5, 20): 0.9028, (10, 10): 0.7631, (20, 5): 0.5087, (50, 2): 0.1173}
 some_widths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
@@ -93,7 +93,7 @@ def test_immutable():
     assert bands.bounds[0] == 0
 
 
-# As the command line writes them.
+# The notation of the command line.
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_curves_of_100_hashes_lie_in_order():
     curves = [Bands(pieces, size).probability(numpy.linspace(0.05, 0.95, 19)) for pieces, size in PIECES]
     for fewer, more in itertools.pairwise(curves):
         assert (fewer <= more).all()
-        assert (fewer < more).sum() >= 15  # at the far ends both round to 0 or 1
+        assert (fewer < more).sum() >= 15  # near 0 and 1 both round to 0 or 1
 
 
 def test_two_pieces_of_fifty():
-    """.95^50 is .0769 and .8^50 is 1.4e-5: few pairs are found at .95, hardly any at .8."""
+    """.95^50 is .0769 and .8^50 is 1.4e-5: few pairs are found at .95, almost none at .8."""
     bands = Bands(2, 50)
     assert bands.probability(0.95) == pytest.approx(0.14797, abs=5e-6)
     assert bands.probability(0.8) == pytest.approx(2 * 0.8**50, rel=1e-4)
@@ -217,7 +217,7 @@ def test_similarity_at_undoes_probability(widths, wanted):
 def test_similarity_at_the_ends():
     assert Bands(20, 5).similarity_at(0) == pytest.approx(0, abs=1e-15)
     assert Bands(1, 1).similarity_at(1) == pytest.approx(1, abs=1e-15)
-    assert 0.9 < Bands(20, 5).similarity_at(1) <= 1  # where the curve rounds to 1
+    assert 0.9 < Bands(20, 5).similarity_at(1) <= 1  # the curve rounds to 1 there
 
 
 # The printed form.
@@ -241,7 +241,7 @@ def test_printed_form_of_one_band():
 
 
 def test_printed_form_of_mixed_bands():
-    """No (1/b)^(1/r), which is of one r."""
+    """The printed form omits (1/b)^(1/r), which requires a single r."""
     lines = str(Bands(widths=(2, 3, 3))).split("\n")
     assert lines[0] == "3 bands, 1x2+2x3 components, 8 in all"
     found = [1 - (1 - (s / 10) ** 2) * (1 - (s / 10) ** 3) ** 2 for s in range(3, 11)]
@@ -256,7 +256,7 @@ def test_printed_form_of_mixed_bands():
 
 @st.composite
 def banded_rows(draw) -> tuple[list[list[int]], list[int], int]:
-    """Fingerprints with few different values, so that bands agree; widths that fit; the bytes of a component."""
+    """Fingerprints with few distinct values, so that bands agree; valid widths; the bytes of a component."""
     widths = draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))
     hashbytes = draw(st.sampled_from([4, 8]))
     top = 2 ** (8 * hashbytes) - 1
@@ -297,13 +297,13 @@ def test_keys_do_not_depend_on_how_the_rows_lie_in_memory():
 
 
 def test_keys_are_the_same_for_equal_values_of_both_widths():
-    """A component is hashed as a 64-bit value, whatever its dtype."""
+    """A component is hashed as a 64-bit value for every dtype."""
     rows = numpy.array([[0, 2**31, 2**32 - 1, 7]], numpy.uint32)
     assert Bands(2, 2).keys(rows).tolist() == Bands(2, 2).keys(rows.astype(numpy.uint64)).tolist()
 
 
 def test_keys_know_band_component_and_order():
-    """The same values in another band, component or order give another key; unused components have no effect."""
+    """The same values in another band, component or order give a different key; unused components have no effect."""
     keys = Bands(4, 2).keys(numpy.array([[1, 2] * 4, [2, 1] * 4], numpy.uint64))
     assert len(set(keys.ravel().tolist())) == 8
     assert Bands(2, 2).keys(numpy.array([[1, 2] * 4], numpy.uint64)).ravel().tolist() == keys[:2, 0].tolist()

@@ -1,4 +1,4 @@
-"""What is shown of the benchmarks is what their results say."""
+"""The published benchmark tables and figures agree with the stored results."""
 
 import hashlib
 import importlib
@@ -20,7 +20,7 @@ RESULTS = FOLDER / "results"
 
 
 def module(name):
-    """A module of the benchmarks, which import each other by name."""
+    """A module of the benchmarks; they import each other by name."""
     sys.path.insert(0, str(FOLDER))
     try:
         return importlib.import_module(name)
@@ -88,7 +88,7 @@ def test_counts_are_kept_for_every_kernel():
     assert all(value > 0 for value in result["instructions"].values())
 
 
-# The truth that quality is measured against.
+# The exact answers that the quality benchmark compares with.
 
 
 def plain_pairs(texts, threshold):
@@ -142,7 +142,7 @@ def test_the_truth_is_kept_under_a_checksum_of_the_texts(tmp_path, monkeypatch):
 @pytest.mark.parametrize("recall", [0.8, 0.9, 0.99])
 @pytest.mark.usefixtures("data_folder")
 def test_promised_recall(name, recall, tmp_path_factory):
-    """All pairs at .8 or more, over 20 random states; texts that are in no such pair are left out."""
+    """All pairs at .8 or more, over 20 random states; texts without such a pair are omitted."""
     cache = tmp_path_factory.getbasetemp() / "truth"
     texts = harness.corpus(name).texts
     known = {(i, j): similarity for i, j, similarity in truth.pairs(harness.corpus(name), cache)}
@@ -176,7 +176,7 @@ def test_quality_says_what_does_not_hold():
 # Synthetic corpora. The checksums are of the first 5,000 texts, joined by newlines.
 
 SYNTHETIC = {
-    # name: count, checksum, bytes of the shortest and the longest text, share planted
+    # name: count, checksum, bytes of the shortest and the longest text, share of planted copies
     "short_texts": (300_000, "5c41ed6f07a0429a", 60, 160, 0.1),
     "stories": (806_791, "e03c1c2335472481", 200, 4000, 0.05),
     "reviews": (10_000_000, "0f41914d271af265", 100, 500, 0.05),
@@ -222,7 +222,7 @@ def test_planted_copies_are_similar_and_others_are_not(synthetic):
     count, _, _, _, share = SYNTHETIC[synthetic.name]
     start = max(0, count - 20_000)
     planted = synthetic.planted(start)
-    if synthetic.name == "news_and_articles":  # its copies are all at the end
+    if synthetic.name == "news_and_articles":  # all its copies are at the end
         share *= count / (count - start)
     assert len(planted) / (count - start) == pytest.approx(share, abs=0.01)
     draw = random.Random(0)

@@ -1,7 +1,7 @@
-"""The banded cache: what mattilyra/LSH's own tests expect of it, what is put right, and a plain model beside it.
+"""The banded cache: the tests of mattilyra/LSH, tests of its faults, and a comparison with a simple model.
 
-The model is a dict of fingerprints and sets of (band, key), both made by reference.py. Every test about a fault of
-mattilyra/LSH is named by what holds here instead.
+The model is a dict of fingerprints and sets of (band, key), both computed by reference.py. The name of a test about a
+fault of mattilyra/LSH states the correct behaviour.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MARKET = (
 BRIDGE = (
     "Hopan silta suljettiin keskipäivällä, koska sen kolmas pultti osoittautui maalatuksi puuksi; pyöräilijät "
     "saavat taluttaa pyöränsä yli yksitellen."
-)  # little in common even with n = 2
+)  # few shared shingles even with n = 2
 
 
 def make(hashbytes: int = 8, n: int = 4, num_bands: int = 20, seeds: int = 200) -> Cache:
@@ -64,7 +64,7 @@ def make(hashbytes: int = 8, n: int = 4, num_bands: int = 20, seeds: int = 200) 
 
 
 def filled(hashbytes: int = 8, n: int = 4, num_bands: int = 20) -> Cache:
-    """A cache of three stories, of which 1 and 3 are one word apart."""
+    """A cache of three stories; 1 and 3 differ by one word."""
     cache = make(hashbytes, n, num_bands)
     for doc_id, text in enumerate([MARKET, FERRY, BRIDGE, FERRY_LESS]):
         cache.add_doc(text, doc_id)
@@ -72,7 +72,7 @@ def filled(hashbytes: int = 8, n: int = 4, num_bands: int = 20) -> Cache:
 
 
 def contents(cache: Cache) -> tuple:
-    """Everything a cache holds, as plain values."""
+    """The whole content of a cache, as plain values."""
     return (
         list(cache),
         {doc_id: row.tolist() for doc_id, row in cache.fingerprints.items()},
@@ -81,7 +81,7 @@ def contents(cache: Cache) -> tuple:
     )
 
 
-# What the tests of mattilyra/LSH expect: 200 seeds; 20, 40 and 50 bands; 2 to 6 bytes; both widths.
+# The tests of mattilyra/LSH: 200 seeds; 20, 40 and 50 bands; 2 to 6 bytes; both widths.
 
 everywhere = [
     pytest.mark.parametrize("hashbytes", [4, 8]),
@@ -153,7 +153,7 @@ def test_clear_empties(hashbytes, n, num_bands):
 @both_sizes
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
 def test_more_bands_never_find_fewer(hashbytes, n):
-    """Where the bands of one count are pieces of those of the other, and so for 20 and 40."""
+    """This holds if each band of the larger number is part of a band of the smaller one, as for 20 and 40."""
     texts = [
         FERRY,
         FERRY_LESS,
@@ -191,11 +191,11 @@ def test_band_count_that_does_not_divide_the_seeds(num_bands):
             Cache(hasher, num_bands=num_bands)
 
 
-# What is put right.
+# Faults of mattilyra/LSH that are fixed here.
 
 
 def pair_of_known_similarity() -> tuple[Cache, float]:
-    """A cache of ids "a" and "b" that share a bin, and their estimated similarity, by the reference."""
+    """A cache of ids "a" and "b" that share a bin, and their similarity as estimated by the reference."""
     cache = make(4, 5, 50)
     cache.add_doc(FERRY, "a")
     cache.add_doc(FERRY[:110], "b")
@@ -215,7 +215,7 @@ def test_min_jaccard_filters():
 
 
 def test_min_jaccard_is_of_the_positional_estimate_and_includes_it():
-    """At the estimate itself the pair is in, at the next float it is out; the overlap of value sets is less."""
+    """The pair is found at the estimate and not at the next float; the overlap of the value sets is smaller."""
     cache, estimate = pair_of_known_similarity()
     a, b = (set(row.tolist()) for row in cache.fingerprints.values())
     assert len(a & b) / len(a | b) < estimate
@@ -249,7 +249,7 @@ def test_short_documents_are_their_own_shingle(hashbytes):
 
 @both_sizes
 def test_unlike_short_documents_share_nothing(hashbytes):
-    """One shingle each: no component shows a cap, so none is equal."""
+    """One shingle each: all components are below the largest value, so none is equal."""
     cache = Cache(MinHasher(64, char_ngram=1, hashbytes=hashbytes), num_bands=64)
     cache.add_docs(list("abcdefghij"), range(10))
     assert cache.get_all_duplicates() == set()
@@ -270,7 +270,7 @@ def test_texts_without_shingles_are_in_no_bin(hashbytes):
     cache.remove_id("e")
     assert list(cache) == ["f", "g"]
     cache.add_doc("", "e")
-    cache.add_doc(MARKET, "g")  # an empty text replaced by another, and the other way round
+    cache.add_doc(MARKET, "g")  # an empty text is replaced by another text, and vice versa
     cache.add_doc("", "f")
     assert cache.get_duplicates_of(MARKET) == {"g"}
     assert not cache.is_duplicate(FERRY)
@@ -350,7 +350,7 @@ def test_fingerprints_are_copied_in_and_read_only_out():
 def test_adding_an_id_again_replaces_its_document():
     cache = filled()
     cache.add_doc(MARKET, 1)
-    assert list(cache) == [0, 2, 3, 1]  # it counts as added last
+    assert list(cache) == [0, 2, 3, 1]  # it moves to the end
     assert cache.get_duplicates_of(FERRY) == {3}
     assert cache.get_duplicates_of(FERRY, min_jaccard=0.1) == {3}
     assert cache.get_all_duplicates() == {(0, 1)}
@@ -406,14 +406,14 @@ def test_unknown_ids():
         cache.filter_candidates([(1, "who")], 0.5)
     with pytest.raises(KeyError):
         cache.fingerprints["who"]
-    assert cache.get_duplicates_of(FERRY, "who") == {1, 3}  # with a document, it is the one asked about
+    assert cache.get_duplicates_of(FERRY, "who") == {1, 3}  # with an unknown id, the document is used
     assert cache.is_duplicate(FERRY, "who")
     assert not cache.is_duplicate("none of these", "who")
     with pytest.raises(ValueError, match=f"^{re.escape(UNKNOWN)}$"):
         cache.is_duplicate(doc_id="who")
     with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
         cache.is_duplicate()
-    assert cache.get_duplicates_of("none of these", 1) == {1, 3}  # a known id goes before the document
+    assert cache.get_duplicates_of("none of these", 1) == {1, 3}  # a known id takes precedence over the document
     assert contents(cache) == before
 
 
@@ -427,7 +427,7 @@ def test_remove_doc_compares_whole_fingerprints():
     cache.add_fingerprints(numpy.array([row, last, unused, row]), range(4))
     cache.remove_doc(FERRY)
     assert list(cache) == [1, 2]
-    cache.remove_doc(FERRY)  # none is no error
+    cache.remove_doc(FERRY)  # removing a missing document is not an error
     assert list(cache) == [1, 2]
 
 
@@ -457,7 +457,7 @@ def test_a_stored_document_without_shingles_does_not_find_itself():
 
 
 def test_two_processes_agree(tmp_path):
-    """Keys and all: default seeds are fixed, and no key depends on Python's hash."""
+    """Including the keys: default seeds are fixed, and no key depends on Python's hash."""
     script = (
         "import lsh, sys; c = lsh.Cache(lsh.MinHasher(100, 5), 20); c.add_doc(sys.argv[1], 'x');"
         "print([list(band) for band in c.bins])"
@@ -499,7 +499,7 @@ def test_any_text_can_be_stored(hashbytes):
             assert cache.get_duplicates_of(text) == held
 
 
-# What it says of itself.
+# The properties of a cache.
 
 
 def test_face():
@@ -518,7 +518,7 @@ def test_face():
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4, 7, 10, 31, 97, 100, 101, 128, 1009])
 def test_without_bands_they_are_planned(seeds, scheme):
-    """For any number of seeds: bands for .8 at .99, or, if none reach that, the bands that find the most."""
+    """For any number of seeds: bands for .8 at .99, or, if none reach .99, those with the highest recall."""
     hasher = MinHasher(seeds, 4, scheme=scheme)
     cache = Cache(hasher)
     if seeds < 3:
@@ -590,7 +590,7 @@ def test_the_first_form_is_a_module_of_its_own():
 
 
 def test_bins_are_shaped_as_upstreams():
-    """A sequence with a mapping from a key to a set of ids for each band."""
+    """A sequence that has, for each band, a mapping from keys to sets of ids."""
     cache = filled()
     assert len(cache.bins) == 20
     for band, bins in enumerate(cache.bins):
@@ -645,7 +645,7 @@ def test_a_pass_over_the_bins_shows_one_moment():
 
 
 def test_bins_of_the_tables():
-    """Keys by first document, members in order of insertion, and bounds; what is refused."""
+    """Keys ordered by first document, members in order of insertion, bounds, and rejected arguments."""
     tables = BinTables(2)
     assert [array.tolist() for array in tables.bins(1)] == [[], [], [0]]
     tables.reserve(8, 8)
@@ -667,7 +667,7 @@ def test_bins_of_the_tables():
         BinSets(["a"], documents, numpy.array([0, 2], numpy.intp))
     objects = ["a", "b"]
     sets = BinSets(objects, documents, numpy.array([0, 2], numpy.intp))
-    objects.clear()  # the sets have a list of their own
+    objects.clear()  # the sets hold their own list
     assert [list(ids) for ids in sets] == [["a", "b"]]
     assert list(sets) == []
 
@@ -689,7 +689,7 @@ def test_bins_are_read_only_and_up_to_date():
     assert caught.value.args == (12345,)
     held = bins[0][key]
     cache.clear()
-    assert len(bins[0]) == 0  # the view follows, a set taken from it does not
+    assert len(bins[0]) == 0  # the view changes, a set read from it earlier does not
     assert key not in bins[0]
     assert len(held) >= 1
 
@@ -810,7 +810,7 @@ def test_a_query_gives_the_best_first():
     cache = make(4, 5, 50)
     cache.add_docs([BRIDGE, FERRY[:110], FERRY, FERRY_LESS, FERRY], ["bridge", "half", "same", "less", "copy"])
     found = cache.query(FERRY)
-    assert [match.id for match in found] == ["same", "copy", "less", "half"]  # of equal ones the one added first
+    assert [match.id for match in found] == ["same", "copy", "less", "half"]  # equal matches in order of addition
     rows = {doc_id: row.tolist() for doc_id, row in cache.fingerprints.items()}
     for match in found:
         equal = sum(map(operator.eq, rows[match.id], rows["same"]))
@@ -834,10 +834,10 @@ def test_a_query_by_id_leaves_out_the_document_itself():
     assert [match.id for match in cache.query("none of these", doc_id=1)] == [
         0,
         2,
-    ]  # a known id goes before the document
-    assert [match.id for match in cache.query(FERRY, doc_id="who")] == [0, 1, 2]  # an unknown one does not
+    ]  # a known id takes precedence over the document
+    assert [match.id for match in cache.query(FERRY, doc_id="who")] == [0, 1, 2]  # an unknown id does not
     assert cache.query(doc_id=3) == cache.query(doc_id=4) == []
-    cache.add_doc(FERRY, 0)  # counts as added last
+    cache.add_doc(FERRY, 0)  # moves to the end
     assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
 
 
@@ -905,7 +905,7 @@ def row_of(text: str | bytes, hashbytes: int) -> tuple[int, ...]:
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """A cache beside a dict of fingerprints, from which everything else is computed anew each time."""
+    """A cache and a dict of fingerprints; each check computes the expected results from the dict."""
 
     texts = st.sampled_from(TEXTS)
     ids = st.sampled_from(IDS)
@@ -941,7 +941,7 @@ class CacheMachine(RuleBasedStateMachine):
             if self.places(row) & self.places(other) and (least is None or self.similar(row, other) >= least)
         }
 
-    # What is done.
+    # The changes.
 
     @rule(text=texts, doc_id=ids)
     def add_doc(self, text, doc_id):
@@ -997,7 +997,7 @@ class CacheMachine(RuleBasedStateMachine):
     def pickle(self, twice):
         self.cache = pickle.loads(pickle.dumps(self.cache)) if twice else copy.copy(self.cache)
 
-    # What is asked.
+    # The queries.
 
     @rule(text=texts, doc_id=ids | st.none(), least=st.sampled_from([None, 0, 0.25, 0.5, 1]))
     def query(self, text, doc_id, least):
@@ -1011,7 +1011,7 @@ class CacheMachine(RuleBasedStateMachine):
         similar = {other: self.similar(asked, self.rows[other]) for other in self.rows if other in found}
         if known:
             similar.pop(doc_id, None)
-        best = sorted(similar.items(), key=lambda item: -item[1])  # stable: in order of addition
+        best = sorted(similar.items(), key=lambda item: -item[1])  # stable, so in order of addition
         for top in (None, 1, 3):
             matches = self.cache.query(text, doc_id=doc_id, top=top, min_similarity=least)
             assert [(match.id, match.similarity) for match in matches] == best[:top]
@@ -1029,7 +1029,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert self.cache.get_all_duplicates(least) == candidates
         assert self.cache.filter_candidates(itertools.combinations(rows, 2), least) == pairs
 
-    # What holds always.
+    # The invariants.
 
     @invariant()
     def same_documents(self):
@@ -1049,7 +1049,7 @@ class CacheMachine(RuleBasedStateMachine):
             for band, key in reference.buckets(row, WIDTHS, self.hashbytes):
                 bins[band].setdefault(key, []).append(doc_id)
         assert [{key: list(ids) for key, ids in band.items()} for band in self.cache.bins] == bins
-        assert [list(band) for band in self.cache.bins] == [list(band) for band in bins]  # by their first document
+        assert [list(band) for band in self.cache.bins] == [list(band) for band in bins]  # ordered by first document
         assert [len(band) for band in self.cache.bins] == [len(band) for band in bins]
 
     @invariant()
@@ -1083,7 +1083,7 @@ def test_all_duplicates_are_the_candidate_pairs(texts, hashbytes, widths):
 
 
 def test_packing_changes_nothing(monkeypatch):
-    """A stream in which each document is removed some time after it was added, for many packings of the cache."""
+    """A stream in which each document is removed later, long enough for the cache to be compacted many times."""
     monkeypatch.setattr(lsh.cache, "SPARE", 20)
     cache = Cache(MinHasher(20, 3, hashbytes=4))
     draw = random.Random(4)
@@ -1327,7 +1327,7 @@ def test_after_a_bad_addition_nothing_has_changed(name):
     with pytest.raises(error, match=message):
         add(cache)
     assert contents(cache) == before
-    cache.add_doc(FERRY, 1)  # and it goes on working
+    cache.add_doc(FERRY, 1)  # the cache still works
     assert cache.get_duplicates_of(FERRY) == {1, 3}
 
 
@@ -1470,7 +1470,7 @@ def test_bad_min_jaccard(bad, error):
     for ask in (
         lambda: cache.get_duplicates_of(FERRY, min_jaccard=bad),
         lambda: cache.get_all_duplicates(bad),
-        lambda: cache.iter_duplicates(bad),  # at the call, not at the first pair
+        lambda: cache.iter_duplicates(bad),  # the call raises, not the first iteration
         lambda: cache.filter_candidates([(1, 3)], bad),
     ):
         with pytest.raises(error, match=r"min_jaccard must be .*0 to 1"):
@@ -1497,7 +1497,7 @@ def test_bad_questions():
         assert [1] in cache
     for ask in (cache.get_duplicates_of, cache.is_duplicate, lambda doc, doc_id: cache.query(doc, doc_id=doc_id)):
         with pytest.raises(TypeError, match=r"doc must be str, .* got int"):
-            ask(5, 1)  # though the id is known
+            ask(5, 1)  # even with a known id
     with pytest.raises(ValueError, match="fingerprint must have 200 components"):
         list(cache.bins_(numpy.zeros(3, numpy.uint64)))
     with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got set"):
@@ -1540,7 +1540,7 @@ def test_no_more_ids_are_taken_than_needed():
         make().add_docs(iter(lambda: pytest.fail("a text was read"), None), 5)
 
 
-# Changes while it is looked through.
+# Changes during iteration.
 
 CHANGES = {
     "add": lambda cache: cache.add_doc("something else", "new"),
@@ -1648,7 +1648,7 @@ def test_older_form():
     cache.update(row)
     cache.update(row, meta=(7, "x"))
     cache.update(hasher.fingerprint(MARKET), (8, "y"))
-    cache.update(row)  # the same again is the same
+    cache.update(row)  # a repeated update moves the document to the end
     values = tuple(row.tolist())
     assert list(cache) == [(values, (7, "x")), (tuple(hasher.fingerprint(MARKET).tolist()), (8, "y")), (values, None)]
     assert cache.get_all_duplicates() == {((values, (7, "x")), (values, None))}
@@ -1662,7 +1662,7 @@ def test_older_form():
     for kind in (set, frozenset, iter):
         with pytest.raises(TypeError, match="fingerprint must be an array or a sequence in order, got "):
             cache.update(kind(values), meta="set")
-    cache.update(list(values))  # in order, and so the same again
+    cache.update(list(values))  # a list of the same values is the same key
     assert len(cache) == 3
     with pytest.raises(AssertionError, match="num_bands must divide"):
         lsh.lsh.Cache(bands=7, hasher=hasher)
@@ -1672,7 +1672,7 @@ def test_older_form():
 
 
 def run_together(*jobs: Callable[[], object]) -> list:
-    """Run the jobs in a thread each, started at the same moment; the first error is raised."""
+    """Run each job in a thread, all started at the same time; raise the first error."""
     gate = threading.Barrier(len(jobs))
 
     def run(job):
@@ -1684,7 +1684,7 @@ def run_together(*jobs: Callable[[], object]) -> list:
 
 
 def test_threads_add_query_and_remove_at_once():
-    """Whatever the order, all documents are stored at the end; a query sees complete documents only."""
+    """In every order all documents are stored at the end; a query sees complete documents only."""
     cache = Cache(MinHasher(40, 4, hashbytes=4))
     texts = [f"{word} and {word} of the {word}s" for word in ("otter", "heron", "badger", "weasel", "plover", "stoat")]
     rounds = 150
@@ -1719,7 +1719,7 @@ def test_threads_add_query_and_remove_at_once():
 
 
 def without_lock() -> set[str]:
-    """What the docstring of the class says is read without the lock."""
+    """The names that the docstring of the class lists as read without the lock."""
     sentence = lsh.cache.Cache.__doc__.split("is read without the lock:")[1].split(".\n")[0]
     return set(re.findall(r"`(\w+)`", sentence))
 
@@ -1762,7 +1762,7 @@ VIEWS = {
 
 
 def test_every_method_is_tried_below():
-    """Every member of the class is used in another thread, except what never changes and the views."""
+    """Every member of the class is tested in another thread, except constant members and views."""
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
     assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "bins", "fingerprints"}
@@ -1777,7 +1777,7 @@ def test_every_method_waits_for_a_change_to_end(ask, monkeypatch):
     changed, looked, problems = [], [], []
 
     class Told:
-        """The lock, which says when the asking thread is about to take it."""
+        """The lock; it reports when the querying thread is about to acquire it."""
 
         def __init__(self, lock):
             self.lock = lock
@@ -1825,7 +1825,7 @@ def test_what_never_changes_does_not_wait(ask):
 
 
 def test_threads_count_whole_changes_only():
-    """A thread replaces ten documents at a time, in and out: others never see nine of them."""
+    """A thread adds and removes ten documents at a time: other threads never see only some of them."""
     cache = Cache(MinHasher(12, 4, hashbytes=4))
     rows = cache.hasher.fingerprints([f"a story of number {i}" for i in range(10)])
     cache.add_fingerprints(rows, range(10))
@@ -1893,7 +1893,7 @@ assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
 
 
 def test_threads_look_through_pairs_while_another_adds(tmp_path):
-    """Whole pairs or a RuntimeError; in a process of its own, because a fault here would be one of memory."""
+    """Complete pairs or a RuntimeError. Runs in a new process, because a fault would corrupt memory."""
     done = subprocess.run(
         [sys.executable, "-c", LOOK_AND_ADD],
         capture_output=True,
@@ -1942,9 +1942,10 @@ def test_a_fork_while_a_lock_is_held_does_not_hang():
 
 @pytest.mark.parametrize("copies", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_many_copies_in_a_bin(copies):
-    """One bin a band holds them all: adding, asking and removing cost the same as elsewhere.
+    """One bin per band holds all documents: additions, queries and removals take the usual time.
 
-    The limits are some ten times what it takes; any step that walks the bin for each of 20,000 documents takes minutes.
+    The limits are about ten times the measured time. A step that scans the bin for each of 20,000 documents takes
+    minutes.
     """
     cache = Cache(MinHasher(100, 5, hashbytes=4), num_bands=20)
     rows = numpy.repeat(cache.hasher.fingerprints([FERRY]), copies, axis=0)

@@ -1,4 +1,4 @@
-"""The bindings that compare candidates check what they index with; what they find is tested in test_dedup.py."""
+"""The bindings that compare candidates validate their indices; test_dedup.py tests their results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The examples in docstrings, in the README and in docs/ run and print what they say, and links lead to files.
+"""The examples in docstrings, in the README and in docs/ run and print the stated output; links lead to files.
 
-The pages of the checkout beside the tests are read; the docstrings are those of the package that is imported.
+The pages are read from the checkout beside the tests; the docstrings are read from the imported package.
 """
 
 import doctest
@@ -15,7 +15,7 @@ import lsh
 
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples want an optional package
+NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples require an optional package
 PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
 

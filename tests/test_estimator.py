@@ -1,9 +1,9 @@
 """The estimate is unbiased, with the variance J (1 - J) / k, and bands find pairs on the S-curve.
 
-Everything expected here comes from theory: k components with ideal hash functions agree in a binomial number of
+Every expected value comes from theory: k components with ideal hash functions agree in a binomial number of
 places with parameter J, the exact Jaccard similarity, and b bands of r components share a bucket with probability
-1 - (1 - J^r)^b. Texts and seeds are drawn by a fixed generator, so each test passes or fails for good; ALPHA is the
-probability that an ideal hash function would fail one. The sets are of words, one word a shingle.
+1 - (1 - J^r)^b. Texts and seeds are drawn by a fixed generator, so each run gives the same result.
+ALPHA is the probability that an ideal hash function would fail a test. A shingle is one word.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ BANDINGS = [(2, 50), (5, 20), (10, 10), (20, 5), (50, 2)]
 
 
 def make_hasher(k: int, hashbytes: int) -> lsh.MinHasher:
-    """A hasher with k distinct seeds out of all of uint32."""
+    """A hasher with k distinct seeds drawn from all of uint32."""
     return lsh.MinHasher(random.Random(k).sample(range(2**32), k), hashbytes=hashbytes, shingles=WORDS)
 
 
 def pairs_of_texts(shared: int, union: int, count: int) -> list[str]:
-    """2 `count` texts: texts 2i and 2i + 1 are `shared / union` similar, no others have a word in common."""
+    """2 `count` texts: texts 2i and 2i + 1 are `shared / union` similar, no other pair shares a word."""
     rng = random.Random(f"{shared} of {union}")
     names = iter(rng.sample(range(36**6), count * union))
     texts = []
@@ -63,14 +63,14 @@ def pairs_of_texts(shared: int, union: int, count: int) -> list[str]:
 
 
 def matches(hasher: lsh.MinHasher, texts: list[str]) -> numpy.ndarray:
-    """Equal components of texts 2i and 2i + 1."""
+    """The numbers of equal components of texts 2i and 2i + 1."""
     rows = numpy.asarray(hasher.fingerprints(texts))
     return (rows[::2] == rows[1::2]).sum(axis=1)
 
 
 def binomial_tail(found: int, trials: int, p: float) -> float:
     """P(X >= found), summed term by term."""
-    if p in (0, 1):  # so near that it rounded
+    if p in (0, 1):  # p was rounded
         return float(found <= trials * p)
 
     def term(x: int) -> float:
@@ -86,11 +86,11 @@ def binomial_test(found: int, trials: int, p: float) -> float:
 
 
 def variance_test(found: numpy.ndarray, trials: int, p: float) -> float:
-    """Two-sided p-value of the spread of binomial counts about their known mean.
+    """Two-sided p-value of the spread of binomial counts around their known mean.
 
     The sum of the squared standard scores has the mean n and the variance n (2 + excess kurtosis of the binomial);
-    it is a sum of n independent terms, so its cube root is close to normal (Wilson and Hilferty 1931) with the
-    variance put in place of that of chi-square.
+    it is a sum of n independent terms, so its cube root is close to normal (Wilson and Hilferty 1931) with
+    this variance instead of that of chi-square.
     """
     n = len(found)
     one = trials * p * (1 - p)
@@ -101,7 +101,7 @@ def variance_test(found: numpy.ndarray, trials: int, p: float) -> float:
 
 
 def test_the_tests_themselves():
-    """The p-values are right where they can be had otherwise, and small where the hypothesis is false."""
+    """The p-values agree with known values, and are small if the hypothesis is false."""
     assert binomial_tail(2, 3, 0.5) == pytest.approx(0.5)
     assert binomial_tail(0, 50, 0.3) == pytest.approx(1)
     assert binomial_test(10, 10, 0.5) == pytest.approx(2 / 1024)
@@ -134,7 +134,7 @@ def test_disjoint_sets_never_match_and_equal_sets_always_do(shared, union, hashb
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
 def test_each_shingle_is_the_minimum_equally_often(hashbytes):
-    """Chi-square over the 20 shingles of a set: none of them is favoured by its place, length or spelling."""
+    """Chi-square over the 20 shingles of a set: position, length and spelling do not change the probability."""
     words = [
         "a",
         "b",
@@ -181,7 +181,7 @@ def test_bands_follow_the_s_curve(shared, hashbytes):
         places = [set(reference.buckets(row, [width] * num_bands, hashbytes)) for row in rows]
         found = sum(bool(a & b) for a, b in zip(places[::2], places[1::2]))
         assert binomial_test(found, count, probability) > ALPHA
-        assert not any(a & b for a, b in zip(places[1::2], places[2::2]))  # strangers
+        assert not any(a & b for a, b in zip(places[1::2], places[2::2]))  # texts of different pairs share no word
 
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
@@ -204,7 +204,7 @@ def test_interval_covers_as_often_as_it_should(shared, hashbytes):
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
 def test_more_seeds_come_closer(hashbytes):
-    """The two Lorem Ipsum texts at n=5: 100 and 1,000 seeds, drawn anew 100 times, err as the binomial says."""
+    """The two Lorem Ipsum texts at n=5: 100 and 1,000 seeds, drawn 100 times: the errors follow the binomial."""
     a = "Lorem Ipsum dolor sit amet"
     b = "Lorem Ipsum dolor sit amet is how dummy text starts"
     similarity = lsh.jaccard(a, b, shingles=lsh.Shingles(5))
@@ -234,7 +234,7 @@ def a_mean_of_estimates(estimate: Callable[[str, str], float], texts: list[str])
 
 
 def test_jaccard_of_the_hasher_is_this_estimate():
-    """`jaccard` on texts reports exactly the counted matches."""
+    """`jaccard` of texts reports exactly the counted matches."""
     hasher = make_hasher(100, 8)
     texts = pairs_of_texts(4, 10, 50)
     expected = matches(hasher, texts).sum() / 100 / 50

@@ -1,6 +1,6 @@
-"""The sample that the repository ships: its script writes it byte for byte, and its README tells the truth.
+"""The sample in the repository: its script reproduces it byte for byte, and the numbers in its README are correct.
 
-The script is run as a user runs it. What is counted is counted by reference.py, not by the library.
+The script is run as a user runs it. reference.py counts, not the library.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_readme_states_the_number_of_near_duplicates(sample):
 
 
 def test_what_stays_is_mostly_far_apart(sample):
-    """Texts that stay are unlike each other, apart from heavily edited copies and notices of one form."""
+    """The kept texts are dissimilar, except heavily edited copies and notices from one template."""
     texts = [text for _, text in sample]
     result = reference.deduplicate_exact(texts, 0.8, n=8, unit="char")
     kept = [text for text, stays in zip(texts, result.kept, strict=True) if stays]

@@ -1,8 +1,8 @@
-"""The floors of the house: kernels (0), bindings (1), library (2), world (3); imports and includes point down only.
+"""The layers of the package: kernels (0), bindings (1), library (2), files and commands (3); imports point down only.
 
-The floor of a file follows from its folder and from the language it is written in.
-The sources are read as text, so a fault is found even where it does not show at run time. Each check is also
-shown sources that are wrong, to prove that it can fail. What `import lsh` loads is looked at in a new process.
+A layer is called a floor. The folder and the language of a file determine its floor. Includes follow the same rule.
+The sources are read as text, so the checks find errors that have no effect at run time. Each check also gets
+invalid sources, to prove that it can fail. A new process lists the modules that `import lsh` loads.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import lsh
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
 
-ROOMS = ("files", "index", "report", "command")  # the folders of floor 3, of which each may import those before it
-FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, which only floor 3 may import, and what `python -m lsh` runs
+ROOMS = ("files", "index", "report", "command")  # the folders of floor 3; each may import the earlier ones
+FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, for floor 3 only; `python -m lsh` runs the other
 
 STANDARD_HEADERS = {
     *("assert.h", "ctype.h", "float.h", "inttypes.h", "iso646.h", "limits.h", "math.h", "stdalign.h", "stdarg.h"),
-    *("arm_neon.h", "cpuid.h", "immintrin.h"),  # the compiler's own, for the levels
+    *("arm_neon.h", "cpuid.h", "immintrin.h"),  # compiler headers, for the levels
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
 ONLY_EXTERN = "_kernels.pxd"
-WHEN_USED = {"lsh.lsh", "lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # by lsh.plot and so on
-LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # costly, and needed by few
+WHEN_USED = {"lsh.lsh", "lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # on first use
+LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # slow to import, rarely used
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 ALLOCATION = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|free)\s*\(")
@@ -51,11 +51,11 @@ def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-# The checks: each takes the place of a file in the package and its text, and returns what is wrong with it.
+# The checks. Each takes the path of a file in the package and its text, and returns the errors.
 
 
 def faults_of_c(name: str, source: str) -> list[str]:
-    """Floor 0 includes the C standard library and itself, and allocates nothing."""
+    """Floor 0 includes only the C standard library and its own headers, and allocates no memory."""
     source = C_COMMENT.sub(" ", source)
     faults = []
     for target in INCLUDE.findall(source):
@@ -69,7 +69,7 @@ def faults_of_c(name: str, source: str) -> list[str]:
 
 
 def faults_of_cython(name: str, source: str) -> list[str]:
-    """One file declares C, and numpy is used through buffers only."""
+    """Only one file declares C functions, and numpy is used through buffers only."""
     source = CYTHON_TEXT.sub(" ", source)
     faults = [f"{name} has a cdef extern"] if name != ONLY_EXTERN and EXTERN.search(source) else []
     numpy = re.search(r"\bcimport[ \t]+numpy\b|\bfrom[ \t]+numpy[\w.]*[ \t]+cimport\b", source)
@@ -85,7 +85,7 @@ MODULES = {module_of(place(path)) for path in sources(".py", ".pyx", ".pxd")}
 
 
 def floor_of(module: str) -> tuple[float, int]:
-    """The floor of a module and the place of its room on floor 3, by its folder and what it is written in."""
+    """The floor of a module and the rank of its folder on floor 3, by its folder and language."""
     path = PACKAGE.joinpath(*module.split(".")[1:])
     if path.with_suffix(".pyx").exists() or path.with_suffix(".pxd").exists():
         return 1, 0
@@ -98,13 +98,13 @@ def floor_of(module: str) -> tuple[float, int]:
 
 
 def faults_of_imports(name: str, source: str) -> list[str]:
-    """A module imports from its own floor and those below, and of floor 3 from its own room and those below."""
+    """A module imports from its own or a lower floor; on floor 3, from its own or an earlier folder."""
     module = module_of(name)
     return [f"{name} imports {other}" for other in sorted(imports(name, source)) if floor_of(other) > floor_of(module)]
 
 
 def imports(name: str, source: str) -> set[str]:
-    """The modules of the package that a file imports, wherever in it."""
+    """The modules of the package that a file imports, anywhere in the file."""
     package = module_of(name) if Path(name).stem == "__init__" else module_of(name).rpartition(".")[0]
     if not name.endswith((".py", ".pyi")):
         return cython_imports(source, package)
@@ -112,7 +112,7 @@ def imports(name: str, source: str) -> set[str]:
 
 
 def modules(module: str, names: list[str]) -> set[str]:
-    """The modules of the package that `from module import names` imports: those named, or else the package itself."""
+    """The modules of the package that `from module import names` imports: the named modules, or the package itself."""
     if module.split(".")[0] != "lsh":
         return set()
     inside = {f"{module}.{name}" for name in names}
@@ -120,13 +120,13 @@ def modules(module: str, names: list[str]) -> set[str]:
 
 
 def absolute(dots: int, module: str, package: str) -> str:
-    """What an import that begins with some dots leads to."""
+    """The module that a relative import refers to."""
     base = package.rsplit(".", dots - 1)[0] if dots else ""
     return ".".join(filter(None, [base, module]))
 
 
 def nodes(node: ast.AST, for_types: bool) -> Iterator[ast.AST]:
-    """A node and those in it, with or without what stands under `if TYPE_CHECKING:`."""
+    """A node and its descendants, with or without those under `if TYPE_CHECKING:`."""
     yield node
     typing_only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     for child in node.orelse if typing_only and not for_types else ast.iter_child_nodes(node):
@@ -136,9 +136,9 @@ def nodes(node: ast.AST, for_types: bool) -> Iterator[ast.AST]:
 def python_imports(source: str, package: str = "lsh", for_types: bool = True) -> set[str]:
     """The imports of a Python file.
 
-    Without `for_types` those under `if TYPE_CHECKING:` are left out. That is for lsh/__init__.py alone: its names for
-    modules of floor 3 are loaded when they are first used, and a checker of types learns of them there only. Elsewhere
-    an import for types is an import.
+    Without `for_types`, imports under `if TYPE_CHECKING:` are omitted. This is for lsh/__init__.py only: it loads
+    modules of floor 3 on first use, and declares their names to type checkers under `if TYPE_CHECKING:`. In other files
+    an import for types counts as an import.
     """
     found = set()
     for node in nodes(ast.parse(source), for_types):
@@ -164,7 +164,7 @@ def cython_imports(source: str, package: str = "lsh") -> set[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """What is left of a graph of imports when whatever imports nothing of the rest is taken away again and again."""
+    """The rest of an import graph after repeatedly removing modules that import no remaining module."""
     left = {module: others - {module} for module, others in graph.items()}
     while free := {module for module, others in left.items() if not others & left.keys()}:
         left = {module: others for module, others in left.items() if module not in free}
@@ -172,11 +172,11 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def is_generated(name: str, source: str) -> bool:
-    """Whether a C file is one that Cython wrote, or has a name that it would write to."""
+    """Whether Cython wrote the C file, or would overwrite it."""
     return "Generated by Cython" in source[:200] or (PACKAGE / name).with_suffix(".pyx").exists()
 
 
-# The house as it stands.
+# The checks applied to the package.
 
 
 def test_every_folder_is_a_room():
@@ -209,7 +209,7 @@ def test_there_is_no_circle():
 
 
 def test_the_sources_are_read():
-    """The checks see what is there: known includes and imports are found."""
+    """The checks find known includes and imports."""
     assert cython_imports((PACKAGE / "_minhash.pyx").read_text(encoding="utf-8")) == {
         "lsh._batch",
         "lsh._kernels",
@@ -231,7 +231,7 @@ def test_no_generated_c():
     assert written == []
 
 
-# The checks can fail.
+# Invalid sources, which the checks must reject.
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_circles_are_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["a", "b", "c", "d"]
     name = "files/lines.py"
-    assert imports(name, "from lsh.files import Documents\n") == {"lsh.files"}  # which imports it in turn
+    assert imports(name, "from lsh.files import Documents\n") == {"lsh.files"}  # which re-exports it
 
 
 def test_generated_c_is_found():
@@ -337,11 +337,11 @@ def test_generated_c_is_found():
     assert not is_generated("_murmur3.c", "int x;\n")
 
 
-# What an import costs.
+# The modules that an import loads.
 
 
 def loaded(folder: Path, first: str, then: str) -> set[str]:
-    """The modules that a new process loads for a statement, beyond those of an earlier one."""
+    """The modules that a statement loads in a new process, without those of an earlier statement."""
     script = f"import sys; {first}; before = set(sys.modules); {then}; print(*(set(sys.modules) - before))"
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, env=environment(), check=True, capture_output=True, text=True
@@ -362,7 +362,7 @@ def test_import_loads_nothing_that_few_need(tmp_path):
 
 
 def test_modules_are_loaded_when_they_are_first_used(tmp_path):
-    """One after the other; what is loaded before its use counts as loaded before."""
+    """The modules are used in sequence; one that is loaded before its first use is not counted."""
     names = sorted(WHEN_USED)
     uses = "; ".join(f"before |= {{{name!r}}} & set(sys.modules); {name}" for name in names)
     found = loaded(tmp_path, "import lsh", uses)

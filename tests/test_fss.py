@@ -1,10 +1,10 @@
 """The scheme fss: its published vectors, its bits equal to the twin's, its union, and its statistics.
 
-Four questions. Are the bits those of the definition (docs/schemes.md): vectors, then the slow twin, then a formula
-in numpy for long texts, which the twin checks first. Is the sketch of a union the least of the sketches. Is a hasher
-of this scheme a value like any other. And is the estimate what the scheme is for: unbiased, of small variance, and
-with bands on the S-curve wherever they lie. The statistical tests compare with theory at a stated ALPHA, over fixed
-seeds, and each is shown to fail where it should.
+The tests check four properties. The bits follow the definition (docs/schemes.md): vectors, then the slow twin, then
+a numpy formula for long texts, which is itself checked against the twin. The sketch of a union is the minimum of the
+sketches. A hasher of this scheme is an immutable value. The estimate is unbiased and of small variance, and bands of
+any components follow the S-curve. The statistical tests compare with theory at a stated ALPHA, over fixed seeds. Other
+tests prove that they fail for defective sketches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lsh import MinHasher, Shingles
 from lsh._minhash import murmur3_x86_128
 
 M32 = 2**32 - 1
-TILE, KEPT, JOIN = 512, 4096, 2048  # shingles at which the kernel changes its way; see lsh/kernels/kernels.h and body.h
+TILE, KEPT, JOIN = 512, 4096, 2048  # the kernel changes method at these counts; see lsh/kernels/kernels.h and body.h
 component_counts = st.one_of(
     st.sampled_from([1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 63, 64, 65, 100, 128]), st.integers(1, 300)
 )
@@ -48,7 +48,7 @@ def as_ints(rows: numpy.ndarray) -> list:
 
 
 def offers(h1: numpy.ndarray, h2: numpy.ndarray, k: int, ranks) -> numpy.ndarray:
-    """What shingles with these hashes offer to each of k components: shape (shingles, k)."""
+    """The values that shingles with these hashes give to each of k components: shape (shingles, k)."""
     one, half = numpy.uint32(1), numpy.uint32(16)
     factor = (h2 | one) << numpy.uint32(32 - reference.fss_bits(k))
     shift = h1 << half | h1 >> half
@@ -59,7 +59,7 @@ def offers(h1: numpy.ndarray, h2: numpy.ndarray, k: int, ranks) -> numpy.ndarray
 
 
 def formula(shingles: set[bytes], k: int, seed: int) -> list[int]:
-    """The fingerprint of long texts by numpy: the smallest offer."""
+    """The fingerprint of long texts by numpy: the minimum of the values."""
     hashes = numpy.array([murmur3_x86_128(shingle, seed)[:2] for shingle in shingles], numpy.uint32)
     row = numpy.full(k, M32, numpy.uint32)
     for at in range(0, len(hashes), 256):
@@ -102,9 +102,9 @@ def test_vectors_of_the_base_hash():
 
 
 def ranks_of_a_fingerprint(k: int) -> list[int | None]:
-    """The permutation as a fingerprint shows it: one shingle, so component j holds (factor s_j + shift) >> 1.
+    """The permutation, computed from the fingerprint of one shingle: component j holds (factor s_j + shift) >> 1.
 
-    With the factor's odd low bits inverted, the top bits of a component give s_j; the component of round 0 shows none.
+    The inverse of the factor's odd low bits gives s_j in the top bits of a component, except for that of round 0.
     """
     bits = reference.fss_bits(k)
     h1, h2 = murmur3_x86_128(b"hello", 42)[:2]
@@ -115,7 +115,7 @@ def ranks_of_a_fingerprint(k: int) -> list[int | None]:
         if value < 2**31:
             found.append(None)
             continue
-        # bit 31 of the sum is lost to the rank bit, the lowest by the shift: both are those of the true sum
+        # the shift drops the lowest bit of the sum: try both values
         sums = [value << 1 & M32 | low for low in (0, 1)]
         multiples = {((total - shift) & M32) >> (32 - bits) for total in sums if not (total - shift) % 2 ** (32 - bits)}
         (multiple,) = multiples
@@ -136,7 +136,7 @@ def test_vectors_of_the_permutation(k, first):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 9, 64, 100, 127, 128, 129, 200, 256, 1000, 2048, 2049, 4095, 4096])
 def test_the_permutation_of_every_size(k):
-    """All of it but the component of round 0; beyond a power of two a part of the next permutation is used."""
+    """The whole permutation except round 0; above a power of two, part of the next permutation is used."""
     expected = reference.fss_ranks(k)
     assert sorted(expected) == list(range(2 ** reference.fss_bits(k)))
     found = ranks_of_a_fingerprint(k)
@@ -144,7 +144,7 @@ def test_the_permutation_of_every_size(k):
     assert found.count(None) == 1
 
 
-# The same bits as the twin.
+# The bits equal those of the twin.
 
 
 @strategies.examples(135)
@@ -189,7 +189,7 @@ def test_every_number_of_components():
 
 @pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n):
-    """All lengths to past 2 n, of random bytes: hashed as words up to 15 bytes, one by one beyond."""
+    """Random bytes of all lengths up to 2 n + 3; the kernel changes method at shingles of 16 bytes."""
     data = random.Random(n).randbytes(200)
     texts = [data[start : start + length] for length in range(2 * n + 4) for start in (0, 1)]
     for unit, k in (("byte", 24), ("char", 7)):
@@ -197,7 +197,7 @@ def test_every_length_around_n(n):
         assert as_ints(rows) == [reference.fss(text, k, 42, n=n, unit=unit) for text in texts]
 
 
-# Shingles with hashes that end a range: found by search, and for 16 bytes by running the hash backwards.
+# Shingles whose hashes end a range: found by search, and for 16 bytes by inverting the hash.
 ENDS = [
     (1, 0xFFFFFFFF, "7e0afe1d"),
     (0, 0xFFFFFFFE, "8ecf7b2f"),
@@ -216,7 +216,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("seed", "h2", "shingle"), ENDS)
 def test_the_largest_value_of_round_0(seed, h2, shingle):
-    """Where h2 has all bits set the bin stays empty and its component comes from the fallback, as the others do."""
+    """If h2 has all bits set, the bin stays empty and its component gets the fallback, like the others."""
     data = bytes.fromhex(shingle)
     assert reference.murmur3_x86_128(data, seed)[1] == h2
     for k in (1, 2, 8, 100, 128):
@@ -227,16 +227,16 @@ def test_the_largest_value_of_round_0(seed, h2, shingle):
         assert sum(value < 2**31 for value in alone) == (h2 != M32)
 
 
-# Long texts: tiles, joined tables, hashes that are kept or made again.
+# Long texts: tiles, joined tables, hashes that are stored or computed again.
 
 
 def few(count: int) -> bytes:
-    """Seven letters at random: most shingles of 5 are repeated."""
+    """Random texts over seven letters: most shingles of 5 are repeated."""
     return bytes(random.Random(count).choices(b"abcdefg", k=count))
 
 
 def late(count: int) -> bytes:
-    """One letter, and what is new only in the last few bytes, after the tables were joined."""
+    """One letter repeated; new shingles occur only in the last bytes, after the tables were joined."""
     tail = min(count, 40)
     return b"x" * (count - tail) + random.Random(count).randbytes(tail)
 
@@ -276,7 +276,7 @@ def test_the_formula_is_the_twin():
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("n", [5, 16])
 def test_long_texts(kind, n):
-    """By count of shingles, around everything the kernel counts; the same texts by character where they are ASCII."""
+    """Numbers of shingles around each limit of the kernel; ASCII texts are also cut by character."""
     for count in COUNTS:
         text = TEXTS[kind](count + n - 1)
         shingles = set(reference.shingles(text, n, "byte"))
@@ -289,7 +289,7 @@ def test_long_texts(kind, n):
 
 @pytest.mark.parametrize("k", [1, 2, 100, 1024, 4096])
 def test_empty_bins_after_a_long_text(k):
-    """More shingles than hashes are kept, and bins that none of them hits: the text is walked a second time."""
+    """More shingles than stored hashes, and bins without a shingle: the kernel reads the text a second time."""
     for text in (few(6000), late(KEPT + 44), late(9000), TEXTS["random"](5000)):
         shingles = set(reference.shingles(text, 5, "byte"))
         row = as_ints(sketcher(k).fingerprint(text))
@@ -315,7 +315,7 @@ def test_long_texts_by_character_and_by_word(count, n):
 
 
 def pieces(text, size: int, n: int) -> Iterator:
-    """Cut a text so that every shingle of n units lies in some piece."""
+    """Cut a text so that every shingle of n units lies in at least one piece."""
     for at in range(0, max(len(text) - n + 1, 1), size):
         yield text[at : at + size + n - 1]
 
@@ -324,7 +324,7 @@ def pieces(text, size: int, n: int) -> Iterator:
 @pytest.mark.parametrize("unit", ["byte", "char", "word"])
 @pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyzé漢"])
 def test_texts_of_more_than_100_000_shingles(k, unit, alphabet):
-    """The fingerprint is the minimum over pieces, each of which takes a shorter way through the kernel."""
+    """The fingerprint is the minimum over pieces; each piece takes a shorter path through the kernel."""
     n, draw = 4, random.Random(k)
     if unit == "word":
         words = ["".join(draw.choices(alphabet, k=draw.randint(1, 5))) for _ in range(105_000)]
@@ -371,7 +371,7 @@ def test_merge_is_the_sketch_of_the_union(a, b, k, unit, n):
     n=st.integers(1, 20),
 )
 def test_a_text_in_two_pieces(text, times, data, k, n):
-    """Pieces that overlap in n - 1 bytes, or in more, have the shingles of the whole between them."""
+    """Pieces that overlap in at least n - 1 bytes have together the shingles of the whole text."""
     text *= times
     n = min(n, len(text))
     cut = data.draw(st.integers(1, len(text) - n + 1))
@@ -382,7 +382,7 @@ def test_a_text_in_two_pieces(text, times, data, k, n):
 
 
 def test_merging_where_different_components_fell_back():
-    """A long text has no empty component, a short one nearly all: the union is exact whichever way each was filled."""
+    """A long text has no empty component, a short one nearly all: the union is exact in both cases."""
     draw = random.Random(11)
     for k in (2, 64, 128, 500):
         hasher = sketcher(k)
@@ -424,7 +424,7 @@ def test_order_and_repeats_do_not_matter():
     assert short.jaccard("abc", "xyz") == 0.0
 
 
-# The value.
+# The hasher as a value.
 
 VALUES = [
     sketcher(10),
@@ -577,7 +577,7 @@ def test_bad_fingerprints():
 
 ALPHA = 1e-4  # the probability that an ideal hash function fails one of the tests below, unless a test says less
 N = 8
-LIMIT = 0.03  # how far the recall of bands may lie from the S-curve
+LIMIT = 0.03  # the largest allowed distance of the recall of bands from the S-curve
 WIDTHS = range(2, 17)
 
 # Shingles (in both, in the first alone, in the second alone) of a pair. In the first list both have 5 to 100.
@@ -616,9 +616,9 @@ def random_bytes(rng: numpy.random.Generator, count: int, size: int) -> numpy.nd
 
 
 def pairs_of_texts(both: int, a: int, b: int, count: int, rng: numpy.random.Generator) -> list[list[bytes]]:
-    """`count` first and `count` second texts, alike in exactly `both` shingles.
+    """`count` first and `count` second texts that share exactly `both` shingles.
 
-    A common beginning, then bytes of their own; the first of these differ, lest they be common by chance.
+    A pair has a common beginning, then different bytes. The first of these always differ, to exclude a chance match.
     """
     common = random_bytes(rng, count, both + N - 1)
     rests = [random_bytes(rng, count, size) for size in (a, b)]
@@ -645,14 +645,14 @@ def flat(bits: numpy.ndarray) -> numpy.ndarray:
 
 
 def bias_test(bits: numpy.ndarray, similarity: float) -> float:
-    """Two-sided p-value of the mean estimate over all pairs, by its own spread; normal, as there are many pairs."""
+    """Two-sided p-value of the mean estimate over all pairs: normal, with the sample variance."""
     estimates = flat(bits).mean(axis=0)
     error = estimates.std() / math.sqrt(len(estimates))
     return 2 * NormalDist().cdf(-abs(estimates.mean() - similarity) / error)
 
 
 def component_test(bits: numpy.ndarray, similarity: float) -> float:
-    """The same for each component by itself: the smallest of k binomial p-values, times k."""
+    """The same for each single component: the smallest of k binomial p-values, times k."""
     counts = flat(bits).sum(axis=1, dtype=float)
     trials = bits.shape[1] * 8
     z = abs(counts - trials * similarity) / math.sqrt(trials * similarity * (1 - similarity))
@@ -660,7 +660,7 @@ def component_test(bits: numpy.ndarray, similarity: float) -> float:
 
 
 def variance_ratio(bits: numpy.ndarray, similarity: float) -> float:
-    """The variance of the estimate, over that of k independent components."""
+    """The variance of the estimate, divided by that of k independent components."""
     estimates = flat(bits).mean(axis=0)
     return len(bits) * float(((estimates - similarity) ** 2).mean()) / (similarity * (1 - similarity))
 
@@ -668,7 +668,7 @@ def variance_ratio(bits: numpy.ndarray, similarity: float) -> float:
 def recall_gap(bits: numpy.ndarray, similarity: float, strided: bool) -> tuple[float, int]:
     """The largest distance of the recall from the S-curve over all widths, and the width where it is.
 
-    A band is `width` components side by side, or every b-th one: c, c + b, c + 2 b, ...
+    A band is `width` adjacent components, or every b-th component: c, c + b, c + 2 b, ...
     """
     gaps = []
     trials = bits.shape[1] * 8
@@ -687,10 +687,10 @@ def jaccard(both: int, a: int, b: int) -> float:
 
 
 def enough(k: int, pair: tuple[int, int, int]) -> int:
-    """How many pairs, a multiple of 8: fewer where one costs more, and more of the smallest sets.
+    """The number of pairs, a multiple of 8: fewer pairs of large sets, and more of the smallest sets.
 
-    Two shingles with the same factor, which one pair in 2^(bits - 1) has, share the components in any proportion. Few
-    and large errors make up the variance of the smallest sets, so it takes many pairs to measure it.
+    One pair of shingles in 2^(bits - 1) has the same factor; they may share any number of components. Such rare, large
+    errors determine the variance of the smallest sets, so its measurement requires many pairs.
     """
     return TRIALS // max(1, k // 256, sum(pair) // 500) // 8 * 8 * (4 if sum(pair) < 4 else 1)
 
@@ -708,7 +708,7 @@ def test_the_texts_are_as_alike_as_they_should(pair):
     "pair", [pytest.param(pair, marks=() if i % 3 == 0 else pytest.mark.slow) for i, pair in enumerate(SHORT + OTHER)]
 )
 def test_unbiased(pair):
-    """On average, and each component by itself, so that any of them may be banded."""
+    """On average, and for each single component, so that a band may use any of them."""
     bits = agreement(128, *pair, enough(128, pair))
     assert bias_test(bits, jaccard(*pair)) > ALPHA
     assert component_test(bits, jaccard(*pair)) > ALPHA
@@ -719,7 +719,7 @@ def test_variance(pair):
     """At most 1.05 of that of independent components; at most .70 of it for 5 to 100 distinct shingles.
 
     The ratio has a relative standard error of .6 % in the first list and at most 1.5 % in the second; it lies at .52 to
-    .60 there and at no more than .99 here, so that chance fails this in fewer than one of 1 / ALPHA cases.
+    .60 there and at no more than .99 here, so the test fails by chance with a probability below ALPHA.
     """
     ratio = variance_ratio(agreement(128, *pair, enough(128, pair)), jaccard(*pair))
     assert ratio <= (0.70 if pair in SHORT else 1.05)
@@ -747,7 +747,8 @@ def test_unbiased_with_small_variance_at_every_number_of_components(k, pair):
 def test_bands_follow_the_s_curve(pair, strided):
     """Within .03 for every width from 2 to 16. The standard error of a recall over 60,000 pairs is .002 at most.
 
-    What is measured is at most .021 (the curve is steeper than that of independent components), five errors inside.
+    The measured distance is at most .021, five standard errors below the limit. The curve is steeper than that of
+    independent components.
     """
     gap, width = recall_gap(agreement(128, *pair, TRIALS), jaccard(*pair), strided)
     assert gap <= LIMIT, f"width {width}"
@@ -762,7 +763,7 @@ def test_strangers_do_not_agree():
         assert not (a == b).any()
 
 
-# The tests above fail where they should.
+# The tests above fail for defective sketches.
 
 
 def simulated(k: int, pair: tuple[int, int, int], trials: int, ranks, seed: int) -> numpy.ndarray:
@@ -796,7 +797,7 @@ PERMUTATIONS = {
     ],
 )
 def test_the_bands_tell_a_bad_permutation(name, contiguous, strided):
-    """Ranks in order, or not scrambled well, pass the tests of bias and variance and fail those of the bands."""
+    """Sorted or badly scrambled ranks pass the tests of bias and variance and fail those of the bands."""
     pair = (9, 1, 1)
     bits = simulated(128, pair, 24_000, list(PERMUTATIONS[name]), seed=2)
     assert bias_test(bits, jaccard(*pair)) > ALPHA
@@ -807,7 +808,7 @@ def test_the_bands_tell_a_bad_permutation(name, contiguous, strided):
 
 def test_the_tests_of_bias_and_variance_tell_a_fault():
     bits = agreement(128, 9, 1, 1, TRIALS)
-    assert bias_test(bits, 9 / 11 + 0.001) < ALPHA  # a thousandth off in all components
+    assert bias_test(bits, 9 / 11 + 0.001) < ALPHA  # an error of .001 in all components
     one = bits.copy()
     one[77, : one.shape[1] // 20] = 0  # one component never agrees in a twentieth of the pairs
     assert component_test(one, 9 / 11) < ALPHA

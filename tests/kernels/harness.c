@@ -1,11 +1,11 @@
 /* The kernels against plain formulas, without Python: harness [CASES [SEED]].
  *
- * Every level of this build and this CPU gets the same random documents, seeds and sizes, and has to give what the formulas
- * below give; they are written from the published MurmurHash3 and from docs/schemes.md, share no code with the kernels and
- * work on one shingle at a time. What the kernels read and write lies against a page that may not be touched, behind it or
- * before it, so that one byte too far ends the program. Where shingles begin is known from how a document was put together.
+ * Every level of this build and this CPU gets the same random documents, seeds and sizes. Its results must equal those of
+ * the formulas below. The formulas are written from the published MurmurHash3 and from docs/schemes.md, share no code with
+ * the kernels and process one shingle at a time. The memory of the kernels lies directly before or after an inaccessible
+ * page, so an access one byte outside ends the program. The generator of a document records where its shingles begin.
  *
- * Prints the levels that ran; the exit status is 0 where everything agreed.
+ * Prints the levels that ran; the exit status is 0 if all results agree.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static uint64_t draw(void) /* xorshift64*, Vigna 2016 */
 static size_t below(size_t limit) { return (size_t)((draw() >> 32) % limit); }
 static size_t between(size_t low, size_t high) { return low + below(high - low + 1); }
 
-/* ---- memory between two pages that may not be touched ---- */
+/* ---- memory between two inaccessible pages ---- */
 
 typedef struct {
     uint8_t *first, *end;
@@ -59,7 +59,7 @@ static void drop_room(room place)
     munmap(place.first - page, (size_t)(place.end - place.first) + 2 * page);
 }
 
-/* `size` bytes at the end of a room, or at its beginning. */
+/* `size` bytes at the end of the memory, or at its beginning. */
 static void *at_end(room place, size_t size) { return place.end - size; }
 static void *at_edge(room place, size_t size) { return below(4) ? place.end - size : place.first; }
 
@@ -82,7 +82,7 @@ static uint64_t finish64(uint64_t h)
     return h ^ h >> 33;
 }
 
-/* The bytes from..to-1 of data as a little-endian number; what lies behind `length` counts as 0. */
+/* The bytes from..to-1 of data as a little-endian number; bytes after `length` count as 0. */
 static uint64_t number(const uint8_t *data, size_t length, size_t from, size_t to)
 {
     uint64_t x = 0;
@@ -150,7 +150,7 @@ static void plain_x64_128(const uint8_t *data, size_t length, uint32_t seed, uin
     h[1] += h[0];
 }
 
-/* ---- the formulas: what a shingle offers to the components of a fingerprint ---- */
+/* ---- the formulas: the values of a shingle for the components of a fingerprint ---- */
 
 static uint32_t bits_of(uint32_t k)
 {
@@ -186,7 +186,7 @@ static uint32_t offer(uint32_t h1, uint32_t h2, uint32_t j, uint32_t k)
     return (factor * ranks_of_fss[j] + turn32(h1, 16)) >> 1 | 0x80000000u;
 }
 
-/* ---- documents, put together so that their units are known ---- */
+/* ---- documents, built from known units ---- */
 
 static uint8_t text[MAX_TEXT];
 static size_t length, units, begins[MAX_UNITS], ends[MAX_UNITS]; /* of each unit */
@@ -213,7 +213,7 @@ static void make_bytes(size_t size)
                   : kind == 2 ? 0x80
                   : kind == 3 ? (uint8_t)(i < period ? draw() : text[i - period])
                   : kind == 4 ? (uint8_t)(below(50) ? 0 : draw())
-                              : (uint8_t)(i < tail ? 'x' : draw()); /* what is new comes late */
+                              : (uint8_t)(i < tail ? 'x' : draw()); /* new shingles at the end only */
     length = units = size;
     for (size_t i = 0; i < size; i++) {
         begins[i] = i;
@@ -223,7 +223,7 @@ static void make_bytes(size_t size)
 
 static void make_characters(size_t count)
 {
-    /* 0xFF and 0xC0 belong to no character, whatever stands before or behind them */
+    /* 0xFF and 0xC0 are never part of a character */
     static const char *const pieces[] = {"a",        "b",        " ",        "\x7f",     "\xc3\xa9", "\xdf\xbf", "\xe0\xa0\x80",
                                          "\xef\xbf\xbf", "\xed\xa0\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xff", "\xc0"};
     const size_t used = below(3) ? sizeof pieces / sizeof *pieces : 4;
@@ -419,7 +419,7 @@ static void check_fss(const parameters *p, size_t shingles)
     }
 }
 
-/* ---- sets of shingles: those of the first units of a document, and those of its last ---- */
+/* ---- sets of shingles: of the first units of a document, and of its last units ---- */
 
 typedef struct {
     const uint8_t *bytes;
@@ -428,7 +428,7 @@ typedef struct {
 
 enum { MAX_PIECES = 700, MAX_SET = 1024 };
 
-/* Keep the first of equal pieces; returns how many are left. */
+/* Keep the first of equal pieces; returns the number of remaining pieces. */
 static size_t distinct(piece *pieces, size_t count)
 {
     size_t kept = 0;
@@ -480,7 +480,7 @@ static size_t size_of(const lsh_set *set)
     return size;
 }
 
-/* The set of the shingles first .. first + count - 1, as words of one length or by spans. */
+/* The set of the shingles first .. first + count - 1, as words of equal length or as spans. */
 static void make_set(const struct lsh_kernels *level, const parameters *p, size_t which, size_t first, size_t count,
                      int spans, const lsh_set_secret *secret, uint32_t part_bits, uint64_t part, whole_set *made)
 {
@@ -504,7 +504,7 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
         return;
     }
     size_t at = level->set_add_keys(&made->set, &made->table, secret, part, size, 0);
-    if (at < count) { /* the set was full: a larger one, and a table made anew */
+    if (at < count) { /* the set was full: make a larger set and a new table */
         uint64_t *larger = at_end(token_room[which], MAX_SET * 8);
         memmove(larger, made->set.tokens, made->set.count * 8);
         made->set.tokens = larger;
@@ -531,7 +531,7 @@ static void make_filter(whole_set *made, uint32_t lg)
     made->table.bits_shift = 64 - lg;
 }
 
-/* How many places of the second text have a token of the first set: as many as are in the first text, or more. */
+/* The number of places of the second text with a token of the first set; at least the number of shared places. */
 static void check_spans(const struct lsh_kernels *level, const parameters *p, size_t first, size_t count, size_t common, int exact,
                         const lsh_set_secret *secret, whole_set made[2])
 {
@@ -561,7 +561,7 @@ static void check_sets(const parameters *p, size_t shingles)
     lsh_set_secret secret = {draw(), {draw() | 1, draw() | 1}, {draw(), draw()}, {{0}}, UINT64_MAX};
     for (size_t f = 0; f < 10; f++)
         secret.factors[f / 2][f % 2] = draw();
-    if (below(3) == 0 && (collides = 1)) /* everything collides */
+    if (below(3) == 0 && (collides = 1)) /* all tokens collide */
         secret = (lsh_set_secret){0, {1, 1}, {0, 0}, {{0}}, below(2)};
     if (below(3) == 0) /* a token is 0 */
         secret.word = number(shingle(p, below(shingles), &ignored), p->n < 8 ? p->n : 8, 0, 8);
@@ -602,7 +602,7 @@ static void check_sets(const parameters *p, size_t shingles)
                                                              length, 0);
             const size_t bounded = levels[l]->set_most_shared(&made[0].set, &made[0].table, &secret, made[1].set.text,
                                                               length, least);
-            size_t common = 0; /* of its places, those whose shingle is in the other text; a token of 0 counts always */
+            size_t common = 0; /* its places whose shingle is in the other text; a token of 0 always counts */
             for (size_t i = 0; i < counts[1]; i++)
                 common += shares(p, firsts[1] + i, both, sizes[0]);
             if (places < common || (!made[1].set.zero && places != common) ||
@@ -683,7 +683,7 @@ static void check_whole_hashes(void)
     }
 }
 
-/* The keys of bands of any widths, of rows that lie apart: the last component of the last row is the last that can be read. */
+/* The keys of bands of any widths, of rows with gaps: the memory ends after the last component of the last row. */
 static void check_band_keys(const struct lsh_kernels *kernels)
 {
     const uint64_t golden = 0x9E3779B97F4A7C15u;
@@ -729,7 +729,7 @@ static void check_band_keys(const struct lsh_kernels *kernels)
     drop_room(keys_room);
 }
 
-/* Links against a search backwards through the order. */
+/* Compare the links with a backward search through the order. */
 static void check_links(void)
 {
     const size_t documents = below(8) ? between(1, 300) : between(2000, 6000), values = between(1, 2 * documents);
@@ -752,7 +752,7 @@ static void check_links(void)
         shuffled[other] = (int32_t)d;
     }
     memcpy(order, shuffled, count * sizeof *order);
-    memset(records, 0xA5, count * sizeof *records); /* scratch of any content */
+    memset(records, 0xA5, count * sizeof *records); /* scratch with arbitrary content */
     memset(table, 0xA5, slots * sizeof *table);
     memset(links, 0xA5, documents * sizeof *links);
     if (!lsh_link_equal(keys, documents, order, count, entered, records, table, links)) {
@@ -809,7 +809,7 @@ enum { MOST_RECORDS = 20, MOST_VALUE = 60 };
 static uint8_t record_values[MOST_RECORDS][MOST_VALUE];
 static size_t record_lengths[MOST_RECORDS];
 
-/* A byte of a value, or the first half of a character of two; `plain` leaves out what would end a cell without quotes. */
+/* A byte of a value, or the first byte of a two-byte character; `plain` omits bytes that end an unquoted cell. */
 static uint8_t value_byte(int plain)
 {
     static const char odd[] = "\"\\,\n\t\r/{}[]:";
@@ -819,7 +819,7 @@ static uint8_t value_byte(int plain)
 
 static size_t put_escaped(uint8_t *out, uint8_t c)
 {
-    static const char letters[] = "\"\"\\\\//\bb\ff\nn\rr\tt"; /* what is meant, and what is written */
+    static const char letters[] = "\"\"\\\\//\bb\ff\nn\rr\tt"; /* the byte, and its escape letter */
     for (size_t i = 0; i < sizeof letters - 1; i += 2)
         if ((uint8_t)letters[i] == c && (c < ' ' || c == '"' || c == '\\' || below(2)) && below(3)) {
             out[0] = '\\';
@@ -832,7 +832,7 @@ static size_t put_escaped(uint8_t *out, uint8_t c)
     return 1;
 }
 
-/* Write records of a number and a value in the form: 0 JSON, 1 lines, 2 CSV; returns their size. */
+/* Write records of a number and a value as `form`: 0 JSON, 1 lines, 2 CSV; returns their size. */
 static size_t put_records(uint8_t *out, int form, size_t records)
 {
     uint8_t *const start = out;
@@ -880,7 +880,7 @@ static size_t read_records(const uint8_t *block, size_t size, int form, uint8_t 
     return lsh_read_csv(block, size, ',', places, 2, 2, 2, out, found, used);
 }
 
-/* What is written is found again; and where any bytes are others, nothing is read or written that should not be. */
+/* The kernels find the written values; with any bytes changed, they access no memory outside the buffers. */
 static void check_fields(void)
 {
     const int form = (int)below(3);
@@ -921,7 +921,7 @@ static void check_fields(void)
     }
 }
 
-/* Names that are equal: the first has the field, and `out` needs no more than `size` bytes, however many names there are. */
+/* Equal names: the first gets the field, and `out` needs at most `size` bytes for any number of names. */
 static void check_equal_names(void)
 {
     enum { NAMES = 16, ESCAPES = 20000 };
@@ -960,7 +960,7 @@ int main(int argc, char **argv)
     check_equal_names();
     for (size_t i = 0; i < cases; i++) {
         const enum lsh_unit unit = (enum lsh_unit)below(3);
-        for (size_t size = 0; size <= 64; size++) /* every short text, with n around its length or any */
+        for (size_t size = 0; size <= 64; size++) /* every short length, with n near the length or arbitrary */
             check_document(i % 2 ? unit : LSH_BYTE, size, below(3) ? between(1, 20) : between(size, size + 2) + !size, some_k(), 1);
         check_document(LSH_BYTE, between(65, 3000), between(1, 20), some_k(), 1);
         check_document(unit, between(65, 600), between(1, 12), some_k(), 1);
@@ -973,7 +973,7 @@ int main(int argc, char **argv)
             check_band_keys(levels[l]);
         if (i % 4)
             continue;
-        /* around the tiles, the joins of the two tables and the hashes that are kept; then far beyond */
+        /* near the limits of tiles, joins of the two tables and stored hashes; then much longer */
         const size_t edge = (size_t)LSH_TILE << below(4), n = between(1, 16);
         check_document(LSH_BYTE, edge + n - 3 + below(5), n, some_k(), i % 8 == 0);
         check_document(LSH_BYTE, between(4090, 4130), between(1, 16), some_k(), 0);

@@ -1,4 +1,4 @@
-"""The compiled modules: each C file is linked into one of them, and they export their entry point only."""
+"""The compiled modules: each C file is linked into exactly one, and each module exports only its entry point."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_cython_module_is_an_extension():
 
 
 def exported(library: Path) -> set[str]:
-    """What a shared object defines for others."""
+    """The symbols that a shared object exports."""
     listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in listed.stdout.splitlines()}
 

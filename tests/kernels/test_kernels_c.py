@@ -1,7 +1,7 @@
-"""The kernels without Python: compiles tests/kernels/harness.c with them and runs every level this CPU has.
+"""The kernels without Python: compiles tests/kernels/harness.c with them and runs every level of this CPU.
 
-The harness compares with plain formulas, over texts that end at a page which may not be read. `.ci/neon` runs the same
-for AArch64.
+The harness compares with plain formulas, over texts that end at an unreadable page. `.ci/neon` runs the same test for
+AArch64.
 """
 
 from __future__ import annotations

@@ -1018,7 +1018,8 @@ class CacheMachine(RuleBasedStateMachine):
         if known:
             assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
         else:
-            with pytest.raises(ValueError, match="no document is stored under the doc_id "):
+            problem = "got neither" if doc_id is None else "no document is stored under the doc_id "
+            with pytest.raises(ValueError, match=problem):
                 self.cache.get_duplicates_of(doc_id=doc_id)
 
     @rule(least=st.sampled_from([0, 0.25, 0.5, 1]))

@@ -1,6 +1,6 @@
 """MinHasher: fingerprints equal to the reference's and to upstream's, the value, and functions of fingerprints.
 
-The scheme under test is "murmur3". Its bits are pinned three times: by the slow twin, by vectors of a build of
+The scheme under test is "murmur3". Its bits are tested in three ways: by reference.py, by vectors of a build of
 mattilyra/LSH, and by one checksum that holds without any other file.
 """
 
@@ -196,7 +196,7 @@ def test_upstream_seeds(upstream_vectors):
     assert as_ints(MinHasher(16, random_state=42).seed_values) == upstream_vectors["seeds"]
 
 
-# The twin's fingerprints of the texts below, packed little-endian.
+# Fingerprints by reference.py of the texts below, packed little-endian.
 @pytest.mark.parametrize(
     ("hashbytes", "expected"),
     [

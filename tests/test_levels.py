@@ -75,7 +75,7 @@ def test_an_unknown_level_is_an_error_that_lists_the_levels(level):
     assert f"got {level!r}" in message
 
 
-# The bits of each scheme and version: a changed line needs a new version with a new line.
+# The bits of each scheme and version: if the bits change, the scheme needs a new version, with a new line here.
 
 PINNED = {
     ("murmur3_32", 1): "bb1a692b9d7ab5efe14079ab62485535ac986058e3c751c0c9faf4e3a24fe916",

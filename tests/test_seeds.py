@@ -260,7 +260,7 @@ def test_advertisements_of_rome(advertisements):
 
 
 def test_advertisements_deduplicated(sample):
-    """Deduplicate the sample: brute force confirms each removal, and finds few documents that should be removed."""
+    """Deduplicate the sample: brute force confirms each removal, and at least 95 % of the exact removals are made."""
     texts = [text for _, text in sample]
     result = lsh.deduplicate(texts, 0.8, shingles=Shingles(10, **TUTORIAL))
     exact = all_pairs(texts, 0.8, 10, "char", **TUTORIAL)

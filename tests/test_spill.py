@@ -30,7 +30,7 @@ SHINGLES = Shingles(2, "word")
 
 @pytest.fixture(scope="module")
 def corpus() -> list[str]:
-    """3,000 texts, two thirds of them near duplicates or copies; a few are empty, and a few are not ASCII."""
+    """3,000 texts: near duplicates, copies, empty texts, and texts that are not ASCII."""
     draw = random.Random(3)
     texts = []
     for i in range(1000):

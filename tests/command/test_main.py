@@ -315,7 +315,7 @@ def test_a_full_disk_is_one_line_of_error(news):
     ],
 )
 def test_a_closed_standard_stream_is_an_error(news, arguments, closed):
-    """A daemon may start the command with the stream that it needs closed."""
+    """A daemon may start the command with a stream closed that it needs."""
     result = process(news, "dedup", *arguments, shell=closed)
     assert result.returncode == 2
     assert result.stderr.startswith(b"lsh: error: ")

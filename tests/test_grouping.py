@@ -1,4 +1,4 @@
-"""Links and components against their plain twins: documents that share a band key, and what they connect."""
+"""Links and components against slow reference code: documents that share a band key, and their components."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lsh._minhash import UNIT_CODES, shingles
 from lsh._sets import ShingleSets
 
 M64 = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which deals keys out by the top bits of their product with it
+GOLDEN = 0x9E3779B97F4A7C15  # of kernels/grouping.c, which picks a partition by the top bits of key * GOLDEN
 UNDO = pow(GOLDEN, -1, 2**64)
 SCALES = (1, 2**32, 2**54, UNDO, (1 << 40) * UNDO & M64)  # keys that differ in few bits, also in few of the product
 
 
 @st.composite
 def keys_in_order(draw):
-    """Keys of documents, an order of some of them, and how many of these enter."""
+    """Keys of documents, an order of some of them, and how many of these are inserted."""
     count = draw(st.integers(0, 40))
     scale, values = draw(st.sampled_from(SCALES)), draw(st.sampled_from([0, 1, 3, 20, M64]))
     keys = [value * scale & M64 for value in draw(st.lists(st.integers(0, values), min_size=count, max_size=count))]
@@ -49,7 +49,7 @@ def test_links_against_twin(case):
 
 
 def keys_of_kind(kind, count, random):
-    """Keys of many documents, more than one partition holds."""
+    """Keys of many documents, too many for one partition."""
     if kind == "equal":
         return numpy.full(count, 12345, numpy.uint64)
     if kind == "distinct":
@@ -142,7 +142,7 @@ def test_a_linker_checks_what_it_indexes_with():
             Linker(2, [0, 1], entered)
 
 
-# Band keys of rows that lie apart.
+# Band keys of rows that are not adjacent in memory.
 
 
 @pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
@@ -177,13 +177,13 @@ def test_bad_bounds_of_keys():
             band_keys(numpy.zeros((2, 4), numpy.uint32), numpy.array(bounds, numpy.uintp), keys)
 
 
-# Components: of documents that are all alike, so that whatever is linked is connected.
+# Components. All documents are alike, so every link connects two of them.
 
 
 def connected(count, pairs, step=7):
-    """The smallest member of each component as the walk finds it, a few documents at a time.
+    """The smallest member of each component as the walk finds it, in steps of a few documents.
 
-    In each band a document is linked to one other of its pairs, the earlier of the two, and compared with that alone.
+    In each band a document is linked to one earlier document and compared with that document only.
     """
     others = [[] for _ in range(count)]
     for a, b in pairs:
@@ -234,12 +234,12 @@ def test_long_chains_against_twin():
         assert connected(count, pairs, count) == reference.components(count, pairs)
 
 
-# What the bindings refuse.
+# Arguments that the bindings refuse.
 
 
 @pytest.mark.parametrize("dtype", ["u2", "i4", "f4", "f8", ">u4", "u1", "S4"])
 def test_an_estimate_reads_components_of_four_or_eight_bytes(dtype):
-    """Of other widths a row would be read past its end."""
+    """With other widths, a row would be read past its end."""
     with pytest.raises(ValueError, match="matrix must be C-contiguous"):
         Similarity(numpy.zeros((2, 4), dtype), [0, 1], None, None, 0)
 
@@ -299,5 +299,5 @@ def test_bins_stay_in_memory_when_the_caller_is_wrong():
     assert tables.members(0, 2).tolist() == []
     tables.insert(two, three)
     tables.remove(one, three)
-    with contextlib.suppress(ValueError):  # it may say that the bin is broken
+    with contextlib.suppress(ValueError):  # it may raise because the bin is corrupt
         assert len(tables.members(0, 2)) <= 8

@@ -1,4 +1,4 @@
-"""Texts of many megabytes: hashed in pieces, with the same bits, and interrupted by a signal soon."""
+"""Texts of many megabytes: hashed in pieces, with the same fingerprints, and interrupted soon after a signal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SHINGLES = [
 
 @pytest.mark.parametrize("shingles", SHINGLES, ids=str)
 def test_fss_in_pieces(shingles):
-    """A repeated text has the shingles of the text repeated less often, and so the same fingerprint."""
+    """A text repeated many times has the same shingles, and so the same fingerprint, as one repeated twice."""
     hasher = MinHasher(64, scheme="fss", shingles=shingles)
     for seed, size in enumerate((50_001, 70_003, 99_999)):
         text = mixed(size, seed)
@@ -129,12 +129,12 @@ def test_normalisation_in_pieces(options, monkeypatch):
 
 
 class Interrupt(KeyboardInterrupt):
-    """What the handler of these tests raises."""
+    """The exception that the signal handler of these tests raises."""
 
 
 @contextmanager
 def interrupted(after: float) -> Iterator[None]:
-    """Raise `Interrupt` in the main thread by a signal after some seconds."""
+    """Raise `Interrupt` in the main thread by a signal after this many seconds."""
 
     def handler(*_: object) -> None:
         raise Interrupt
@@ -149,7 +149,7 @@ def interrupted(after: float) -> Iterator[None]:
 
 
 def seconds_to_end(after: float, work: Callable[[], object]) -> float:
-    """Return the seconds from a signal to the end of the work, which it ends; the work is repeated until then."""
+    """Repeat the work until a signal interrupts it; return the seconds from the signal to the end of the work."""
 
     def repeat() -> None:
         with interrupted(after):
@@ -163,7 +163,7 @@ def seconds_to_end(after: float, work: Callable[[], object]) -> float:
 
 
 def two_texts(beyond_ascii: bool) -> list[str]:
-    """Two near duplicates of 20 MB, whose words are drawn from many."""
+    """Two near duplicates of 20 MB, whose words are drawn from a large vocabulary."""
     draw = numpy.random.default_rng(1)
     words = ["".join(map(chr, draw.integers(97, 123, 6))) for _ in range(50_000)]
     text = " ".join([words[i] for i in draw.integers(0, len(words), 20_000_000 // 7)])
@@ -195,14 +195,14 @@ def test_a_signal_ends_the_work_on_huge_texts(work, beyond_ascii):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 def test_a_signal_ends_the_work_on_a_large_text():
-    """Some seconds of hashing, in a shape that needs little memory."""
+    """A few seconds of hashing that need little memory."""
     text = "a text that is hashed 4,096 times for each shingle, for some seconds" * 60_000
     hasher = MinHasher(4096, char_ngram=5)
     assert seconds_to_end(0.05, lambda: hasher.fingerprints([text] * 50, num_threads=1)) < 5
 
 
 def test_helpers_end_when_their_results_are_not_wanted():
-    """A helper in the middle of its work is told; what the caller raised is raised."""
+    """A helper thread that is still working is stopped; the caller's exception is raised."""
     begun, ended = threading.Event(), threading.Event()
 
     def work(item: int) -> None:

@@ -1,7 +1,7 @@
-"""Collections of texts in every form give what the same texts give as a list: arrays, Arrow columns, iterators.
+"""Arrays, Arrow columns, iterators and other collections give the same results as a list of the same texts.
 
-Real packages stand for what users have; `producer` makes the rest: every layout at any offset, damage, failure,
-and a ledger of what is released. What a batch holds is read back byte for byte.
+Real packages make what users have. `producer` makes the rest: every layout at any offset, damage, failure,
+and a ledger of the memory that is released. The content of a batch is read back byte for byte.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BYTES = [text.encode() for text in SAMPLE]
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_collection():
-    """Exclude older objects from garbage collection, which many tests here call and which should be fast."""
+    """Exclude older objects from garbage collection: many tests here call it, and it should be fast."""
     gc.collect()
     gc.freeze()
     yield
@@ -92,11 +92,11 @@ def test_nothing_is_cached_in_a_text():
 
 
 class Str(str):
-    """A text all the same."""
+    """A subclass, which is accepted as a text."""
 
 
 class Bytes(bytes):
-    """A text all the same."""
+    """A subclass, which is accepted as a text."""
 
 
 def test_every_kind_of_text():
@@ -470,7 +470,7 @@ def test_a_batch_keeps_the_column_alive():
     batch = as_batch("texts", source)
     part = Batch(batch, start=3)
     gc.collect()
-    assert source.ledger.out == 2  # the arrays; the stream is done
+    assert source.ledger.out == 2  # the arrays; the stream is released
     assert held(batch) == BYTES * 2
     del batch
     gc.collect()
@@ -684,7 +684,7 @@ def test_no_capsules(name, value):
 
 
 class WithoutArrow:
-    """A column of a package that needs another one for Arrow, and has not got it."""
+    """A column of a package that needs another package for Arrow, which is not installed."""
 
     ndim = 1
 
@@ -714,7 +714,7 @@ def test_an_error_of_the_producer_comes_through():
         HASHER.fingerprints(Broken())
 
 
-# Everything that takes a collection takes every kind.
+# Every function that accepts a collection accepts every kind.
 
 
 @pytest.mark.parametrize(
@@ -909,7 +909,7 @@ def test_duckdb(duckdb):
         ),
         ("select 'number ' || range as text from range(5000)", [f"number {i}" for i in range(5000)]),
     ]:
-        assert read(duckdb.sql(query), True) == [as_bytes(text) for text in expected]  # its results can be taken once
+        assert read(duckdb.sql(query), True) == [as_bytes(text) for text in expected]  # its results can be read once
         rows = HASHER.fingerprints(duckdb.sql(query), missing="empty")
         assert np.array_equal(rows, HASHER.fingerprints(expected, missing="empty"))
     with pytest.raises(TypeError, match=r"table of 2 .* pick a column"):

@@ -1,8 +1,7 @@
-"""Every level of the kernels that this CPU has gives the same bits, and the bits of each version of a scheme are fixed.
+"""All kernel levels of this CPU give the same bits, and the bits of each version of a scheme are fixed.
 
-The levels are compared over the corpus of corpus.py, one process each, as LSH_SIMD is read when the library is
-imported. What no level may do alone, all together may not do either: the checksums below are also computed by the slow
-twins.
+The levels are compared over the corpus of corpus.py. Each level has its own process, as LSH_SIMD is read at import.
+All levels could be wrong in the same way, so the checksums are also computed by the slow reference code.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def test_levels_give_the_same_bits():
     portions = found["baseline"]
     assert len(portions) == len(set(portions.values())) == 10
     assert found == dict.fromkeys(found, portions)
-    assert corpus.checksums() == portions  # this process, whose level is the fastest or the one it was given
+    assert corpus.checksums() == portions  # this process, at the fastest level or the one in LSH_SIMD
 
 
 def test_the_level_can_be_chosen():
@@ -58,7 +57,7 @@ def test_the_level_can_be_chosen():
     assert lsh.simd_level() in simd_levels()
     for level in simd_levels():
         assert run("-c", TELL, level=level).stdout.strip() == level
-    for level in (None, ""):  # an empty variable is none
+    for level in (None, ""):  # an empty variable counts as unset
         assert run("-c", TELL, level=level).stdout.strip() == simd_levels()[0]
 
 
@@ -76,7 +75,7 @@ def test_an_unknown_level_is_an_error_that_lists_the_levels(level):
     assert f"got {level!r}" in message
 
 
-# The bits of each scheme and version: a change of one of them is a new version, with a line of its own.
+# The bits of each scheme and version: if the bits change, the scheme needs a new version, with a new line here.
 
 PINNED = {
     ("murmur3_32", 1): "bb1a692b9d7ab5efe14079ab62485535ac986058e3c751c0c9faf4e3a24fe916",

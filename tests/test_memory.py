@@ -1,6 +1,6 @@
-"""Hostile arguments for the compiled modules: they raise an error or are harmless, and never touch other memory.
+"""Hostile arguments for the compiled modules: they raise an error or do no harm, and never access other memory.
 
-Sizes that lie, arrays that change after they were checked, objects that answer differently each time, objects that
+Wrong sizes, arrays that change after they were checked, objects that answer differently each time, and objects that
 threads must not share. `.ci/run` runs this file in a build with sanitizers, which end the process at the first access
 outside an array.
 """
@@ -74,7 +74,7 @@ class Array(numpy.ndarray):  # type: ignore[type-arg]
 
 
 def unaligned(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """A copy whose elements lie at addresses that they must not lie at."""
+    """A copy whose elements are at unaligned addresses."""
     memory = numpy.zeros(array.nbytes + 1, numpy.uint8)
     moved = memory[1:].view(array.dtype).reshape(array.shape)
     moved[...] = array
@@ -83,7 +83,7 @@ def unaligned(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 
 def refused(function: Callable[..., object], *arguments: object, **options: object) -> None:
-    """Check that a call raises one of the errors of arguments."""
+    """Check that a call raises one of the errors for bad arguments."""
     with pytest.raises((TypeError, ValueError, OverflowError, IndexError, MemoryError, RuntimeError, BufferError)):
         function(*arguments, **options)
 
@@ -126,7 +126,7 @@ def test_json_fields_of_names_that_are_no_bytes():
 
 
 def test_keys_and_texts_of_escapes_fit_where_they_are_decoded():
-    """Keys with escapes are decoded, too, where the texts of earlier records lie."""
+    """Keys with escapes are decoded into the buffer that holds the texts of earlier records."""
     record = b'{"\\u0061": "' + b"\\u00e9" * 50 + b'", "' + b"\\u0062" * 60 + b'": "\\n"}\n'
     found = json_fields(record * 200, (b"a", b"b" * 60), (b"c",))
     assert found is not None
@@ -216,7 +216,7 @@ def test_a_tuple_of_another_length_than_it_has():
 
 
 def test_texts_that_run_code():
-    """A float that is a null if its own comparison says so; a view that is released."""
+    """A float whose comparison makes it a null; a view that is released."""
 
     class Number(float):
         def __ne__(self, other: object) -> bool:
@@ -328,7 +328,7 @@ def test_where_fingerprints_are_written(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEME_CODES)
 def test_fingerprints_written_over_their_texts(scheme):
-    """The texts change while they are read: any fingerprints will do, and every byte stays inside the array."""
+    """The texts change while they are read: any fingerprints are accepted, and every write stays inside the array."""
     width = 16 * numpy.dtype(OUT[scheme]).itemsize
     for unit in (BYTE, CHAR, WORD):
         memory = numpy.frombuffer(bytearray("aé b".encode() * (width // 5) * 8 + bytes(width * 8)), numpy.uint8)
@@ -496,7 +496,7 @@ def test_bins_of_wrong_arguments():
             refused(call, wrong, documents)
         for wrong in (documents + 1000, documents[:2], documents.astype(numpy.int64), None):
             refused(call, keys, wrong)
-    for _ in range(3):  # again and again, with other keys, and more often than they were added
+    for _ in range(3):  # repeatedly, with other keys, and more often than they were inserted
         tables.insert(keys, documents)
         tables.remove(keys + numpy.uint64(1), documents)
         tables.remove(keys, documents[::-1].copy())
@@ -562,7 +562,7 @@ def test_matrices_that_claim_what_they_are_not(matrix):
         found = Similarity(matrix, [0, 8], sets, [0, 1] if sets else None, 0)
     except (TypeError, ValueError):
         return
-    assert found.count == 2  # of a subclass: by what numpy knows of it
+    assert found.count == 2  # a subclass is read by numpy's own record of it
 
 
 def test_places_that_claim_another_length():
@@ -630,7 +630,7 @@ def test_arguments_of_walks_and_pairs():
 
 
 def test_sets_are_used_by_one_thread_at_a_time():
-    """What several threads ask of the same object is an answer or an error."""
+    """Several threads that use the same object get a result or an error."""
     text = "".join(chr(97 + i * i % 26) for i in range(3000))
     sets = ShingleSets(Batch([text[i:] + text[:i] for i in range(0, 300, 10)]), BYTE, 8)
     expected = sets.matrix(30, 0)
@@ -658,7 +658,7 @@ def test_sets_are_used_by_one_thread_at_a_time():
 @pytest.mark.parametrize("unit", [BYTE, CHAR, WORD])
 @pytest.mark.parametrize("n", [2, 12])
 def test_texts_that_change_while_they_are_read(unit, n):
-    """Another thread writes to an array of texts: similarities and fingerprints of anything, from inside the array."""
+    """Another thread writes to an array of texts: any result is accepted, but only bytes of the array are read."""
     forms = [
         numpy.array(["é b".encode() * 60, b"a" * 240]),
         numpy.array([b"\xf0\x9f\x98\x80 ," * 40, b"ab cd ef" * 30]),

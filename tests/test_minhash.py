@@ -1,6 +1,6 @@
-"""MinHasher: fingerprints equal to the twin's and to upstream's, the value itself, and what is made of fingerprints.
+"""MinHasher: fingerprints equal to the reference's and to upstream's, the value, and functions of fingerprints.
 
-The scheme under test is "murmur3". Its bits are pinned three times: by the slow twin, by vectors of a build of
+The scheme under test is "murmur3". Its bits are tested in three ways: by reference.py, by vectors of a build of
 mattilyra/LSH, and by one checksum that holds without any other file.
 """
 
@@ -74,7 +74,7 @@ def test_fingerprints_against_twin(batch, n, unit, seeds, hashbytes, options):
 @both_sizes
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n, hashbytes):
-    """All lengths to past 2 n, of random bytes: each tail of the hash, and every end of the text."""
+    """Random bytes of every length up to more than 2 n: each tail of the hash, and every end of the text."""
     data = random.Random(n).randbytes(200)
     seeds = [0, 2**32 - 1, 12345]
     for unit in ("byte", "char"):
@@ -167,7 +167,7 @@ def test_threads_share_a_hasher(hashbytes):
 
 
 def test_upstream_vectors(upstream_vectors):
-    """Every component in which upstream's cap does not show; where it does, the minimum lies beyond the cap."""
+    """Each component equals upstream's, except where upstream's cap replaced the value."""
     seeds = upstream_vectors["seeds"]
     checked = {4: 0, 8: 0}
     for case in upstream_vectors["cases"]:
@@ -176,7 +176,7 @@ def test_upstream_vectors(upstream_vectors):
         theirs = {4: case["fingerprint_4"], 8: [int(value, 16) for value in case["fingerprint_8"]]}
         for hashbytes in (4, 8):
             ours = as_ints(MinHasher(len(seeds), n, random_state=42, hashbytes=hashbytes).fingerprint(text))
-            if len(text) < n:  # no shingle there, one shingle here
+            if len(text) < n:  # upstream has no shingle, this library has one
                 assert set(theirs[hashbytes]) == {capped[hashbytes]}
                 continue
             for mine, upstream in zip(ours, theirs[hashbytes], strict=True):
@@ -196,7 +196,7 @@ def test_upstream_seeds(upstream_vectors):
     assert as_ints(MinHasher(16, random_state=42).seed_values) == upstream_vectors["seeds"]
 
 
-# The twin's fingerprints of the texts below, packed little-endian.
+# Fingerprints by reference.py of the texts below, packed little-endian.
 @pytest.mark.parametrize(
     ("hashbytes", "expected"),
     [
@@ -238,7 +238,7 @@ def test_default_parameters():
 
 
 def test_seed_values_keep_their_repeats():
-    """5,000 draws from a million give about a dozen repeated seeds, which are kept, as in mattilyra/LSH."""
+    """5,000 draws from a million repeat about a dozen seeds. These are kept, as in mattilyra/LSH."""
     values = MinHasher(5000, random_state=3).seed_values
     assert as_ints(values) == reference.seed_values(5000, 3)
     assert len(set(as_ints(values))) < 5000
@@ -521,7 +521,7 @@ def test_similarities_of_one_and_of_strided_rows(hashbytes):
 
 
 def test_exact_and_estimated_matrices_side_by_side():
-    """100 seeds: each estimate within five standard errors of the exact similarity beside it."""
+    """100 seeds: each estimate within five standard errors of the given exact similarity."""
     texts = ["a rose is a rose", "a rose is a rose is a rose", "is a rose a rose", "nothing alike", "a nose is a rose"]
     shingles = Shingles(3)
     exact = lsh.jaccard_matrix(texts, shingles=shingles)
@@ -592,7 +592,7 @@ def test_merge_is_signed_for_four_bytes():
     assert as_ints(wide.merge(a.astype(numpy.uint64), b.astype(numpy.uint64))) == [0, 2**31, 5]
 
 
-# Extremes.
+# Extreme sizes.
 
 
 @both_sizes
@@ -660,7 +660,7 @@ def test_a_bool_is_no_component(hashbytes):
 
 
 def test_a_subclass_is_an_error():
-    """Its methods would not be called, and pickle would lose its type."""
+    """The library would not call its methods, and pickle would lose its type."""
     with pytest.raises(
         TypeError, match="MinHasher cannot be subclassed, got the subclass Louder; let the class hold a MinHasher"
     ):
@@ -694,7 +694,7 @@ def test_tables_of_pandas_are_fingerprints():
         assert hasher.similarities(one, rows).tolist() == expected[0]
 
 
-# Bad input: the type, and what the message says of it.
+# Bad input: the type of the error, and its message.
 
 
 def without_order(values: list[int]) -> dict[str, object]:
@@ -718,7 +718,7 @@ def without_order(values: list[int]) -> dict[str, object]:
 @both_sizes
 @pytest.mark.parametrize("kind", without_order([]))
 def test_what_has_no_order_is_no_fingerprint(kind, hashbytes):
-    """The sets of two fingerprints that agree in 99 of 100 components were compared in the order of Python's hashes."""
+    """Two sets that agree in 99 of 100 components would be compared in the order of Python's hashes."""
     hasher = MinHasher(100, 3, hashbytes=hashbytes)
     row = hasher.fingerprint("a text of some length")
     bad, other = without_order(row.tolist())[kind], without_order(row.tolist())[kind]

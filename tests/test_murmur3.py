@@ -1,6 +1,6 @@
-"""MurmurHash3 in its three forms: published vectors, the mmh3 package, and the slow twin.
+"""MurmurHash3 in its three forms: published vectors, the mmh3 package, and the slow reference code.
 
-The verification values are the strictest vectors there are: one number covers 256 lengths and seeds. They and
+The verification values are the strictest vectors: one number covers 256 lengths and seeds. They and
 the algorithm are Austin Appleby's (SMHasher, github.com/aappleby/smhasher, ``src/main.cpp``).
 """
 
@@ -91,7 +91,7 @@ def test_upstream_first_half(upstream_vectors):
 
 
 def aligned(size: int) -> memoryview:
-    """Random bytes in memory that begins at a multiple of 64."""
+    """Random bytes in memory whose address is a multiple of 64."""
     room = numpy.frombuffer(bytearray(random.Random(size).randbytes(size + 64)), dtype=numpy.uint8)
     start = -room.ctypes.data % 64
     return memoryview(room)[start : start + size]

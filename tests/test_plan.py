@@ -1,8 +1,8 @@
-"""Planning: the search against a brute-force twin, the promise on synthetic and real pairs, the sketch filter's tails.
+"""Planning: the search against brute force, the recall on synthetic and real pairs, the sketch filter's tails.
 
-What bands find is tested in test_bands.py and test_estimator.py; here stands which are chosen, and that what they
-promise is kept. ALPHA is the probability that a test of recall fails where the promise is just kept; texts and seeds
-are fixed.
+test_bands.py and test_estimator.py test the pairs that bands find. This file tests the choice of bands and their
+recall. ALPHA is the probability that a test of recall fails if the true recall equals the promised one. Texts and
+seeds are fixed.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def widths_of(shape: tuple[int, int, int]) -> Counter[int]:
     filtered=st.booleans(),
 )
 def test_what_planned_bands_are(threshold, recall, num_seeds, filtered):
-    """They fit and reach the recall; none could be wider, unless no component is left."""
+    """The bands fit and reach the recall; a wider band would miss it or need more components."""
     try:
         plan = made(threshold, recall, num_seeds, filtered=filtered)
     except ValueError:
@@ -162,7 +162,7 @@ def integral(bands: Bands, threshold: float) -> float:
 
 @pytest.mark.parametrize(("threshold", "num_seeds"), [(0.5, 128), (0.8, 128), (0.8, 4096), (0.95, 1000)])
 def test_the_cost_is_the_integral(threshold, num_seeds):
-    """No other bands that reach the recall have a smaller mean probability below the threshold."""
+    """No other bands with this recall have a smaller mean probability below the threshold."""
     bands = lsh.plan(threshold, 0.99, num_seeds).bands
     best = integral(bands, threshold)
     width = min(bands.widths)
@@ -199,7 +199,7 @@ def test_the_ends_of_the_parameters(threshold, recall, num_seeds):
             assert plan.recall_at(threshold) >= recall - 1e-11
 
 
-# What is not to be had.
+# Plans that are impossible.
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ IN_VAIN = "is compared in vain: a false candidate, which shares a band but is be
 
 
 def test_a_background_that_tells_nothing():
-    """If no background pair costs anything, evenly spread pairs decide."""
+    """If no background pair can be a false candidate, evenly spread pairs are used instead."""
     for background in ([0.0] * 50, [0.9, 1.0], numpy.zeros(3, numpy.float32), [0], (1, 0)):
         plan = lsh.plan(0.8, 0.99, background=background)
         assert plan.bands == lsh.plan(0.8, 0.99).bands
@@ -373,20 +373,20 @@ def test_a_number_of_false_candidates_in_words(share, documents, words):
 
 
 def make_corpus(count: int) -> list[str]:
-    """Texts of 30 words of 60."""
+    """Texts of 30 words, drawn from 60 words."""
     draw = numpy.random.RandomState(8)
     return [" ".join(f"word{number}" for number in draw.permutation(60)[:30]) for _ in range(count)]
 
 
 def test_a_corpus_as_background():
-    """The pairs of a corpus, estimated, cost what their exact similarities cost."""
+    """Estimated similarities of a corpus give the same cost as its exact similarities."""
     texts = make_corpus(150)
     exact = lsh.jaccard_matrix(texts)[numpy.triu_indices(150, 1)]
     by_texts, by_similarities = (lsh.plan(0.5, 0.9, background=given) for given in (texts, exact))
     assert by_texts.background == "20,000 random pairs of the texts"
     assert str(by_texts).endswith("\ncomputed from 20,000 random pairs of the texts, Shingles(8, unit='char')")
     costs = [plan.false_candidates for plan in (by_texts, by_similarities)]
-    assert costs[0] == pytest.approx(costs[1], rel=0.15)  # of 20,000 pairs, with estimates of 512 components
+    assert costs[0] == pytest.approx(costs[1], rel=0.15)  # 20,000 pairs, estimates from 512 components
 
 
 def test_a_corpus_is_cut_as_it_is_told():
@@ -397,7 +397,7 @@ def test_a_corpus_is_cut_as_it_is_told():
     assert words.false_candidates < 1e-6 < characters.false_candidates
     exact = lsh.jaccard_matrix(texts, shingles=Shingles(3))[numpy.triu_indices(60, 1)]
     expected = lsh.plan(0.9, background=exact).false_candidates
-    assert characters.false_candidates == pytest.approx(expected, rel=0.5)  # estimates spread, and so the curve counts
+    assert characters.false_candidates == pytest.approx(expected, rel=0.5)  # the estimates vary
     assert lsh.plan(0.9, background=texts) == lsh.plan(0.9, background=texts, shingles=Shingles(8))
 
 
@@ -504,7 +504,7 @@ def test_what_a_plan_is_made_of():
 
 
 def test_every_value_of_a_plan_counts():
-    """Plans that differ in anything are not equal; bands and plans never are."""
+    """Plans that differ in any field are not equal; bands never equal a plan."""
     plan = lsh.plan(0.7, 0.9, 200, **EVERY_FIELD)
     values = plan.to_dict()
     others = {
@@ -621,7 +621,7 @@ def test_a_plan_from_a_bad_dict():
 
 
 def test_a_plan_in_place_of_a_recall():
-    """A plan gives exactly the result of the same recall, with each kind of verification."""
+    """A plan gives the same result as its recall passed alone, with each kind of verification."""
     texts = pairs_of_texts(80, 100, 300)
     for threshold, recall, count in ((0.8, 0.99, 128), (0.8, 0.6, 100), (0.7, 0.9, 64)):
         plan = lsh.plan(threshold, recall, count)
@@ -639,7 +639,7 @@ def test_a_plan_in_place_of_a_recall():
 
 
 def test_the_filter_of_a_plan_is_used(monkeypatch):
-    """The filter of a plan loses more than that of plain bands, which a plan without a filter uses."""
+    """The filter of a plan loses more than that of plain bands. A plan without a filter uses the latter."""
     losses = []
 
     def noted(num_seeds, threshold, loss):
@@ -749,7 +749,7 @@ def test_least_equal_against_twin(num_seeds, threshold, loss):
 @pytest.mark.parametrize("num_seeds", [1000, 4096])
 @pytest.mark.parametrize("threshold", [0.01, 0.5, 0.8, 0.999])
 def test_least_equal_of_many(num_seeds, threshold):
-    """Against sums of Python's floats: the terms are small, and none is rounded away."""
+    """Compared with sums of Python's floats, which are exact enough: no small term is lost by rounding."""
     p = threshold + (1 - threshold) / 256
     for loss in (1e-9, 0.002, 0.2):
         least = least_equal(num_seeds, threshold, loss)
@@ -759,7 +759,7 @@ def test_least_equal_of_many(num_seeds, threshold):
 
 @pytest.mark.parametrize("num_seeds", [1, 2, 128, 4096])
 def test_identical_texts_pass(num_seeds):
-    """At a threshold of 1 all components must agree; at any threshold those of equal texts are enough."""
+    """At a threshold of 1 all components must agree; at any threshold equal texts pass."""
     for loss in (0.0, 1e-9, 0.002, 0.999):
         assert least_equal(num_seeds, 1.0, loss) == num_seeds
         assert least_equal(num_seeds, 0.8, loss) <= num_seeds
@@ -784,7 +784,7 @@ def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
     assert passing(700, least, threshold) >= 1 - (1 - recall) / 5 - 1e-12
 
 
-# The promise is kept.
+# The promised recall is reached.
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
@@ -798,14 +798,14 @@ def test_recall_of_pairs_at_the_threshold(shared, recall, scheme):
     pairs = list(lsh.find_pairs(texts, threshold=threshold, recall=recall, hasher=hasher))
     assert {(i, j, similarity) for i, j, similarity in pairs} <= {(2 * i, 2 * i + 1, threshold) for i in range(count)}
     missed = count - len(pairs)
-    assert binomial_tail(missed, count, 1 - recall) > ALPHA  # so many or more
-    if scheme == "murmur3":  # and no more is found than the bands can
+    assert binomial_tail(missed, count, 1 - recall) > ALPHA  # this many misses or more
+    if scheme == "murmur3":  # and the bands find no more pairs than planned
         found = lsh.plan(threshold, recall, 128).probability(threshold)
         assert binomial_tail(len(pairs), count, found) > ALPHA
 
 
 def test_recall_is_what_is_planned_with(monkeypatch):
-    """The pairs that are missed tell the bands apart; with the filter of the plan, that of given bands loses less."""
+    """Different bands miss different pairs. The filter of a plan loses more than the filter of given bands."""
     texts = pairs_of_texts(80, 100, 1000)
 
     def kept(**options) -> list[bool]:
@@ -830,7 +830,7 @@ def test_recall_is_what_is_planned_with(monkeypatch):
 
 
 def test_a_recall_that_is_not_kept_is_seen():
-    """Bands that find half of the pairs fail the test for nine in ten."""
+    """Bands that find half of the pairs fail the test for a recall of 0.9."""
     texts = pairs_of_texts(80, 100, 1000)
     hasher = make_hasher(128, 8)
     pairs = list(lsh.find_pairs(texts, threshold=0.8, recall=0.5, hasher=hasher))
@@ -839,7 +839,7 @@ def test_a_recall_that_is_not_kept_is_seen():
 
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 def test_recall_on_reuters(data_folder, recall):
-    """All pairs at .8 or more, over 20 random states; those of stories that are in no such pair are left out."""
+    """All pairs at .8 or more, over 20 random states. Stories that are in no such pair are left out."""
     with gzip.open(data_folder / "reuters_pairs.tsv.gz", "rt") as file:
         rows = [line.split() for line in file]
     near = [(first, second) for first, second, similarity in rows if float(similarity) >= 0.8001]

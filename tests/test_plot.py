@@ -1,7 +1,7 @@
-"""Plots, read back from what matplotlib holds: lines, bars, images, labels; no picture is compared.
+"""Plots, read back from matplotlib's objects: lines, bars, images, labels; no picture is compared.
 
-First figures of the documents that the library comes from, three lines each, against figures computed here by hand;
-then each function's promises. The tests that draw are skipped, with the reason, where matplotlib is not installed.
+First, figures of the documents that the library reproduces, three lines each, against values computed here. Then
+the documented behaviour of each function. Tests that draw are skipped, with the reason, if matplotlib is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import lsh
 from lsh import plot
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-FUNCTIONS = {  # each with arguments that are good
+FUNCTIONS = {  # each with valid arguments
     plot.s_curve: (lsh.Bands(20, 5),),
     plot.similarity_histogram: ([0.8, 0.9],),
     plot.similarity_matrix: ([[1.0, 0.5], [0.5, 1.0]],),
@@ -51,7 +51,7 @@ def heights(ax) -> list[float]:
 
 
 def jaccard(a: str, b: str, n: int) -> float:
-    """Of the sets of n characters in a row."""
+    """Jaccard similarity of the sets of n consecutive characters."""
     one, other = ({text[i : i + n] for i in range(len(text) - n + 1)} for text in (a, b))
     return len(one & other) / len(one | other)
 
@@ -60,7 +60,7 @@ def jaccard(a: str, b: str, n: int) -> float:
 
 
 def test_the_curves_of_100_components(pyplot):
-    """In 2, 50, 10, 5 and 20 pieces: 1 - (1 - s^r)^b."""
+    """The curve 1 - (1 - s^r)^b for 2, 50, 10, 5 and 20 bands."""
     pieces = [(2, 50), (50, 2), (10, 10), (5, 20), (20, 5)]
     bands = [lsh.Bands(number, size) for number, size in pieces]
     ax = plot.s_curve(*bands)
@@ -76,7 +76,7 @@ def test_the_curves_of_100_components(pyplot):
 
 
 def test_the_similarities_of_candidates(pyplot, texts):
-    """Those of the pairs that 20 bands find; the documents print a sample of them."""
+    """The histogram shows the pairs that 20 bands find. The documents print a sample of them."""
     hasher = lsh.MinHasher(seeds=100, char_ngram=5, hashbytes=4)
     found = [(i, j) for i, j, _ in lsh.find_pairs(texts, hasher=hasher, bands=lsh.Bands(20, 5), verify=None)]
     ax = plot.similarity_histogram([lsh.jaccard(texts[i], texts[j], shingles=hasher.shingles) for i, j in found])
@@ -104,7 +104,7 @@ def test_the_matrices_of_the_lecture(pyplot, texts):
     assert left.images[0].get_clim() == right.images[0].get_clim() == (0, 1)  # so the colours mean the same
 
 
-# What each promises.
+# The documented behaviour of each function.
 
 
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
@@ -132,7 +132,7 @@ def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
 
 
 def test_a_planned_curve_and_its_threshold(pyplot):
-    """The recall at the threshold is the one that a plan prints: of bands and sketch filter together."""
+    """The recall at the threshold is the one that a plan prints, for bands and sketch filter together."""
     bands = lsh.plan(0.8, 0.99)
     ax = plot.s_curve(bands, threshold=0.8)
     curve, filtered, mark = ax.lines
@@ -168,7 +168,7 @@ LEGENDS = {
 @pytest.mark.parametrize("bands", LEGENDS.values(), ids=LEGENDS.keys())
 @pytest.mark.parametrize(("size", "columns"), [((6.4, 4.8), 1), ((6.4, 4.8), 2), ((4, 3.5), 1)])
 def test_the_legend_covers_no_curve(pyplot, bands, size, columns):
-    """By the boxes that are drawn; and the legend lies within the Axes, so that it covers no others."""
+    """Compares the drawn boxes. The legend is inside its Axes, so that it covers no other Axes."""
     figure, axes = pyplot.subplots(ncols=columns, figsize=size)
     ax = plot.s_curve(*bands, threshold=0.8, ax=np.ravel(axes)[0])
     figure.canvas.draw()
@@ -194,7 +194,7 @@ def test_the_legend_covers_no_bar(pyplot, similarities):
 
 @pytest.mark.parametrize("bins", [1, 7, 10, 20, 50, 1000])
 def test_values_on_an_edge_belong_to_the_part_above(pyplot, bins):
-    """Every edge once, and .5 of a part above it: two in each, the last has 1 as well."""
+    """Each edge and each middle once: two values in each part, and 1.0 is in the last one as well."""
     edges = [i / bins for i in range(bins)]
     ax = plot.similarity_histogram([*edges, *[(i + 0.5) / bins for i in range(bins)], 1.0], bins=bins)
     assert heights(ax) == [2] * (bins - 1) + [3]
@@ -221,7 +221,7 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
     assert [other.get_ylim() for other in scale] == [(0, 1)]
 
 
-# What is refused, before anything is drawn.
+# Bad arguments are refused before anything is drawn.
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_matrix_of_two_collections_and_its_scale(pyplot):
     ],
 )
 def test_bad_values(monkeypatch, draw, arguments, options, error, message):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)  # what is checked first needs none
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # these checks come first and do not need matplotlib
     with pytest.raises(error, match=message):
         draw(*arguments, **options)
 

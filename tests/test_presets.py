@@ -1,7 +1,7 @@
-"""The presets: each figure against the published recipe, what they find against brute force, and what they say differs.
+"""The presets: each figure against the published recipe, results against brute force, and documented differences.
 
 The figures below were copied by hand from the sources that the comments name. What `deduplicate` keeps with a preset is
-held against components that are gathered the slow way, from bands compared as tuples.
+compared with components found by brute force, from bands compared as tuples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLE = {
 
 
 def rounded(value: float, like: float) -> float:
-    """A value with as many digits as a figure of the table has."""
+    """A value printed with as many digits as a figure of the table."""
     return round(value, len(str(like).partition(".")[2]))
 
 
@@ -55,12 +55,12 @@ def test_the_figures_are_the_published_ones(preset):
     for similarity, share in zip((0.7, 0.8, 0.9), found):
         assert rounded(1 - (1 - similarity**rows) ** bands, share) == share
         assert preset.bands.probability(similarity) == pytest.approx(1 - (1 - similarity**rows) ** bands)
-    # none of the three verifies, and each connects all that share a bucket
+    # none of the three verifies, and each connects all documents of a bucket
     assert (preset.verify, preset.clusters) == (None, "components")
 
 
 def test_the_normalisation_is_the_published_one():
-    """FineWeb: utils/text.py of datatrove lower-cases and drops punctuation by default. The others change nothing."""
+    """FineWeb lower-cases and drops punctuation by default (datatrove, utils/text.py). The others do not normalise."""
     assert presets.fineweb.shingles == Shingles(5, "word", lowercase=True, strip_punctuation=True, normalize="NFC")
     assert presets.bigcode.shingles == Shingles(presets.bigcode.shingles.n, presets.bigcode.shingles.unit)
     assert presets.nemo.shingles == Shingles(presets.nemo.shingles.n, presets.nemo.shingles.unit)
@@ -69,7 +69,7 @@ def test_the_normalisation_is_the_published_one():
 def test_the_bands_of_bigcode_follow_from_its_threshold():
     """Of all bands of 256 components, 25 of 10 have the least sum of two areas.
 
-    They are what the curve finds below .7 and what it misses above.
+    The areas are the pairs that the curve finds below .7 and those that it misses above.
     """
     similarity = (np.arange(4000) + 0.5) / 4000
     below = similarity < presets.bigcode.threshold
@@ -81,7 +81,7 @@ def test_the_bands_of_bigcode_follow_from_its_threshold():
     assert min(areas, key=areas.__getitem__) == (25, 10)
 
 
-# What they find.
+# Duplicates that the presets find.
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_deduplicate_keeps_the_first_of_each_component(name, texts):
     assert 20 < len(result.removed) < 150  # the sample has 72 near duplicates at .8 by 8 characters
     assert result.keep[200]
     assert result.keep[202]
-    assert not result.keep[203]  # a copy of a short one
+    assert not result.keep[203]  # a copy of a short text
 
 
 @pytest.mark.parametrize("name", presets.NAMES)
@@ -149,7 +149,7 @@ def test_the_recall_is_that_of_the_curve(name):
     assert 2 * min(math.fsum(chances[: len(found) + 1]), math.fsum(chances[len(found) :])) >= ALPHA
 
 
-# What they say differs: what is said of this side holds.
+# Documented differences from the original tools: the statements about this library are true.
 
 
 def same(preset: presets.Preset, a: str, b: str) -> bool:
@@ -161,17 +161,17 @@ def test_what_fineweb_says_of_words():
     words = "the house in the old town"
     assert same(fineweb, words, "The  house, in the\nOLD (town)!")
     assert same(fineweb, f"{words} don't", f"{words} dont")
-    assert not same(fineweb, f"{words} 1890", f"{words} 1891")  # digits stay
-    assert not same(fineweb, f"{words} café", f"{words} cafe")  # accents stay
-    assert same(fineweb, f"{words} café", f"{words} cafe\u0301")  # in whichever form they are written
-    assert same(fineweb, f"{words} a+b", f"{words} a b")  # a symbol parts words
+    assert not same(fineweb, f"{words} 1890", f"{words} 1891")  # digits are kept
+    assert not same(fineweb, f"{words} café", f"{words} cafe")  # accents are kept
+    assert same(fineweb, f"{words} café", f"{words} cafe\u0301")  # composed or decomposed
+    assert same(fineweb, f"{words} a+b", f"{words} a b")  # a symbol separates words
     assert fineweb.shingles.of("four words, no more") == {"four words no more"}
     assert fineweb.shingles.of("?!") == set()
 
 
 def test_what_bigcode_says_of_words():
     bigcode = presets.bigcode
-    assert same(bigcode, "def f(a, b):\n    return a + b", "def f(a,b): return a*b")  # operators leave no trace
+    assert same(bigcode, "def f(a, b):\n    return a + b", "def f(a,b): return a*b")  # operators are ignored
     assert not same(bigcode, "def f(a, b): return a", "def F(a, b): return a")
     assert same(bigcode, "größe = länge * breite * höhe * 2", "größe länge breite höhe 2")  # letters beyond ASCII
     assert bigcode.shingles.of("größe = länge") == {"größe länge"}
@@ -190,7 +190,7 @@ def test_what_nemo_says_of_characters():
 
 
 def test_seeds_that_no_band_takes():
-    """256 components are made and 250 compared, there and here."""
+    """256 components are computed and 250 compared, in the original tool and here."""
     assert presets.bigcode.hasher.num_seeds - presets.bigcode.bands.num_components == 6
     assert presets.fineweb.hasher.num_seeds == presets.fineweb.bands.num_components
     assert presets.nemo.hasher.num_seeds == presets.nemo.bands.num_components
@@ -214,7 +214,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("preset", [*ALL, OWN], ids=lambda preset: preset.name)
 def test_presets_are_values(preset):
-    """Made again in each way, a preset is equal, prints the same and does the same."""
+    """Each way to copy a preset gives an equal one, with the same repr and behaviour."""
     written = eval(repr(preset), {**vars(presets), **vars(lsh)})
     stored = presets.Preset.from_dict(json.loads(json.dumps(preset.to_dict())))
     for other in (written, stored, pickle.loads(pickle.dumps(preset)), dataclasses.replace(preset)):

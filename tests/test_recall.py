@@ -1,4 +1,4 @@
-"""The measured recall: which documents are in the sample, and the interval of a share."""
+"""The measured recall: the documents in the sample, and the confidence interval of a proportion."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_a_sample_has_no_more_pairs_than_wanted(number, pairs):
     assert 1 <= len(chosen) * length * (length - 1) // 2 <= pairs
     assert len(np.unique(chosen)) == chosen.size <= recall.MAX_SAMPLE_DOCUMENTS
     assert set(chosen.ravel().tolist()).isdisjoint(skipped.tolist())
-    assert (np.diff(chosen, axis=1) <= 2).all()  # neighbours, but for what is skipped
+    assert (np.diff(chosen, axis=1) <= 2).all()  # neighbours, except for skipped documents
     if len(chosen) > 1:
         assert chosen[0, 0] <= 1
-        assert chosen[-1, -1] == number - 1  # from end to end
+        assert chosen[-1, -1] == number - 1  # the sample reaches the last document
 
 
 def test_a_large_sample_uses_what_it_may():

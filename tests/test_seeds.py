@@ -1,7 +1,7 @@
-"""What the documents do that this library comes from: on a news wire (two), advertisements, uploads, and in a lecture.
+"""The steps of the documents that this library reproduces: a news wire (two), advertisements, uploads, a lecture.
 
-Their steps, in our words, on the sample of the repository and, where the corpora are found, on Reuters-21578 and on
-advertisements for flats. Statistical tests state ALPHA and draw by fixed numbers, so each passes or fails for good.
+Rewritten for the sample of the repository and, where the corpora are found, for Reuters-21578 and
+advertisements for flats. Statistical tests state ALPHA and draw with fixed seeds, so the result is always the same.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def binomial_p_value(found: int, trials: int, p: float) -> float:
     return min(1.0, 2 * min(below, above))
 
 
-# The news wire: candidates by bins, in the form of the article and in that of the notebook.
+# The news wire: candidates by bins, as in the article and as in the notebook.
 
 
 def pairs_in_bins(bins) -> set[tuple]:
-    """All pairs that share a bin, gathered by walking the bins as the documents do."""
+    """All pairs that share a bin, gathered by going through the bins as the documents do."""
     pairs = set()
     for band in bins:
         for key in band:
@@ -129,7 +129,7 @@ def check_news_wire(documents: list[tuple[str, str]], similar: dict[tuple[int, i
     at_20 = {(a, b) for (a, _), (b, _) in found[-1]}
     assert all(a < b for a, b in at_20)
     assert len(similar) > 0
-    assert similar.keys() <= at_20  # one of J = .9 is missed with probability 2e-8
+    assert similar.keys() <= at_20  # a pair of J = .9 is missed with probability 2e-8
     assert len(at_20) < len(documents) ** 2 / 40  # and the candidates are few: 5 % of all pairs at most
 
 
@@ -151,7 +151,7 @@ def test_news_wire_on_reuters(stories, data_folder):
 
 
 def test_candidates_are_those_of_the_reference(sample):
-    """The first 60 texts, the first 20 seeds: bins of the compiled tables against bins computed the slow way."""
+    """The first 60 texts, the first 20 seeds: bins of the compiled tables against bins of the slow reference code."""
     documents = sample[:60]
     seeds = reference.seed_values(20, 0)
     rows = [reference.fingerprint(text[:150], seeds, hashbytes=4, n=5, unit="byte") for _, text in documents]
@@ -163,7 +163,7 @@ def test_candidates_are_those_of_the_reference(sample):
 
 
 def test_bins_without_meta():
-    """`update(fingerprint)` alone: bins of (fingerprint, None), and a copy is one element."""
+    """`update(fingerprint)` alone: bins contain (fingerprint, None), and a copy adds no element."""
     hasher = MinHasher(seeds=100, char_ngram=5, hashbytes=4)
     cache = lsh.lsh.Cache(bands=10, hasher=hasher)
     texts = [b"a line of the wire", b"another line of the wire, longer", b"a line of the wire"]
@@ -177,7 +177,7 @@ def test_bins_without_meta():
 def test_estimates_with_fresh_seeds():
     """The two short texts: exact 22/47; five estimates of 100 seeds and five of 1,000, within the binomial error.
 
-    The notebook draws new seeds in each turn; here its draws are fixed. Each estimate is tested at ALPHA / 10.
+    The notebook draws new seeds in each iteration; here its draws are fixed. Each estimate is tested at ALPHA / 10.
     """
     a, b = "Lorem Ipsum dolor sit amet", "Lorem Ipsum dolor sit amet is how dummy text starts"
     exact = reference.jaccard(a, b, 5, "byte")
@@ -195,11 +195,11 @@ def test_estimates_with_fresh_seeds():
             assert binomial_p_value(round(by_hand * seeds), seeds, exact) >= ALPHA / 10
             estimates.append(by_hand)
         spread[seeds] = numpy.mean([(estimate - exact) ** 2 for estimate in estimates])
-    assert spread[1000] < spread[100]  # of five and five at a tenth of the variance: fails with probability .01
+    assert spread[1000] < spread[100]  # five estimates each, a tenth of the variance: fails with probability .01
 
 
 def test_fresh_seeds_are_fresh():
-    """In a loop `random_state=None` makes another hasher each time, the default the same."""
+    """In a loop `random_state=None` makes another hasher each time; the default makes the same one."""
     drawn = {tuple(MinHasher(20, 5, random_state=None).seed_values.tolist()) for _ in range(5)}
     assert len(drawn) == 5
     assert len({tuple(MinHasher(20, 5).seed_values.tolist()) for _ in range(5)}) == 1
@@ -220,7 +220,7 @@ BLOCKS = 40
 
 
 def check_advertisements(texts: list[str]) -> None:
-    """Verified candidates are brute force's pairs but for misses, and each pair misses as often as the S-curve says.
+    """Verified candidates are pairs of brute force, and each pair is missed as often as the S-curve predicts.
 
     40 groups of 50 hashes are 40 independent runs. The number of runs in which a pair was found is binomial; the
     tests of all pairs share ALPHA. Pairs of equal sets are found in every run.
@@ -260,7 +260,7 @@ def test_advertisements_of_rome(advertisements):
 
 
 def test_advertisements_deduplicated(sample):
-    """The whole job on the sample: what stays has a known witness by brute force, and little more stays than must."""
+    """Deduplicate the sample: brute force confirms each removal, and at least 95 % of the exact removals are made."""
     texts = [text for _, text in sample]
     result = lsh.deduplicate(texts, 0.8, shingles=Shingles(10, **TUTORIAL))
     exact = all_pairs(texts, 0.8, 10, "char", **TUTORIAL)
@@ -281,7 +281,7 @@ LOREM_PAIR = [LOREM + ", sunt in culpa qui officia deserunt mollit anim id est l
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
 def test_two_texts_of_the_tutorial(hashbytes):
-    """.8285 alike: found by 100 seeds in 10 bands, and by the estimate at .7."""
+    """Similarity .8285: the pair is found by 100 seeds in 10 bands, and its estimate is above .7."""
     shingles = Shingles(10, **TUTORIAL)
     assert lsh.jaccard(*LOREM_PAIR, shingles=shingles) == 0.8285077951002228
     hasher = MinHasher(seeds=100, hashbytes=hashbytes, shingles=shingles)
@@ -322,7 +322,7 @@ def test_upload_ranked_against_the_library(sample):
 
 
 def test_upload_by_the_cache(sample):
-    """The same question without comparing all: reject, recommend, or keep."""
+    """The same decision (reject, recommend or keep) without comparing all texts."""
     texts = [text for _, text in sample]
     hasher = MinHasher(400, shingles=Shingles(2, unit="word", lowercase=True))
     library = Cache(hasher, num_bands=100)
@@ -373,5 +373,5 @@ def test_25_bands_of_4(sample):
             by_hand.update(pair for pair in itertools.combinations(members, 2) if estimated[pair] >= threshold)
     assert cache.get_all_duplicates(min_jaccard=threshold) == by_hand
     exact = all_pairs(texts, 0.9, 3, "char")
-    assert exact.keys() <= by_hand  # at .9 a pair is missed with probability 4e-12
+    assert exact.keys() <= by_hand  # a pair at .9 is missed with probability 4e-12
     assert len(by_hand) < len(cache.get_all_duplicates())

@@ -1,6 +1,6 @@
-"""The exact sets of shingles below `lsh.jaccard`: thresholds, cache, parts of large texts, hashes that collide.
+"""The exact sets of shingles behind `lsh.jaccard`: thresholds, cache, parts of large texts, hashes that collide.
 
-None of these may change a similarity, so the expectation is the twin's throughout.
+None of these may change a similarity, so the expected values are always those of reference.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lsh._minhash import UNIT_CODES, siphash13
 from lsh._sets import ShingleSets
 from lsh.shingling import ascii_flags, normalizer
 
-WEAK = bytes(128)  # no bit of a long hash counts, and a short shingle is its own token, all of whose top bits are 0
+WEAK = bytes(128)  # all long hashes collide; a short shingle is its own token, with top bits 0
 ONE_BIT = bytes(40) + b"\x5a" * 80 + struct.pack("<Q", 1)
 SECRETS = [None, WEAK, ONE_BIT, b"\x01" * 128, bytes(range(120)) + b"\xff" * 8]
 
@@ -101,7 +101,7 @@ def test_similarities_against_twin(texts, n, unit, options, secret, max_cached):
     least=st.one_of(st.floats(0, 1), st.sampled_from([0.5, 0.8, -1.0, 2.0, math.inf, math.nan])),
 )
 def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
-    """At the value itself and at its neighbours among floats, too."""
+    """The threshold is the similarity itself or one of the next floats."""
     shingles = Shingles(n, unit)
     value = reference.jaccard(*pair, n, unit)
     found = sets(pair, shingles)
@@ -111,7 +111,7 @@ def test_a_threshold_prunes_what_is_below_it(pair, n, unit, least):
 
 
 def test_every_threshold_of_small_sets():
-    """The values of all sets of up to 12 letters that share s: each is kept at itself and dropped right above."""
+    """Sets of up to 12 letters that share s: each pair is found at its own similarity, and not just above it."""
     letters = "abcdefghijklmnopqrstuvwx"
     texts = [letters[:a] for a in range(1, 13)] + [letters[12 - s : 24 - s] for s in range(13)]
     found, expected = sets(texts, Shingles(1)), expected_pairs(texts, Shingles(1))
@@ -136,7 +136,7 @@ def words_like(draw: random.Random, count: int) -> bytes:
     ],
 )
 def test_large_texts_are_compared_in_parts(n, unit, secret):
-    """Small and large beside each other, each in as many parts as it needs, with and without a cache."""
+    """Small and large texts in one batch, each in as many parts as needed, with and without a cache."""
     draw = random.Random(n)
     long = words_like(draw, 6000)
     texts = [
@@ -160,7 +160,7 @@ def test_large_texts_are_compared_in_parts(n, unit, secret):
 
 
 def test_a_cache_of_any_size_changes_nothing():
-    """Texts are asked for in an order that makes the oldest ones give way at every place of the ring."""
+    """Texts are requested in an order that evicts the oldest ones at every position of the ring."""
     draw = random.Random(5)
     texts = [words_like(draw, draw.randrange(1, 60)) for _ in range(40)]
     asked = [(draw.randrange(40), draw.randrange(40)) for _ in range(3000)]
@@ -171,7 +171,7 @@ def test_a_cache_of_any_size_changes_nothing():
 
 
 def test_a_token_of_zero_is_a_shingle_like_others():
-    """The first word of the secret is what a short shingle must be for its token to be 0."""
+    """The token of a short shingle is 0 if the shingle equals the first word of the secret."""
     texts = ["abcdefgh", "xabcdefghx", "abcdefgé", "zzzzzzzzz", "aabcdefgh"]
     for n, unit in ((8, "byte"), (8, "char"), (3, "char"), (1, "word")):
         shingles = Shingles(n, unit)
@@ -182,7 +182,7 @@ def test_a_token_of_zero_is_a_shingle_like_others():
 
 
 def test_buckets_overflow():
-    """With every token in the first bucket, the others fill from there on, round the end of the table."""
+    """Every token hashes to the first bucket, so probing fills the next ones and wraps at the end of the table."""
     draw = random.Random(2)
     texts = [draw.randbytes(size) for size in (300, 700, 1500)]
     texts += [texts[2][400:] + texts[0], texts[1] * 2]
@@ -210,7 +210,7 @@ def test_bad_arguments():
 
 
 def test_siphash_of_the_paper():
-    """Appendix A of the paper, for 2 and 4 rounds: the twin's vector."""
+    """Appendix A of the paper, for 2 and 4 rounds: the vector of reference.py."""
     assert reference.siphash(bytes(range(15)), 0x0706050403020100, 0x0F0E0D0C0B0A0908, 2, 4) == 0xA129CA6149BE45E5
 
 

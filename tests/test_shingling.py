@@ -1,6 +1,6 @@
 """Shingles as a value and as sets, normalisation, and the exact Jaccard similarity.
 
-The numbers are those of the documents that the library reproduces; every other expectation is the twin's.
+The numbers are those of the documents that the library reproduces; every other expected value is that of reference.py.
 """
 
 from __future__ import annotations

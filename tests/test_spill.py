@@ -1,4 +1,4 @@
-"""Corpora beyond memory: collections that are read twice, arrays in files, and what must not change by them."""
+"""Corpora beyond memory: collections that are read twice, and arrays in files, neither of which may change a result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHINGLES = Shingles(2, "word")
 
 @pytest.fixture(scope="module")
 def corpus() -> list[str]:
-    """3,000 texts, two thirds of them near duplicates or copies, some empty, some not ASCII."""
+    """3,000 texts: near duplicates, copies, empty texts, and texts that are not ASCII."""
     draw = random.Random(3)
     texts = []
     for i in range(1000):
@@ -125,7 +125,7 @@ def test_progress_does_not_know_the_number_of_a_stream(corpus):
 
 
 def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
-    """A hash of the content finds candidates for copies; their bytes decide."""
+    """A hash of the content finds possible copies; a comparison of the bytes decides."""
     expected = deduplicate(corpus[:300], 0.7, shingles=SHINGLES)
     pairs = list(find_pairs(corpus[:300], threshold=0.7, shingles=SHINGLES))
 
@@ -142,7 +142,7 @@ def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
     for texts in (corpus[:300], streamed(corpus[:300])):
         secrets.clear()
         same(deduplicate(texts, 0.7, shingles=SHINGLES), expected)
-        assert len(secrets) == 2  # it was read again, under another secret
+        assert len(secrets) == 2  # read again with a new secret
         secrets.clear()
         assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES)) == pairs
         assert len(secrets) == 2
@@ -168,7 +168,7 @@ def test_old_and_new_texts_of_one_content_key(corpus, monkeypatch, bits):
 
 
 def test_copies_of_a_stream_are_not_held(monkeypatch):
-    """One of several identical texts is copied, wherever it is in the order."""
+    """Of several identical texts only one is held in memory, wherever it is in the order."""
     texts = [f"{'a text that comes again and again ' * 40}{i % 7}" for i in range(2000)]
     expected = [deduplicate(texts, keep=keep) for keep in ("first", "last")]
     held = []
@@ -192,7 +192,7 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Every array lies in a file that may, and any bound is accepted."""
+    """Put every array that can be in a file into a file, and accept any memory bound."""
     monkeypatch.setattr(lsh._spill, "MIN_FILE", 1)
     monkeypatch.setattr(lsh._spill, "MIN_MEMORY", 1)
 
@@ -223,7 +223,7 @@ def test_more_documents_than_a_block():
 
 @pytest.fixture
 def files(monkeypatch) -> list[int]:
-    """The bytes of each file that was made."""
+    """The size in bytes of each file that was created."""
     sizes: list[int] = []
     make = Spill.file
 
@@ -347,12 +347,12 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     with pytest.raises(FileNotFoundError, match="TMPDIR must name a folder that can be written to") as caught:
         lsh.deduplicate(read, max_memory="1GB")
     assert caught.value.filename == str(tmp_path / "nowhere")
-    assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no such folder
+    assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how):
-    """Not even SIGKILL, which cannot be caught."""
+    """Not even SIGKILL, which cannot be caught, leaves files."""
     program = textwrap.dedent(
         """
         import os, signal, sys
@@ -384,7 +384,7 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
 
 
 def test_the_pace_follows_the_memory(monkeypatch):
-    """Fewer documents are decided between two releases if these use much of the files, more if they do not."""
+    """Process fewer documents between two releases if much of the files is mapped, and more if not."""
     mapped = 0.0
     monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
     spill = Spill(1000)

@@ -1,4 +1,4 @@
-"""How the tests themselves run: what a plain `pytest` leaves out, how many examples are drawn, and by how many workers.
+"""How the tests run: the tests that a plain `pytest` leaves out, the number of examples, and the number of workers.
 
 The settings of pytest in pyproject.toml are those of the checkout beside the tests.
 """

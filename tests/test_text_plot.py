@@ -1,6 +1,6 @@
-"""The curve in characters: what it shows is read back from the lines and held against the formula of the bands.
+"""The curve in characters: its values are read back from the lines and compared with the formula of the bands.
 
-The reader below knows of the drawing what a person sees: where the axes begin, their labels, and which dots are set. It
+The reader below uses only what is visible: where the axes begin, their labels, and which dots are set. It
 takes the curve's height in each column of dots and compares it with the probability there, to the nearest dot.
 """
 
@@ -18,7 +18,7 @@ BRAILLE = ([1, 2, 3, 7], [4, 5, 6, 8])
 
 
 def found(widths: tuple[int, ...], similarity: float) -> float:
-    """The probability to share a band, band by band."""
+    """The probability to share at least one band, multiplied band by band."""
     missed = 1.0
     for width in widths:
         missed *= 1 - similarity**width
@@ -67,7 +67,7 @@ def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
         height_there = found(widths, x / (across - 1)) * (down - 1)
         assert abs((down - 1 - ys[0]) - height_there) <= 0.5 + 1e-9
         assert ys == list(range(ys[0], ys[-1] + 1))
-        if previous is not None:  # the curve is in one piece: a column reaches down to the dot before it
+        if previous is not None:  # the curve has no gaps: a column reaches down to the previous dot
             assert ys[-1] == max(ys[0], previous - 1)
         previous = ys[0]
     assert columns[0] == [down - 1]
@@ -78,7 +78,7 @@ def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
 
 @pytest.mark.parametrize(("height", "middle"), [(4, 1), (8, 3), (12, 5), (13, 6)])
 def test_the_middle_label_is_where_half_is_found(height, middle):
-    """A straight line, found = similarity, passes the middle of the similarities at the label 0.5."""
+    """A straight line, found = similarity, passes the middle similarity at the label 0.5."""
     left, rows, _ = parts(text_plot.s_curve(lsh.Bands(1, 1), 46, height), height)
     assert [i for i, label in enumerate(left) if label == "0.5 ┤"] == [middle]
     assert sum(label.endswith("│") for label in left) == height - 3
@@ -94,7 +94,7 @@ def test_similarities_are_labelled(width, step, ascii_only):
     notches = [i - 5 for i, character in enumerate(below[0]) if character in "+┴" and i >= 5]
     assert [round(at / (width - 6) * 10, 0) for at in notches] == list(tenths)
     assert all(abs(at / (width - 6) - tenth / 10) <= 1 / (width - 6) for at, tenth in zip(notches, tenths))
-    for at, tenth in zip(notches, tenths):  # a label stands below its notch
+    for at, tenth in zip(notches, tenths):  # a label is centred below its notch
         assert below[1][at + 4 : at + 7].strip() in f"{tenth / 10:.1f}" or tenth == 10
 
 
@@ -120,7 +120,7 @@ def test_the_threshold_is_marked(bands, threshold, said, ascii_only):
     marked = float(said.split()[1].rstrip(":"))
     assert abs(places.pop() / 54 - marked) <= 1 / 54
     free = sum(character == mark for row in rows for character in row)
-    assert free >= 10 or (threshold == 1.0 and free >= 9)  # all lines but those that the curve takes
+    assert free >= 10 or (threshold == 1.0 and free >= 9)  # all lines except those that the curve uses
 
 
 def test_ascii_is_ascii():

@@ -29,7 +29,7 @@ def share(function, items, num_threads):
 
 
 class Starts:
-    """Lets some starts of a thread fail, by their number from 0, and counts them."""
+    """Makes some starts of threads fail, by their number from 0, and counts all starts."""
 
     def __init__(self, monkeypatch, fails):
         self.count = 0
@@ -85,7 +85,7 @@ def test_the_first_failure_is_raised(workers):
 
     def work(number):
         if number == 3:
-            late.wait(0.2)  # others fail meanwhile
+            late.wait(0.2)  # other items fail first
             raise ValueError("item 3")
         if number > 3:
             late.set()
@@ -166,7 +166,7 @@ def test_free_threaded_python_stays_free():
     assert subprocess.run([sys.executable, "-W", "error", "-c", script], check=False).returncode == 0
 
 
-# ---- what is shared out ----
+# ---- how work is split ----
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_work_is_cut_by_its_size(texts, monkeypatch):
     rows = hasher.fingerprints(texts, missing="empty", num_threads=2)
     assert [stop for _, stop in cuts[:-1]] == [start for start, _ in cuts[1:]]
     assert (cuts[0][0], cuts[-1][1]) == (0, len(texts))
-    assert len(cuts) > 15  # 8 MB or more, at most a quarter of one at a time
+    assert len(cuts) > 15  # 8 MB or more, at most a quarter of a MB in one part
     assert (rows[-1] == hasher.fingerprint(texts[-1])).all()
 
 
@@ -254,21 +254,21 @@ def test_an_interrupt_while_waiting_for_the_others():
             begun.wait(60)
             return
         begun.set()
-        time.sleep(0.1)  # the caller has nothing more to take, and waits
+        time.sleep(0.1)  # the caller has no more items, and waits
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.1)
         done.append(True)
 
     done = []
     before = threading.active_count()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
             share(work, range(2), 2)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert done
-    for _ in range(100):  # what is computed has ended; the thread itself may take a moment
+    for _ in range(100):  # the work has ended; the thread may need a moment to exit
         if threading.active_count() == before:
             return
         time.sleep(0.01)
@@ -333,7 +333,7 @@ def test_items_are_read_only_a_little_ahead(workers):
     results.close()
 
 
-# ---- where threads cannot be started ----
+# ---- when threads cannot be started ----
 
 
 @pytest.mark.parametrize("workers", WORKERS[1:])
@@ -350,7 +350,7 @@ def test_without_other_threads_the_caller_makes_all_calls_in_order(monkeypatch):
     callers = []
     share(lambda number: callers.append((number, threading.current_thread())), range(50), 4)
     assert callers == [(number, threading.current_thread()) for number in range(50)]
-    assert starts.count == 1  # then no other one is tried
+    assert starts.count == 1  # after that failure no other start is tried
 
 
 def test_a_failure_with_few_threads_is_the_first_one(starts):
@@ -365,7 +365,7 @@ def test_a_failure_with_few_threads_is_the_first_one(starts):
 
 
 def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch):
-    """The only helper is in the middle of a call until the caller has made all other calls."""
+    """The only helper thread stays in one call until the caller has made all other calls."""
     Starts(monkeypatch, FAILING_STARTS["all from the second on"])
     caller, others_done = threading.current_thread(), threading.Event()
     by_helper = []
@@ -385,7 +385,7 @@ def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch)
 def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch):
     texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
     hasher = MinHasher(16, scheme="fss")
-    monkeypatch.setitem(minhash._SHARE_BYTES, "fss", 1 << 10)  # enough shares for every thread
+    monkeypatch.setitem(minhash._SHARE_BYTES, "fss", 1 << 10)  # enough parts for every thread
     answers = []
     for num_threads in (1, 4):
         before = starts.count

@@ -1,4 +1,4 @@
-"""The types of the public functions: what `mypy --strict` accepts of a program that uses them, and what it rejects."""
+"""The types of the public functions: `mypy --strict` accepts correct programs and rejects wrong ones."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ lsh.Bands(widths=5)
 
 
 def test_programs_against_the_types(tmp_path, monkeypatch):
-    """One run of mypy over both: not a line of the good one is an error, and each line of the bad one is."""
+    """One run of mypy over both programs: no line of the good one is an error, and each line of the bad one is."""
     api = pytest.importorskip("mypy.api", reason="mypy is not installed")
     (tmp_path / "good.py").write_text(GOOD, encoding="utf-8")
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Values: what `Shingles`, `MinHasher`, `Bands`, `Plan` and `Preset` have in common.
 
 Each has ``==``, a hash, a ``repr`` that evaluates back, ``to_dict`` and ``from_dict``, and can be pickled and copied;
-values that are equal behave alike, however they were made.
+equal values behave alike, however they were made.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ some_hashers = st.one_of(
 
 @st.composite
 def some_plans(draw) -> Plan:
-    """Without a background, with similarities, or with texts; with a filter, or with bands of a cache."""
+    """Plans without a background, with similarities, or with texts; with a filter, or with bands of a cache."""
     threshold, recall = draw(st.floats(0.3, 1)), draw(st.floats(0.01, 0.95))
     kind = draw(st.integers(0, 3))
     if kind == 0:

@@ -1,7 +1,7 @@
-"""`lsh dedup` on files: what it keeps, what it writes and what it refuses.
+"""`lsh dedup` on files: kept documents, output files and errors.
 
 Expected results come from reference.py or are computed here. How files are read and written in detail is tested in
-tests/files, what all commands share in test_main.py.
+tests/files, behaviour that all commands share in test_main.py.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_help_names_every_option_and_has_an_example(tmp_path):
     assert re.search(r"^ *(\$ )?lsh dedup \S+ -o \S+", text, re.MULTILINE)
 
 
-# The answer.
+# The result.
 
 
 def test_first_form(news):
@@ -105,7 +105,7 @@ def test_summary_is_one_line_on_stderr(news):
 
 @pytest.mark.parametrize("more", [[], ["--report", "report.html"]])
 def test_the_speed_leaves_out_report_and_writing(tmp_path, more):
-    """Of all seconds only those of reading, grouping and comparing count."""
+    """The speed counts only the seconds of reading, grouping and comparing."""
     result = lsh(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--json", *more)
     counts = json.loads(result.stdout)
     seconds = counts["seconds"]
@@ -162,7 +162,7 @@ def test_sample(tmp_path):
     ],
 )
 def test_options_mean_what_they_say(tmp_path, options, n, unit, threshold, num_seeds, widths):
-    """The bands are few on purpose: the pairs they miss must be the pairs that the reference misses."""
+    """There are few bands, so that they miss pairs. These must be the pairs that the reference misses."""
     count = 24 if num_seeds == 128 else 60
     rows = [row for row in columns(SAMPLE.read_bytes()) if b"crowns" in row[1]][:count]
     texts = [text[:160].rstrip() for _, text in rows]
@@ -212,7 +212,7 @@ def test_keep(tmp_path):
 
 
 def test_clusters_mode_and_clusters(tmp_path):
-    """The third text is like the second, which goes for the first, and not like the first."""
+    """The third text is like the second, which is a duplicate of the first, but not like the first."""
     words = [b"w%d" % i for i in range(40)]
     texts = [b" ".join(words[start : start + 20]) for start in (0, 2, 4)] + [b"alone", b" ".join(words[:20])]
     (tmp_path / "in.tsv").write_bytes(b"".join(b"d%d\t%s\n" % (i, text) for i, text in enumerate(texts)))
@@ -254,7 +254,7 @@ def test_verify(tmp_path, verify):
 
 
 def test_against(tmp_path):
-    """All old documents stay; of the new ones those go that are like one of them, or like each other."""
+    """All old documents are kept. A new document is removed if it is like an old one or an earlier new one."""
     (tmp_path / "in.tsv").write_bytes(b"".join(b"n%d\t%s\n" % pair for pair in enumerate([STORY, OTHER, THIRD, THIRD])))
     (tmp_path / "old1.tsv").write_bytes(
         b"a\t" + STORY + b" and then once more with the band on the upper deck\nb\t" + CLOSE + b"\n"
@@ -361,7 +361,7 @@ def test_counts_for_machines(news):
 
 
 def test_the_stages_sum_to_the_whole(news):
-    """Each has its seconds, with the report among them, and nothing of the run is outside all of them."""
+    """Each stage, the report included, has its seconds; together they cover the whole run."""
     import time
 
     started = time.perf_counter()
@@ -376,7 +376,7 @@ def test_the_stages_sum_to_the_whole(news):
 
 
 def test_skipped_comparisons_are_reported(tmp_path):
-    """One word that all share fills a bucket of each band with more than a thousand texts."""
+    """A word in all texts fills a bucket of each band with more than a thousand texts."""
     (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
     options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
     result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
@@ -502,7 +502,7 @@ def test_bad_options(news, option, value):
     ],
 )
 def test_an_error_names_the_option(news, options, message):
-    """Where the library names a parameter."""
+    """The library's message names a parameter; the command's names the option."""
     assert refused(news, "dedup", "news.txt", "-o", "out.txt", *options).startswith(f"lsh: error: {message}")
 
 
@@ -578,7 +578,7 @@ def test_folder_as_input(tmp_path):
 
 
 def test_several_inputs_and_what_is_skipped(tmp_path):
-    """Files of one format are one source; a pattern stands for those that match it."""
+    """Files of one format are one source; a pattern means the files that match it."""
     for name, text in {"1.jsonl": A, "2.jsonl": B, "3.jsonl": A}.items():
         (tmp_path / name).write_bytes(b'{"body": "%s"}\n{"body"\n' % text)
     run = ["dedup", "1.jsonl", "[23].jsonl", "-o", "out.jsonl.bz2", "--on-bad-line", "skip", "--rejects", "bad"]
@@ -738,7 +738,7 @@ def test_a_folder_is_refused_before_the_work(news):
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm")
 def test_a_file_in_memory_is_a_file(news):
-    """Only what stands for a stream is written to directly, not whatever lies below /dev."""
+    """Only streams such as /dev/stdout are written to directly, not every file below /dev."""
     place = Path("/dev/shm") / f"lsh-test-{os.getpid()}.txt"
     try:
         for _ in range(2):

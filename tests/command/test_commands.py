@@ -1,7 +1,7 @@
-"""The commands beside `lsh dedup`: pairs, compare, plan, stats, version.
+"""The commands other than `lsh dedup`: pairs, compare, plan, stats, version.
 
-The answers are those of reference.py, of answers.py, or computed here; where a command only prints what a function
-returns, that function. What all commands share is in test_main.py.
+Expected results come from reference.py, from answers.py, or are computed here. Where a command only prints the
+result of a function, they come from that function. Behaviour that all commands share is in test_main.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rows(data: bytes) -> list[list[bytes]]:
 
 @pytest.mark.parametrize(("n", "unit", "threshold"), [(8, "char", 0.8), (3, "byte", 0.5), (2, "word", 0.4)])
 def test_pairs_of_a_file(tmp_path, n, unit, threshold):
-    """The bands miss next to nothing, so that all pairs of this sample are found."""
+    """The bands miss almost nothing, so all pairs of this sample are found."""
     documents = [row for row in sample() if b"crowns" in row[1]][:70]
     (tmp_path / "in.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in documents))
     options = ["--ngram", n, "--unit", unit, "--threshold", threshold, "--bands", "64x2"]
@@ -197,7 +197,7 @@ def test_compare_texts(tmp_path):
 
 
 def test_compare_unpacks(tmp_path):
-    """Files are unpacked as other commands unpack them, by the ending of the name; a damaged one is named."""
+    """Files are unpacked by the ending of the name, as in other commands; the error for a corrupt file names it."""
     (tmp_path / "a.txt").write_bytes(A)
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(NEAR))
     (tmp_path / "b.BZ2").write_bytes(bz2.compress(NEAR))
@@ -237,7 +237,7 @@ def test_bad_comparisons(tmp_path, arguments, word):
 
 
 def normalised(folder: Path) -> None:
-    """Two files of a document each, which are the same but for case, white space, punctuation and normal form."""
+    """Two files of one document each, which differ only in case, white space, punctuation and normal form."""
     (folder / "a.txt").write_text("The  caf\u00e9, at Last\n", "utf-8")
     (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
 
@@ -246,7 +246,7 @@ def normalised(folder: Path) -> None:
     "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
 )
 def test_normalisations(tmp_path, dropped):
-    """With all four the texts are the same, and without any of them they are not; so for every command."""
+    """With all four options the texts are equal; without any one of them they differ. This holds for each command."""
     normalised(tmp_path)
     (tmp_path / "in.txt").write_bytes((tmp_path / "a.txt").read_bytes() + (tmp_path / "b.txt").read_bytes())
     given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
@@ -327,7 +327,7 @@ def test_plan_for_shingles_of_a_corpus(tmp_path):
 
 
 def test_plan_for_a_large_corpus(tmp_path):
-    """Of many texts some are taken, the same each time, and from everywhere."""
+    """A large corpus is sampled: the same texts in each run, from all parts of it."""
     alike = A + b" in the year of the comet, as the almanac said"
     lines = [alike + b" %d\n" % i for i in range(9000)]
     lines[:4500] = [b"%d and nothing else that the others have, %d\n" % (i**3, i) for i in range(4500)]
@@ -337,7 +337,7 @@ def test_plan_for_a_large_corpus(tmp_path):
     assert done(tmp_path, *arguments) == printed
     found = json.loads(printed)
     assert found["documents"] == 9000
-    planned = package.plan(0.99, background=[line[:-1] for line in lines])  # takes others of the texts
+    planned = package.plan(0.99, background=[line[:-1] for line in lines])  # samples other texts
     assert found["false_candidates"] == pytest.approx(planned.false_candidates, rel=0.2)
 
 
@@ -445,12 +445,12 @@ def test_stats_count_the_shingles_of_some_of_many(tmp_path):
     assert found["shingled"] == 10_000
     assert found["shingles"]["min"] == 1
     assert found["shingles"]["max"] == 18
-    assert found["shingles"]["mean"] == pytest.approx((1 + 18) / 2, abs=0.01)  # half of those taken are of each half
+    assert found["shingles"]["mean"] == pytest.approx((1 + 18) / 2, abs=0.01)  # half of the sample is from each half
     assert found["exact_duplicates"] == 40_000 - 101
 
 
 def test_stats_count_every_text_without_shingles(tmp_path):
-    """Not only those of the sample of which the shingles are counted."""
+    """All texts are counted, not only the sample whose shingles are counted."""
     lines = [b"some words\n" if i % 4 else b"...!\n" for i in range(12_000)]
     (tmp_path / "in.txt").write_bytes(b"".join([*lines, b"\n"]))
     by_word = json.loads(done(tmp_path, "stats", "in.txt", "--unit", "word", "--json"))
@@ -504,7 +504,7 @@ def found_pairs(folder: Path, corpus: Path) -> dict[tuple[bytes, bytes], float]:
 
 @pytest.mark.slow
 def test_reuters(tmp_path, data_folder):
-    """What is found is true to the last bit, and of what there is 99 % are found, as promised for the threshold."""
+    """Each similarity found is exact, and 99 % of the pairs are found, as promised for the threshold."""
     corpus = data_folder / "reuters21578.tsv.gz"
     texts = {row[0]: row[1] for row in read_table(corpus)}
     found = found_pairs(tmp_path, corpus)
@@ -518,7 +518,7 @@ def test_reuters(tmp_path, data_folder):
 
 
 def test_articles(tmp_path, data_folder):
-    """The planted copies and nothing else."""
+    """Only the planted copies are found."""
     corpus = data_folder / "articles2500.tsv.gz"
     ids = [row[0] for row in read_table(corpus)]
     planted = {frozenset(row) for row in read_table(data_folder / "articles2500_pairs.tsv.gz")}
@@ -532,7 +532,7 @@ def test_articles(tmp_path, data_folder):
 
 @pytest.mark.slow
 def test_ads(tmp_path, data_folder):
-    """Against all pairs by brute force: many copies of few advertisements, and hardly a pair near the threshold."""
+    """Compared with brute force: many copies of few advertisements, and almost no pair near the threshold."""
     corpus = data_folder / "ads_rome_it.tsv.gz"
     table = read_table(corpus)
     ids = [row[0] for row in table]

@@ -1,6 +1,6 @@
-"""What all commands share: usage, help, exit codes, standard streams, signals; most of it on real processes.
+"""Behaviour that all commands share: usage, help, exit codes, standard streams, signals; mostly in real processes.
 
-The other tests run the command in their own process; that this comes to the same is shown here for a few runs.
+The other tests call `main` in their own process. A few runs here check that a real process does the same.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_examples_of_the_help_run(tmp_path, command):
         assert bool(printed) == ("-o" not in arguments)
 
 
-# Processes: that they do as `main` does, and how they start.
+# Processes: their results are those of `main`; how they start.
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_run_in_this_process_leaves_it_as_it_was(tmp_path):
 
 
 def test_main_puts_the_handlers_back(news, monkeypatch):
-    """Of a program that calls it, whatever becomes of the run; what that program handles itself stays its own."""
+    """However the run ends, the caller's signal handlers are restored, and handlers of its own are not replaced."""
     from lsh.command.main import main
 
     own = lambda *_: None  # noqa: E731 - compared by identity
@@ -227,7 +227,7 @@ def test_no_file_is_left_open(tmp_path, form):
 
 
 def test_input_that_can_be_read_once(tmp_path):
-    """A pipe with a name, as the shell's <(...) makes them."""
+    """A pipe that has a path, such as the one of the shell's <(...)."""
     reader, writer = os.pipe()
     os.write(writer, DOCUMENTS)
     os.close(writer)
@@ -265,7 +265,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path, arguments):
 
 @pytest.mark.parametrize("arguments", [["pairs", SAMPLE, "-q"], ["--help"]], ids=["pairs", "help"])
 def test_a_process_with_a_broken_pipe_ends_quietly(tmp_path, arguments):
-    """Python itself writes nothing either when it ends."""
+    """Python itself writes nothing at exit either."""
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb", 0) as stdout:
@@ -315,7 +315,7 @@ def test_a_full_disk_is_one_line_of_error(news):
     ],
 )
 def test_a_closed_standard_stream_is_an_error(news, arguments, closed):
-    """A daemon may start the command without the stream that it is told to use."""
+    """A daemon may start the command with a stream closed that it needs."""
     result = process(news, "dedup", *arguments, shell=closed)
     assert result.returncode == 2
     assert result.stderr.startswith(b"lsh: error: ")
@@ -357,7 +357,7 @@ def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int
 @pytest.mark.parametrize("size", [(24, 100), (0, 0)], ids=["of 100 columns", "that does not tell its width"])
 @pytest.mark.parametrize("bars", [False, True])
 def test_progress_on_a_terminal(news, bars, size):
-    """A bar for each stage with tqdm, one line that is drawn anew without it; the closing line replaces it."""
+    """A bar for each stage with tqdm, one line that is redrawn without it; the last line replaces it."""
     if bars:
         pytest.importorskip("tqdm", reason="the bars are tqdm's")
     without = "" if bars else "import sys; sys.modules['tqdm'] = None; "
@@ -387,7 +387,7 @@ def test_a_quiet_run_shows_no_progress(news):
     ],
 )
 def test_interrupt(tmp_path, command, number, code, word):
-    """Ctrl-C, or a request to end, while input is awaited: one line, a code of its own, and the old file stays."""
+    """Ctrl-C or SIGTERM while waiting for input: one line, a separate exit code, and the old file is kept."""
     (tmp_path / "out.txt").write_bytes(b"yesterday\n")
     program = f"import runpy, signal; {CATCH_INTERRUPTS}; runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
     with subprocess.Popen(
@@ -397,9 +397,9 @@ def test_interrupt(tmp_path, command, number, code, word):
         stderr=subprocess.PIPE,
         env=environment(),
     ) as running:
-        running.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds: written means that it is reading
+        running.stdin.write(DOCUMENTS * 5_000)  # more than a pipe holds, so the command is reading
         running.stdin.flush()
-        time.sleep(0.2)  # until it waits for more
+        time.sleep(0.2)  # until it waits for more input
         running.send_signal(number)
         stderr = running.stderr.read().decode()
         running.wait(TIMEOUT)
@@ -435,16 +435,16 @@ def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_at_once(news, number):
-    """While the first one is cleaned up after; the old file stays, and so may a part of the new one."""
+    """The second signal comes during cleanup. The old file is kept; a part of the new one may be left."""
     (news / "out.txt").write_bytes(b"yesterday\n")
-    clean = f"os.unlink = lambda *a: os.kill(os.getpid(), {int(number)})"  # what cleaning up does to the part
+    clean = f"os.unlink = lambda *a: os.kill(os.getpid(), {int(number)})"  # cleanup calls it for the partial file
     result = signalled(news, "builtins.open", f"exec({clean!r}) or os.kill(os.getpid(), 2)")
     assert result.returncode == -number
     assert (news / "out.txt").read_bytes() == b"yesterday\n"
 
 
 def test_a_signal_that_is_ignored_stays_ignored(news):
-    """As under nohup."""
+    """As with nohup."""
     program = (
         f"import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); {MAIN}; os.kill(os.getpid(), 1); "
         "raise SystemExit(main(['dedup', 'news.txt', '-o', 'out.txt', '-q']))"
@@ -455,7 +455,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
 
 @pytest.mark.parametrize("module", ["numpy", "lsh._grouping", "lsh.command.options", "argparse"])
 def test_an_interrupt_while_modules_load(tmp_path, module):
-    """Ctrl-C in the first tenths of a second: one line, no traceback."""
+    """Ctrl-C during startup: one line, no traceback."""
     program = (
         f"import os, signal, sys; sys.argv[0] = 'lsh'; {CATCH_INTERRUPTS}\n"
         "class Finder:\n"
@@ -470,7 +470,7 @@ def test_an_interrupt_while_modules_load(tmp_path, module):
 
 @pytest.mark.parametrize("name", ["-c", "lsh"])
 def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
-    """In a program that is named like the command, too."""
+    """Also in a program with the name of the command."""
     program = (
         f"import signal, sys; sys.argv[0] = {name!r}; {CATCH_INTERRUPTS}; before = signal.getsignal(2); import lsh; "
         "assert signal.getsignal(2) is before"

@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def steps(block):
-    """The commands of a block, each with what it prints."""
+    """The commands of a block, each with its output."""
     for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, printed = step.partition("\n")
         yield command, printed

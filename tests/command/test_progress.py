@@ -1,4 +1,4 @@
-"""The progress of a command: by the bytes of its files, packed where they are, from the first to the last stage."""
+"""The progress of a command: in bytes of its files on disk (compressed), from the first to the last stage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Drawn(list):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The calls of a run that is given a terminal."""
+    """The calls of a run with a terminal."""
     shown = Drawn()
     monkeypatch.setattr(console, "progress", lambda quiet, output, streams=(): console.Meter(shown, streams))
     return shown
@@ -41,7 +41,7 @@ def drawn(monkeypatch):
 
 @pytest.mark.parametrize("packed", COMPRESSIONS)
 def test_stages_of_a_run(tmp_path, drawn, packed):
-    """Each stage that reads files ends at their size on disk, and passes places between, in ascending order."""
+    """Each stage that reads files ends at their size on disk; its positions before that ascend."""
     names = [f"{number}.txt.{packed}".rstrip(".") for number in range(2)]
     for name in names:
         (tmp_path / name).write_bytes(pack(LINES, packed))
@@ -61,7 +61,7 @@ def test_stages_of_a_run(tmp_path, drawn, packed):
 
 
 def test_stages_of_other_formats(tmp_path, drawn):
-    """Folders by the sizes of their files, tables by their rows."""
+    """Folders count the bytes of their files, tables their rows."""
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
@@ -85,7 +85,7 @@ def test_stages_of_other_formats(tmp_path, drawn):
 
 
 def test_positions_of_many_files(tmp_path):
-    """The position within all of them, between two blocks, whatever pass it is."""
+    """The position is that within all files together, between two blocks, in each pass."""
     for number in range(5):
         (tmp_path / f"{number}.txt").write_bytes(b"a line\n" * number)
     with files.Documents(str(tmp_path / "*.txt")) as documents:
@@ -100,7 +100,7 @@ def test_a_pipe_is_as_long_as_its_copy(tmp_path, drawn):
 
 
 def test_nothing_goes_back(tmp_path):
-    """Of one stage; another one starts anew, and what stands already is not drawn again."""
+    """Within a stage the position never decreases. A new stage starts at 0; an unchanged position is not redrawn."""
     shown = Drawn()
     meter = console.Meter(shown)
     for place in (0, 3, 2, 3, 10, 10, 11):
@@ -115,7 +115,7 @@ def test_nothing_goes_back(tmp_path):
 
 
 def test_passes_of_streams(tmp_path):
-    """While the second of two files is read again the first one is done; before that it is not counted."""
+    """While the second of two files is read again, the first one counts as done; before that it does not."""
     streams = []
     for number in (1, 2):
         (tmp_path / f"{number}.txt").write_bytes(b"a line\n" * number)

@@ -1,4 +1,4 @@
-"""What the commands read: folders of shards, several inputs, columns, and options that would be ignored."""
+"""Input of the commands: folders of shards, several inputs, columns, and options that would be ignored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_folder_of_shards_to_one_file(shards, options):
 
 
 def test_a_folder_of_shards_to_a_folder(shards):
-    """Each shard goes to a file of its path; an empty folder will do."""
+    """Each shard is written to a file of the same path; the output folder may exist if it is empty."""
     (shards / "empty").mkdir()
     for place in ("out/", "empty"):
         done(shards, "dedup", "shards", "-o", place)
@@ -53,7 +53,7 @@ def test_a_folder_of_shards_to_a_folder(shards):
 
 
 def test_shards_are_never_read_as_texts(shards):
-    """Nor where the endings say nothing."""
+    """Not even if the endings are unknown."""
     for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
         (shards / "shards" / name).rename(shards / "shards" / name.replace("tsv", "part"))
     assert "'1.part' cannot be told by its ending" in refused(shards, "dedup", "shards", "-o", "out")
@@ -126,7 +126,7 @@ def test_a_pattern_is_for_the_folders_among_the_inputs(shards):
 
 
 def test_which_column_is_the_text(tmp_path):
-    """It is told once, before anything else, and not with -q."""
+    """The note is printed once, before anything else, and not with -q."""
     (tmp_path / "in.csv").write_bytes(b"id,section,text\n1,news," + A + b"\n2,news," + B + b"\n")
     note = b"text: column 3 'text'; id: column 1 'id'\n"
     for command in (["dedup", "in.csv", "--dry-run"], ["pairs", "in.csv"], ["stats", "in.csv"]):
@@ -203,7 +203,7 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
 
 
 def test_ids_that_repeat_in_references(shards):
-    """Each file after --against has record numbers of its own, those of one pattern run on."""
+    """Record numbers start at 1 in each file after --against, and continue through the files of a pattern."""
     for name in ("a.txt", "b.txt"):
         (shards / name).write_bytes(name.encode() + b" has a text\n")
     arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
@@ -213,7 +213,7 @@ def test_ids_that_repeat_in_references(shards):
 
 
 def test_the_first_repeated_id(monkeypatch):
-    """Equal hashes alone are no repetition."""
+    """Equal hashes of different ids are not a repetition."""
 
     def first(*identities):
         ids = inputs.Ids()
@@ -260,7 +260,7 @@ def test_a_bad_line_names_the_option_that_skips_it(tmp_path):
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.txt", "out.tsv.gz", "out.zst", "out.md", "out.PARQUET"])
 def test_the_output_of_a_folder_of_texts_is_a_folder(tmp_path, name):
-    """A name that looks like that of a file is an error, also in a dry run; a slash says that a folder is meant."""
+    """A name that looks like that of a file is an error, also in a dry run; a slash at the end marks a folder."""
     (tmp_path / "in").mkdir()
     for text, content in (("a.txt", A), ("b.md", A)):
         (tmp_path / "in" / text).write_bytes(content)
@@ -339,7 +339,7 @@ def test_options_count_for_the_files_that_have_a_use_for_them(tmp_path):
         assert "--header is for .csv and .tsv, and this is .jsonl; leave it out" in message
     from_field = ["--report", "report.html", "--source-field", "from"]
     message = refused(tmp_path, "dedup", "old", "--dry-run", "--against", "in.jsonl", *from_field)
-    assert "--source-field is for .jsonl" in message  # of INPUT only
+    assert "--source-field is for .jsonl" in message  # it applies to INPUT only
 
 
 @pytest.mark.parametrize("place", ["nowhere", "file", "closed"])
@@ -354,6 +354,6 @@ def test_a_bad_folder_for_temporary_files(tmp_path, monkeypatch, place):
     message = f"{tmp_path / place}: TMPDIR must name a folder that can be written to; correct it or unset it"
     for arguments in (["in.txt", "--max-memory", "1GB"], ["-", "--format", "txt"]):
         assert message in refused(tmp_path, "dedup", *arguments, "-o", "out.txt", stdin=A + b"\n")
-    done(tmp_path, "dedup", "in.txt", "-o", "out.txt")  # needs no such folder
-    monkeypatch.setenv("TMPDIR", "")  # as if it were not set
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt")  # needs no temporary folder
+    monkeypatch.setenv("TMPDIR", "")  # counts as unset
     done(tmp_path, "dedup", "-", "--format", "txt", "-o", "out.txt", "--max-memory", "1GB", stdin=A + b"\n")

@@ -1,6 +1,6 @@
 """The corpora that are too large for every run, through the commands: `.ci/run --full` sets LSH_TEST_FULL.
 
-The truth is that of benchmarks/truth.py, all pairs by a join without lsh. Reuters, the articles and the advertisements
+The expected pairs are those of benchmarks/truth.py, from a join without lsh. Reuters, articles and advertisements
 are in test_cli.py and test_commands.py.
 """
 

@@ -82,7 +82,7 @@ def test_one_shard(tmp_path):
         (["in"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
         (["in/"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
         (["in/a"], ["x.txt"]),
-        (["in/a*"], ["x.txt"]),  # the pattern stands for the folder
+        (["in/a*"], ["x.txt"]),  # the pattern matches the folder
         (["in/b"], ["c/x.txt", "y.txt"]),
         (["in/a", "in/b"], ["a/x.txt", "b/c/x.txt", "b/y.txt"]),
         (["in/a", "in/b/y.txt"], ["a/x.txt", "b/y.txt"]),
@@ -95,7 +95,7 @@ def test_one_shard(tmp_path):
     ],
 )
 def test_the_paths_of_the_outputs(tmp_path, arguments, expected):
-    """They are those below the deepest folder that holds all inputs, whatever the names are."""
+    """Output paths are relative to the deepest folder that holds all inputs, whatever the names are."""
     for name, text in (("a/x", STORY), ("b/c/x", OTHER), ("b/y", THIRD)):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / f"{name}.txt").write_bytes(text + b"\n")
@@ -163,7 +163,7 @@ def test_bad_shards(tmp_path, arguments, words):
 
 @pytest.mark.parametrize("form", ["txt", "csv"])
 def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
-    """Neither a full disk nor a bad line of the last shard; the shard that could not be written is named."""
+    """Neither a full disk nor a bad line of the last shard leaves one. The message names the shard that failed."""
     make(tmp_path / "in", form, "")
     before = contents(tmp_path)
     with monkeypatch.context() as patch:
@@ -178,7 +178,7 @@ def test_an_error_leaves_no_folder(tmp_path, monkeypatch, form):
 
 
 def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
-    """Until then it lies beside its place, and only its owner can enter it."""
+    """Until then the folder is beside its final place, and only its owner can enter it."""
     from lsh.files import storage
 
     seen = []
@@ -197,7 +197,7 @@ def test_the_folder_appears_when_it_is_complete(tmp_path, monkeypatch):
 
 
 def test_a_table_in_the_output_folder(tmp_path):
-    """The folder is there and empty; the table and the documents come to lie in it together."""
+    """The folder exists and is empty; the table and the documents are written into it together."""
     make(tmp_path / "in", "txt", "")
     (tmp_path / "out").mkdir()
     done(tmp_path, "dedup", "in/*", "-o", "out/", "--removed", "out/removed.tsv", "--format", "txt")

@@ -77,7 +77,7 @@ def test_the_shingles_are_as_they_are_asked_for(news):
 
 
 def test_what_a_removal_names_can_be_shown(tmp_path):
-    """With ids that tables write with escapes, packed, and among several files."""
+    """Ids that tables write with escapes, compressed files, and several files."""
     lines = [{"id": "x\ty", "text": A}, {"id": "z", "text": "other"}, {"id": "\u00e9\\n", "text": A}]
     for number, line in enumerate(lines):
         (tmp_path / f"{number}.jsonl.gz").write_bytes(gzip.compress(json.dumps(line).encode() + b"\n"))
@@ -164,13 +164,13 @@ def test_colours_on_a_terminal(news, more, colours):
     assert ("[-nineteen-]{+seventeen+}" in printed) != colours
 
 
-# What differs.
+# Differences.
 
 
 @strategies.examples(200)
 @given(st.integers(0, 2**32), st.sampled_from([3, 8, 20]), st.sampled_from([1, 4, 10_000]))
 def test_changes_give_both_texts(seed, kinds, window):
-    """Whatever the window: the pieces put together are the texts, and the common ones are in both."""
+    """With any window, the pieces joined give the texts, and common pieces are in both texts."""
     draw = random.Random(seed)
     words = ["a", "b", "c", "é", "駅", ", ", " ", "\n", "long words", "d", "e", "f", "-", "\U0001f600", "g", "h"] * 2
     a, b = ("".join(draw.choices(words[:kinds], k=draw.randrange(40))) for _ in range(2))

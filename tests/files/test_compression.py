@@ -79,7 +79,7 @@ def test_what_is_wrong_before_the_damage_is_said_first(tmp_path, packed):
     data = pack(b"".join(good % i if i != 5 else b"bad\n" for i in range(30_000)), packed)
     path = file_of(tmp_path, f"in.jsonl.{packed}", data[:-20])
     message = refusal(path)
-    if packed == "bz2":  # which unpacks nothing before the end of its only block
+    if packed == "bz2":  # it decompresses nothing before the end of its only block
         assert "corrupt bzip2 data" in message
     else:
         assert "line 6: not JSON" in message
@@ -104,7 +104,7 @@ def test_gzip_without_a_name_or_a_time(tmp_path):
     """The same content gives the same bytes, and nothing follows the stream."""
     data = kept(file_of(tmp_path, "in.txt", b"one\ntwo\n"), [True, True], tmp_path / "out.txt.gz")
     assert (data[:3], data[3], data[4:8]) == (b"\x1f\x8b\x08", 0, bytes(4))
-    assert data[8] == 0  # neither the slowest level nor the fastest
+    assert data[8] == 0  # neither the slowest nor the fastest compression level
     stream = zlib.decompressobj(wbits=31)
     assert stream.decompress(data) == b"one\ntwo\n"
     assert (stream.eof, stream.unused_data) == (True, b"")

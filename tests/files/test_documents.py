@@ -1,4 +1,4 @@
-"""What all formats of text share: kept records, bad lines, encodings, several files, options; and the command."""
+"""Behaviour that all text formats share: kept records, bad lines, encodings, several files, options; the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("mark", [b"", BOM])
 def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
-    """Mark and header are always written; the last record has no newline if it had none."""
+    """The byte order mark and the header are always written; the last record has no newline if it had none."""
     lines = DOCUMENTS[format]
     head = mark + HEADS.get(format, b"")
     path = file_of(tmp_path, f"in.{format}", head + b"".join(lines))
@@ -47,7 +47,7 @@ def test_no_document_and_one(tmp_path, format, head, packed):
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_long_document(tmp_path, format, packed, count):
-    """Longer than every buffer, and than the default limit of csv."""
+    """The document is longer than every buffer, and than the default field limit of csv."""
     long = b"".join(b"%d " % (i * i) for i in range(count))
     line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
     data = HEADS.get(format, b"") + line + line
@@ -114,7 +114,7 @@ def test_unknown_encoding(tmp_path, encoding):
     ],
 )
 def test_bad_lines_are_skipped_and_kept_aside(tmp_path, format, data, good, bad):
-    """The rejects hold each bad line once, even if the source is read several times."""
+    """The rejects file holds each bad line once, even if the source is read several times."""
     lines = data.splitlines(True)
     path = file_of(tmp_path, f"in.{format}", data)
     assert "line" in refusal(path)
@@ -152,7 +152,7 @@ def test_truncated_text_is_read_to_its_end_or_refused(tmp_path):
 
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_several_files_are_one_source(tmp_path, format):
-    """A last line without newline gets one if another file follows; mark and header are those of the first file."""
+    """A last line without newline gets one if another file follows; mark and header come from the first file."""
     lines, head = DOCUMENTS[format], HEADS.get(format, b"")
     names = [f"b.{format}", f"a.{format}.gz", f"c.{format}.xz"]
     paths = [
@@ -222,7 +222,7 @@ def test_options_that_a_format_has_no_use_for(tmp_path):
             files.Documents(path, **options)
 
 
-# By the command: a format from end to end, and what it says about a bad line.
+# By the command: a format from end to end, and the message for a bad line.
 
 A = b"the old observatory dome turns once more after nineteen years"
 B = b"bakers walked out on wednesday and the shelves stayed empty"

@@ -36,7 +36,7 @@ def columns(found: Any) -> Any:
 
 @st.composite
 def json_lines(draw: st.DrawFn) -> tuple[list[dict[str, Any]], bytes]:
-    """Records as programs may write them, each on a line, with blank lines between."""
+    """Records as programs write them, one a line, with blank lines between."""
     records, written = [], []
     for _ in range(draw(st.integers(0, 5))):
         record: dict[str, Any] = draw(
@@ -209,7 +209,7 @@ def quoted(cell: bytes) -> bytes:
     st.sampled_from(SEPARATORS),
 )
 def test_cells_of_csv(made, sparing, place, by):
-    """All cells of whole records are found, in cut blocks, too; in changed blocks, what Python finds or nothing."""
+    """All cells of complete records are found, also in cut blocks. In changed blocks: as Python's, or nothing."""
     block = b""
     for cells, end in made:
         plain = [sparing and not set(cell) & set(by + b'"\r\n') and cells != [b""] for cell in cells]
@@ -257,11 +257,11 @@ def test_places_are_within_every_row():
             csv_cells(b"a\n", b",", places, 1, 3)
 
 
-# Whole files: in blocks of any size the documents are those that are read one by one.
+# Whole files: blocks of any size give the same documents as reading one record at a time.
 
 
 def written(format: str, rows: list[tuple[Any, str, str]], odd: dict[int, bytes], by: str = "") -> bytes:
-    """Documents of an id, a text and a source as a file of the format, with a line of `odd` before some of them."""
+    """Documents of an id, a text and a source as a file of the format, with a line of `odd` before a few of them."""
     by = by or {"csv": ",", "tsv": "\t"}.get(format, "")
     heads = {"csv": f"id{by}text{by}from\r\n", "tsv": f"text{by}from{by}id\n"}
     made = [heads.get(format, "").encode()]
@@ -364,7 +364,7 @@ def test_lines_of_any_encoding_in_blocks_of_any_size(tmp_path, monkeypatch, enco
 
 def test_a_record_longer_than_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "READ_SIZE", 64)
-    for most in (1 << 24, 256):  # found in whole blocks, or left to the reader of records
+    for most in (1 << 24, 256):  # found in whole blocks, or left to the record reader
         monkeypatch.setattr(lines, "MAX_GROWN_BLOCK", most)
         text = "a line\n" * 500
         path = tmp_path / "in.csv"

@@ -67,7 +67,7 @@ def test_a_pattern_that_nothing_matches(corpus, tmp_path):
 
 @pytest.mark.parametrize("format", [None, FILES, files.Format("jsonl", "")])
 def test_a_folder_without_files(tmp_path, format):
-    """Most likely its name is wrong, or nothing is mounted there."""
+    """This is an error: most likely the name is wrong, or nothing is mounted there."""
     empty = tmp_path / "empty"
     (empty / "deep").mkdir(parents=True)
     assert refusal(str(empty), format) == f"{empty}: the folder has no file; name another"
@@ -267,7 +267,7 @@ def test_texts_of_a_folder(shards):
 
 
 def test_a_format_is_for_the_files_of_a_folder(shards):
-    """The given format is used for unknown endings, and never makes a document of each file."""
+    """The given format is used for unknown endings, and never makes each file a document."""
     tsv = files.Format("tsv", "")
     folder = shards(part_0=b"a\tone\n", part_1_gz=gzip.compress(b"b\ttwo\n"), rest_tsv=b"c\tthree\n", more=b"d\tfour\n")
     assert read(folder, tsv) == [(b"d", b"four"), (b"a", b"one"), (b"b", b"two"), (b"c", b"three")]

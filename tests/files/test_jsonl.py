@@ -1,4 +1,4 @@
-"""JSON lines: what is accepted, what it means, and which field is read.
+"""JSON lines: accepted values, their meaning, and the field that is read.
 
 The verdicts on values are in json_verdicts.py. The compiled reader may leave a line to Python's, but what it accepts
 must be accepted there and mean the same.
@@ -28,7 +28,7 @@ class Digits(str):
 
 
 def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
-    """The document of a line after another, None if it is refused; the same in a block and by itself."""
+    """The document of a line after another, None if it is refused; the result is the same in a block and alone."""
     path = file_of(folder, "in.jsonl", FIRST + line + b"\n")
     found = []
     for alone in (False, True):
@@ -45,7 +45,7 @@ def read_line(folder: Path, line: bytes) -> tuple[bytes, bytes | None] | None:
 
 
 def check_compiled(line: bytes) -> None:
-    """The compiled reader finds what Python finds, or leaves the line to it."""
+    """The compiled reader finds what Python finds, or leaves the line to Python."""
     found = json_fields(line, (b"text",), (b"id",))
     if found is None:
         return
@@ -53,7 +53,7 @@ def check_compiled(line: bytes) -> None:
     if not line.strip(b" \t\r\n"):
         assert text.tolist() == []
         return
-    record = json.loads(line.decode("utf-8"), parse_int=Digits, parse_float=Digits)  # which must not fail
+    record = json.loads(line.decode("utf-8"), parse_int=Digits, parse_float=Digits)  # must not raise
     assert text.tolist() == [record["text"].encode("utf-8")]
     assert not isinstance(record["text"], Digits)
     if identity is None:
@@ -76,7 +76,7 @@ def test_values_that_are_not_read(tmp_path, values, accepted):
             b'{"text":"a","x":[%s]}' % value,
         ):
             if not value.strip() and b"[" in line:
-                continue  # which is an empty list
+                continue  # an empty list
             check_compiled(line)
             found = read_line(tmp_path, line)
             assert found == ((b"2", b"a") if accepted else None), line[:99]
@@ -98,7 +98,7 @@ def test_ids(tmp_path, value, identity):
 
 @given(st.sampled_from([*ACCEPTED, *(value for value, _ in STRINGS)]), st.integers(0, 999), st.binary(max_size=2))
 def test_the_compiled_reader_accepts_no_more_than_python(value, place, inserted):
-    """Not even if a few bytes are changed."""
+    """This holds also if a few bytes are changed."""
     for line in (
         b'{"text": "a", "x": %s}' % value,
         b'{"text": %s, "id": "b"}' % value,
@@ -157,7 +157,7 @@ def test_bad_lines(tmp_path, line, words):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_blank_lines_are_no_records(tmp_path, encoding):
-    """They are not written and not counted in record numbers, but in the line numbers of messages."""
+    """Blank lines are not written and not counted as records, but they count in the line numbers of messages."""
     lines = ["", '{"text": "a"}', " ", "\t\r", '{"text": "b"}\r', "", '{"text": "c"}', " "]
     path = file_of(tmp_path, "in.jsonl", "\n".join(lines).encode(encoding))
     assert read(path, encoding=encoding) == [(b"1", b"a"), (b"2", b"b"), (b"3", b"c")]

@@ -10,7 +10,7 @@ import pytest
 
 from lsh.files.prefetch import WAITING, prefetched
 
-MOST = WAITING + 2  # items between the one that was taken last and the one that was asked for last
+MOST = WAITING + 2  # largest distance from the last item returned to the last item read
 
 
 @pytest.mark.parametrize("count", [0, 1, WAITING, 10 * MOST])
@@ -37,7 +37,7 @@ def test_an_error_comes_in_its_place(count):
 
 
 def test_the_next_items_are_taken_meanwhile():
-    """The second item is read before it is asked for."""
+    """The second item is read before it is requested."""
     beyond = threading.Event()
 
     def items() -> Iterator[int]:

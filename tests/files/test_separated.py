@@ -161,7 +161,7 @@ def test_bad_tsv(tmp_path, data, line, problem):
     )
 
 
-# Which column is the text: by its number, by another delimiter; and what is seen in the first line.
+# The text column: by its number, with another delimiter, and by the first line.
 
 
 def test_columns_by_their_numbers(tmp_path):

@@ -19,7 +19,7 @@ from lsh.files import storage
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])
 def test_full_disk(tmp_path, monkeypatch, packed, room):
-    """The message names the file, what was there stays, and nothing is left beside it."""
+    """The message names the file, the old file is kept, and no other file is left."""
     data = b"".join(os.urandom(30).hex().encode() + b"\n" for _ in range(2000))
     path = file_of(tmp_path, "in.txt", data)
     place = tmp_path / f"out.txt.{packed}".rstrip(".")
@@ -70,7 +70,7 @@ def test_a_file_that_is_there_is_replaced(tmp_path):
 
 @pytest.mark.parametrize("before", [None, 0o600, 0o644])
 def test_a_file_is_private_while_it_is_written(tmp_path, before):
-    """From its first byte; then it has the permissions of the file that it replaces, else the usual ones."""
+    """Private from its first byte. At the end it has the permissions of the replaced file, or the default ones."""
     place = tmp_path / "out.txt"
     if before is not None:
         place.touch()
@@ -108,7 +108,7 @@ def test_a_folder_is_private_while_it_is_written(tmp_path, before):
 
 
 def test_a_full_temporary_folder(tmp_path, monkeypatch):
-    """The message names the folder, what it was for and what moves it."""
+    """The message names the folder, its purpose and the setting that changes it."""
     closed = []
 
     class Full:
@@ -186,7 +186,7 @@ def fill(place, sources, meanwhile=lambda: None):
 
 
 def test_an_existing_folder_stays(tmp_path):
-    """A mounted folder cannot be replaced, and a shell may stand in it."""
+    """A mount point cannot be replaced, and the folder may be the current one of a shell."""
     (tmp_path / "one.txt").write_bytes(b"one\n")
     place = tmp_path / "out"
     place.mkdir()

@@ -80,7 +80,7 @@ def test_rows_of_a_table(tmp_path, table_format):
 
 
 def test_kept_rows_go_out_whole(tmp_path, table_format):
-    """With all columns, the schema, its metadata, the row groups and the compression."""
+    """Columns, schema, metadata, row groups and compression stay the same."""
     import pyarrow
     from pyarrow import parquet
 

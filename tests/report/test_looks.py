@@ -1,7 +1,7 @@
-"""What the command draws and writes to be looked at: `--report`, `--preset` and `lsh plan --plot`.
+"""Output for people to look at: `--report`, `--preset` and `lsh plan --plot`.
 
-A page is held against the one that the function makes of the same run; what a page holds is tested in test_report.py,
-and what a preset fixes in test_presets.py.
+A page must equal the one that the function makes of the same run. test_report.py tests the content of a page, and
+test_presets.py the settings of a preset.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_the_page_is_that_of_the_function(tmp_path):
         ids=ids,
     )
     assert (tmp_path / "report.html").read_text("utf-8") == expected
-    assert 'id="survival"' not in expected  # one file is no choice of sources
+    assert 'id="survival"' not in expected  # one file is only one source
 
 
 def test_the_page_of_new_and_old_documents(tmp_path):
@@ -112,7 +112,7 @@ def test_a_report_of_nothing(tmp_path):
 
 
 def records() -> Iterator[dict]:
-    """Three sources: of `b` all is a copy, of `a` nothing, and the last one says nothing of its source."""
+    """Three sources: all records of `b` are copies, none of `a` are, and the last record names no source."""
     for i in range(6):
         text = f"number {i} of the letters that {'abc'[i % 2]} wrote home in year {1900 + 7 * i}, {i * i * 17}"
         yield {"text": text, "from": {"site": "a"}, "id": i}
@@ -232,7 +232,7 @@ def test_a_plot_has_the_recall_that_is_printed(tmp_path):
     printed = done(tmp_path, "plan", "--threshold", "0.7", "--recall", "0.95", "--plot", "curve.svg").decode()
     recall = re.search("is found and verified with (0[.][0-9]+)", printed)[1]
     assert recall == f"{package.plan(0.7, 0.95).recall_at(0.7):.4f}"
-    assert f"sketch filter: {recall} " in (tmp_path / "curve.svg").read_text("utf-8")  # a comment beside the glyphs
+    assert f"sketch filter: {recall} " in (tmp_path / "curve.svg").read_text("utf-8")  # in a comment: glyphs are paths
 
 
 @pytest.mark.parametrize("name", ["curve", "curve.pdf", "curve.svg.gz", "none/curve.svg"])

@@ -1,4 +1,4 @@
-"""The picture at the top of the README: its script writes the committed file, which is small, plain and complete."""
+"""The picture at the top of the README: its script writes the committed file, which is small, simple and complete."""
 
 from __future__ import annotations
 

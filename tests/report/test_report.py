@@ -1,7 +1,7 @@
-"""The report: its figures are those of the run, texts stay texts, and nothing is asked for from elsewhere.
+"""The report: its figures are those of the run, texts are escaped, and nothing is loaded from elsewhere.
 
-The page is parsed by Python's html.parser, its figures are counted again here in the plainest way, and a real Chromium
-shows it, without a screen, where there is one.
+The page is parsed by Python's html.parser, its figures are counted again here in the simplest way, and a real Chromium
+shows it without a screen, if it is installed.
 """
 
 from __future__ import annotations
@@ -127,16 +127,16 @@ class Page(HTMLParser):
 
     @property
     def figures(self) -> dict[str, tuple[str, str]]:
-        """The tiles: name, figure and what is said below it."""
+        """The tiles: name, figure and the text below it."""
         return {name: (figure, more) for name, figure, more in self.tiles}
 
     def column(self, table: str, column: int) -> list[str]:
-        """The cells of a column below its head."""
+        """The cells of a column below its header."""
         return [row[column] for row in self.rows[table][1:]]
 
 
 def corpus(number: int, seed: int = 0) -> list[str]:
-    """Texts of words, of which many are an earlier one with some words changed, or none."""
+    """Texts of words. Many are copies of an earlier text, with a few words changed or none."""
     draw = random.Random(seed)
     texts: list[str] = []
     while len(texts) < number:
@@ -198,7 +198,7 @@ def test_the_counts_are_those_of_the_run(run, parsed, texts):
 
 @pytest.mark.parametrize("verify", ["exact", "sketch", None])
 def test_the_promised_recall_of_bands(texts, verify):
-    """That of a plan, or of plain bands, with its filter; without verification that of banding."""
+    """The recall of a plan or of plain bands includes the filter; without verification it is that of banding."""
     losing = {True: PLAN.recall_at(0.7), False: BANDS.probability(0.7) * 0.999}
     for bands in (PLAN, BANDS):
         _, source = made(texts[:40], bands=bands, verify=verify)
@@ -232,7 +232,7 @@ def test_the_histogram_counts_every_removal_once(run, parsed):
 
 
 def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
-    """The slow twin: the sets of every pair, and whether it shares a key."""
+    """The slow reference: the sets of every pair, and whether it shares a key."""
     result = run[0]
     same = set(result.removed["document"][result.removed["identical"]].tolist())
     keys = BANDS.keys(HASHER.fingerprints(texts)).T.tolist()
@@ -268,7 +268,7 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
 
 
 def template_corpus() -> list[str]:
-    """30 texts of one template, and 40 others of which some are copies of each other with a few changes."""
+    """30 texts of one template, and 40 others: 20 texts and a near copy of each."""
     draw = random.Random(3)
     form = " ".join(draw.choices(WORDS, k=60))
     others = [" ".join(draw.choices(WORDS, k=60)) for _ in range(40)]
@@ -277,9 +277,9 @@ def template_corpus() -> list[str]:
 
 
 def test_pairs_of_one_cluster_are_told():
-    """Pairs of one template are found or missed together: such a recall is no broken promise, and the page says so."""
+    """Pairs of one template are found or missed together. A low recall is then expected, and the page says so."""
     texts = template_corpus()
-    bands = lsh.Bands(1, 45)  # which miss many pairs at .7
+    bands = lsh.Bands(1, 45)  # these miss many pairs at .7
     result, source = made(texts, bands=bands)
     sets = [SHINGLES.of(text) for text in texts]
     keys = bands.keys(HASHER.fingerprints(texts))[0]
@@ -317,7 +317,7 @@ def test_pairs_of_many_clusters_are_not(texts):
 @strategies.examples(60)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.booleans()), min_size=20), st.randoms())
 def test_the_group_with_most_pairs(edges, draw):
-    """Connected by pairs or by labels: the slow twin merges sets."""
+    """Components of the pairs and the labels together, by merging sets."""
     labels = np.array([draw.choice([i, i, draw.randrange(i + 1), -1]) for i in range(31)])
     groups = [{i} for i in range(31)]
     shown = {i for a, b, _ in edges for i in (a, b)}
@@ -385,7 +385,7 @@ def test_the_pairs_nearest_to_the_threshold_are_shown(run, parsed):
 
 
 def test_both_sides_below_the_threshold_say_whether_they_are_kept():
-    """A document may be removed, but for another one than that beside it."""
+    """A document may be removed as a duplicate of another document than the one shown beside it."""
     words = " ".join(WORDS)
     texts = [f"{words} one two", f"{words} six ten one", f"{words} six ten one two"]
     result, source = made(texts, threshold=0.9, bands=lsh.Bands(32, 2), ids=["a", "b", "c"])
@@ -398,7 +398,7 @@ def test_both_sides_below_the_threshold_say_whether_they_are_kept():
 
 
 def test_a_removal_by_connected_components_is_not_below_the_threshold():
-    """The ends of a chain are below the threshold, but by components one is removed for the other."""
+    """The ends of a chain are below the threshold, but `components` removes one as a duplicate of the other."""
     words = " ".join(WORDS)
     texts = [f"{words} one two", f"{words} six ten", f"{words} two six"]
     ends = lsh.jaccard(texts[0], texts[1], shingles=SHINGLES)
@@ -453,15 +453,15 @@ def test_a_late_difference_is_found_in_a_long_text():
 
 
 def test_texts_are_compared_before_they_are_cut():
-    """The last word of both is beyond the end of one excerpt; a paragraph that only one has is not."""
+    """The last word of both texts is outside one excerpt. A paragraph in only one text is marked."""
     start, more = " ".join(f"start{i}" for i in range(60)), " ".join(f"more{i}" for i in range(40))
     a, b = pairs.marked(f"Monday {start} Reuter", f"Tuesday {start} {more} Reuter")
     assert re.findall("<mark>(.*?)</mark>", a) == ["Monday"]
     assert a.endswith("Reuter")
     assert re.findall("<mark>(.*?)</mark>", b) == ["Tuesday", re.search("more0.*?(?=</mark>)", b)[0]]
-    assert "Reuter" not in b  # which is cut off before
+    assert "Reuter" not in b  # it ends before that word
 
-    long = " ".join(f"word{i}" for i in range(3 * pairs.MAX_COMPARED // 8))  # more than is compared word by word
+    long = " ".join(f"word{i}" for i in range(3 * pairs.MAX_COMPARED // 8))  # too long to compare word by word
     a, b = pairs.marked("one two Reuter", f"one {long} two Reuter")
     assert re.findall("<mark>", a) == []
 
@@ -489,7 +489,7 @@ def test_the_common_words_are_a_longest_common_subsequence(first, second):
 @strategies.examples(150)
 @given(st.text("ab, \n\u732b\U0001f600", max_size=60), st.text("ab, \n\u732b", max_size=60), st.text("a b", max_size=9))
 def test_excerpts_are_parts_of_the_texts(a, b, end):
-    """Whatever is marked; what is common is the same in both, but for punctuation between two differences."""
+    """With any marks; unmarked words are the same in both, except punctuation between two differences."""
     a, b = a + end, b + end
     for length in (5, 1000):
         both = pairs.excerpts(a, b, length)
@@ -545,7 +545,7 @@ def test_many_sources_are_put_together(texts):
     assert sum(int(row[3]) for row in rows[1:]) == len(result.removed)
 
 
-# ---- what can be handed in ----
+# ---- accepted arguments ----
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -558,7 +558,7 @@ def test_hardly_a_document(number):
 
 
 def test_why_the_recall_is_not_measured(texts, run):
-    """The page says what is missing, and what to do."""
+    """The page states the reason and the remedy."""
     reason = f"not measured because there are fewer than {measures.MIN_PAIRS} such pairs"
     for few in (texts[:2], template_corpus()[30:42]):
         _, source = made(few)
@@ -579,7 +579,7 @@ def test_texts_without_shingles_and_missing_ones():
 
 
 class Recorded(dict):
-    """Texts by position, and the positions that were asked for."""
+    """Texts by position, and the positions that were requested."""
 
     def __init__(self, texts: list) -> None:
         super().__init__(enumerate(texts))
@@ -604,7 +604,7 @@ def test_mappings_bytes_and_given_sizes_say_the_same(texts, run):
 
 
 def test_a_stream_is_no_texts_by_position(texts, run):
-    """Where `deduplicate` takes a callable it gives all texts, one after the other; a page looks up single ones."""
+    """A callable, as `deduplicate` accepts, gives all texts in order; a page looks up single texts."""
     message = (
         r"texts must be a sequence of texts, or a dict \{position: text\}, got function; lsh\.report\.choose tells"
     )
@@ -623,7 +623,7 @@ def test_a_text_that_is_not_there_is_named(texts, run):
 
 
 def test_bytes_that_are_no_utf8_are_compared_as_they_are():
-    texts = [bytes([0x80 + 8 * i + k // 20 for k in range(100)]) + b" ferry" for i in range(2)]  # alike once replaced
+    texts = [bytes([0x80 + 8 * i + k // 20 for k in range(100)]) + b" ferry" for i in range(2)]  # equal if decoded
     _, source = made(texts)
     assert "by exact comparison of 1 pair among 2 sampled documents" in source
     assert "No two different texts among them reach the threshold." in source
@@ -691,7 +691,7 @@ def test_a_result_is_wanted():
         report.choose([], sizes=[])
 
 
-# ---- the choice ----
+# ---- the choice of pairs ----
 
 
 @pytest.mark.parametrize("sample_pairs", [0, 40, 500_000])
@@ -748,7 +748,7 @@ def test_random_removals_are_drawn_from_all(texts, run, parsed):
     assert [pair.second for pair in chosen] == different["kept"][at].tolist()
     assert max(at) > len(different) // 2 > min(at)
     above = np.sort(different["similarity"])[choice.MAX_PAIRS]
-    assert max(pair.similarity for pair in chosen) > above  # not those at the threshold
+    assert max(pair.similarity for pair in chosen) > above  # not the pairs nearest to the threshold
     assert f"12 of the {len(different)} removals that are not byte-identical copies" in "".join(parsed.text)
     names = re.findall("doc([0-9]+) removed", parsed.sections["random"])
     assert [int(name) for name in names] == [pair.first for pair in chosen]
@@ -761,7 +761,7 @@ def test_random_places(number):
     assert len(places) == min(number, choice.MAX_RANDOM)
     assert all(0 <= place < number for place in places)
     if number >= 40:
-        assert places[1] < number / 2 < places[-2]  # of 12, more than one in each half but for 1 case in 160
+        assert places[1] < number / 2 < places[-2]  # of 12, more than one in each half except in 1 case in 160
 
 
 def test_few_removals_are_shown_once():
@@ -812,11 +812,11 @@ def test_a_text_that_is_none_is_named():
         report.html(result, texts=[*three[:2], 3])
 
 
-# ---- what it must not do ----
+# ---- security and reproducibility ----
 
 
 def hostile() -> str:
-    """A page in which all that can be handed in is hostile."""
+    """A page made from hostile values for every argument."""
     filler = " ".join(WORDS * 3)
     texts = [f"{bad} {end} {filler}" for bad in HOSTILE for end in ("one", "two", "two", "three four five six seven")]
     return made(
@@ -898,7 +898,7 @@ def small_page() -> str:
 
 
 def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
-    """Another process, with another seed, makes the page of this one."""
+    """Another process, with another hash seed, makes the same page."""
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     tests = Path(__file__).resolve().parents[1]
     script = (
@@ -920,7 +920,7 @@ def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A function that shows a page in Chromium and returns the page as it is after its scripts, and what was asked."""
+    """A function that shows a page in Chromium and returns its requests and the page after its scripts."""
     name = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if name is None:
         pytest.skip("no Chromium here: install the package chromium to look at the report in it")
@@ -1014,7 +1014,7 @@ def test_another_script_does_not_run(browser, run):
     assert '<body id="taken">' not in dumped
     assert asked == ["/report.html"]
     _, asked, dumped = browser(re.sub("<meta http-equiv[^>]*>", "", run[1].replace("</body>", more)))
-    assert '<body id="taken">' in dumped  # without the policy it would
+    assert '<body id="taken">' in dumped  # without the policy the script runs
     assert asked == ["/report.html", "/leak"]
 
 

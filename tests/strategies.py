@@ -14,12 +14,12 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-PROFILES = {"quick": 0.15, "default": 1, "ci": 3, "thorough": 10}
+PROFILES = {"quick": 0.15, "default": 0.6, "ci": 3, "thorough": 10}
 SCALE = PROFILES[os.environ.get("LSH_TEST_PROFILE", "default")]
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Return the settings of a test that draws `count` examples under the default profile."""
+    """Return the settings of a test that draws `count` examples, times the factor of the profile."""
     return settings(max_examples=max(1, round(count * SCALE)), **others)
 
 

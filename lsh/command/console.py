@@ -124,21 +124,24 @@ def decoded(identity: bytes) -> str:
         return identity.decode("utf-8", "surrogateescape")
 
 
+def visible(text: str, allowed: str = "") -> str:
+    """Return a text with escapes in place of control characters, which a terminal would obey; some may be allowed."""
+    return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
+
+
 def say(line: str) -> None:
     """Write a message to standard error, in place of the progress line if there is one."""
     with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
-        line = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in line)  # names can have escapes
+        line = visible(line, "\n")
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
         sys.stderr.flush()
 
 
 def fail(error: BaseException | str, code: int) -> int:
     """Write an error on one line and return the exit code."""
-    message = _message(error)
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    say(f"lsh: error: {printable}")
+    say(f"lsh: error: {visible(_message(error))}")
     return code
 
 

@@ -208,11 +208,8 @@ def _request(namespace: argparse.Namespace) -> Request:
         namespace.input = [namespace.against.pop()]
     if namespace.output is None and not namespace.dry_run:
         namespace.parser.error("give -o OUTPUT, or --dry-run to write nothing")
-    output = namespace.output
-    if output is not None and os.path.basename(output) in (os.curdir, os.pardir):
-        output += os.sep  # a folder, as with a slash at the end
     outputs = Outputs(
-        output,
+        namespace.output,
         namespace.removed,
         namespace.clusters,
         namespace.rejects,

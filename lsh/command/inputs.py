@@ -42,39 +42,27 @@ def check_files(
         Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     """
     read = [(name, one) for name, path in read for one in files.expanded([path])]
-    if reading is not None and reading.pattern is not None and not any(_is_folder(path) for _, path in read):
+    if reading is not None and reading.pattern is not None and not any(files.is_folder(path) for _, path in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(path == files.STANDARD for _, path in read) > 1:
         raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
     first = [path for name, path in read if name == "INPUT"]
-    several = len(first) > 1 or any(map(_is_folder, first))
+    several = len(first) > 1 or any(map(files.is_folder, first))
     for number, (name, path) in enumerate(targets):
         for other, source in read:
             if files.same_file(source, path):
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-            if _lies_in(path, source):
+            if files.lies_in(path, source):
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
-        is_folder = path.endswith(os.sep) or (several and _is_folder(path))
+        is_folder = files.names_folder(path) or (several and files.is_folder(path))
         _check_target(name, path, new_folder=into_folder and name == "OUTPUT" and is_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
                 raise ValueError(f"{name} must not be {other} ({path}); write to another file")
     for name, path in () if folders else read:
-        if _is_folder(path):
+        if files.is_folder(path):
             raise ValueError(f"{name} must be a file, got the folder {path}")
-
-
-def _is_folder(path: str) -> bool:
-    return path != files.STANDARD and os.path.isdir(path)
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    """Tell whether a path leads into a folder that is read."""
-    if path == files.STANDARD or not _is_folder(folder):
-        return False
-    inner, outer = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.commonpath([inner, outer]) == outer
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
@@ -84,7 +72,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
         raise ValueError(f"{name} must be a new or an empty folder, got {path}; name another")
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
-    if os.path.isdir(path) or (path.endswith(os.sep) and not new_folder):
+    if os.path.isdir(path) or (files.names_folder(path) and not new_folder):
         raise ValueError(f"{name} must be a file, got the folder {path}")
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path):
@@ -104,7 +92,7 @@ def check_table(name: str, path: str | None, as_json: bool = False) -> None:
 
 def check_output(format: files.Format, output: str | None) -> None:
     """Check that the name of OUTPUT suits the format of INPUT."""
-    if output is None or output.endswith(os.sep) or _is_folder(output):
+    if output is None or files.names_folder(output) or files.is_folder(output):
         return
     if format.name == files.FOLDER:
         if files.has_ending_of_files(output):
@@ -142,7 +130,7 @@ def formats(reading: Reading, collections: Iterable[str | Sequence[str]]) -> lis
 def _values(reading: Reading, paths: str | Sequence[str], names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return how some files are read: a pattern is for folders."""
     values = vars(reading)
-    if not any(map(_is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
+    if not any(map(files.is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
         values = {**values, "pattern": None}
     return {name: values[name] for name in names or values}
 

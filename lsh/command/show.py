@@ -28,6 +28,7 @@ MAX_CHANGE = 1000  # characters of a difference that are shown
 WINDOW = 10_000  # words of each text that are compared at once
 MAX_WINDOWS = 100  # that are compared, equal ones not counted: a few seconds
 MAX_COUNTED_BYTES = 10_000_000  # of both texts together: a shingle takes a hundred bytes as an object
+LAYOUT = "\n\t"  # control characters of a text that are printed as they are
 RED, GREEN, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 SIDES = {"a": "first", "b": "second"}
 
@@ -169,9 +170,9 @@ def _changes(a: str, b: str) -> list[Change]:
 
     Changes with only white space and punctuation between them are joined.
     """
-    from lsh.report.pairs import _WORD  # late, as other commands do not need it
+    from lsh.report.pairs import WORD  # late, as other commands do not need it
 
-    first, second = _WORD.findall(a), _WORD.findall(b)
+    first, second = WORD.findall(a), WORD.findall(b)
     changes: list[tuple[list[str], list[str], list[str]]] = []
     common: list[str] = []
     i = j = 0
@@ -191,7 +192,7 @@ def _changes(a: str, b: str) -> list[Change]:
 
 def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the places of words that both texts have in the same order, window by window."""
-    from lsh.report.pairs import _common_words
+    from lsh.report.pairs import common_words
 
     i = j = windows = 0
     while i < len(first) and j < len(second) and windows < MAX_WINDOWS:
@@ -201,7 +202,7 @@ def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tupl
             i, j = i + WINDOW, j + WINDOW
             continue
         windows += 1
-        flags = _common_words(window, other)
+        flags = common_words(window, other)
         is_last = i + WINDOW >= len(first) and j + WINDOW >= len(second)
         places = list(zip(*(compress(count(), are_common) for are_common in flags)))
         if not is_last:  # the second half is compared again, with what follows it
@@ -226,8 +227,8 @@ def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shin
         lines.append(f"shingles    {', '.join(numbers)}")
     for side, name in SIDES.items():
         one = figures[side]
-        source = f" ({_visible(one['source'], '')})" if one["source"] else ""  # none at the top of a folder of texts
-        lines.append(f"{name:<12}{_visible(one['id'], '')}{source}, {counted(one['bytes'], 'byte')}")
+        source = f" ({console.visible(one['source'])})" if one["source"] else ""  # none at the top of a folder of texts
+        lines.append(f"{name:<12}{console.visible(one['id'])}{source}, {counted(one['bytes'], 'byte')}")
     if figures["identical"]:
         return "\n".join([*lines, "", "The texts are identical."]) + "\n"
     return "\n".join([*lines, "", _drawn(changes, _has_colours())]) + "\n"
@@ -251,14 +252,11 @@ def _cut(text: str, first: int, last: int) -> str:
     """Return a text for printing; of a long one only the first and last characters."""
     left_out = len(text) - first - last
     if left_out <= CONTEXT:
-        return _visible(text)
+        return console.visible(text, LAYOUT)
     gap = f"[... {counted(left_out, 'character')} ...]"
-    return "\n".join(filter(None, [_visible(text[:first]), gap, _visible(text[len(text) - last :])]))
-
-
-def _visible(text: str, allowed: str = "\n\t") -> str:
-    """Return a text with escapes in place of control characters, which a terminal would obey."""
-    return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
+    return "\n".join(
+        filter(None, [console.visible(text[:first], LAYOUT), gap, console.visible(text[len(text) - last :], LAYOUT)])
+    )
 
 
 def _has_colours() -> bool:

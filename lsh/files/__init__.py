@@ -8,7 +8,17 @@ from lsh.files.documents import Documents, format_of, table_row, target, write_k
 from lsh.files.finding import expanded, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.storage import STANDARD, FolderTarget, Target, content, is_stream, same_file
+from lsh.files.storage import (
+    STANDARD,
+    FolderTarget,
+    Target,
+    content,
+    is_folder,
+    is_stream,
+    lies_in,
+    names_folder,
+    same_file,
+)
 
 __all__ = [
     "FOLDER",
@@ -25,7 +35,10 @@ __all__ = [
     "expanded",
     "format_of",
     "has_ending_of_files",
+    "is_folder",
     "is_stream",
+    "lies_in",
+    "names_folder",
     "prefetched",
     "same_file",
     "table_row",

@@ -7,7 +7,6 @@ and `folder`, files themselves in `storage`, and `finding` tells which files are
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
@@ -33,7 +32,7 @@ from lsh.files.records import (
     is_number,
 )
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target
+from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder, lies_in, names_folder
 from lsh.files.tables import Tables
 
 REPORT_EACH = 256  # records between two reports of the position while they are written
@@ -291,12 +290,11 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     """
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    inner, outer = os.path.realpath(path), os.path.realpath(documents.path)
-    if documents.format.name != FOLDER and not path.endswith(os.sep):
+    if documents.format.name != FOLDER and not names_folder(path):
         several = len(documents.inputs) > 1 or documents.is_from_folder
-        if not (several and path != STANDARD and os.path.isdir(path)):
+        if not (several and is_folder(path)):
             return Target(path, "" if documents.format.name in TABLES.values() else None)
-    if os.path.isdir(outer) and os.path.commonpath([inner, outer]) == outer:
+    if lies_in(path, documents.path):
         raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from lsh._words import counted
 from lsh.files import compression
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
-from lsh.files.storage import STANDARD
+from lsh.files.storage import STANDARD, is_folder
 
 EVERY = "*"  # the pattern of a folder where none is given
 
@@ -90,7 +90,7 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     found: list[Source] = []
     hidden = 0
     every = expanded(paths)
-    folders = {path for path in every if path != STANDARD and os.path.isdir(path)}
+    folders = {path for path in every if is_folder(path)}
     if pattern is not None and not folders:
         raise InputError(paths[0], "--pattern chooses files of a folder, and this is none; leave it out")
     for path in every:

@@ -457,3 +457,21 @@ def same_file(a: str, b: str) -> bool:
         return os.path.samefile(a, b)
     except OSError:  # one of them does not exist yet
         return os.path.realpath(a) == os.path.realpath(b)
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is that of a folder; standard input and output are none."""
+    return path != STANDARD and os.path.isdir(path)
+
+
+def names_folder(path: str) -> bool:
+    """Tell whether a path can only be that of a folder: it ends in a slash or a dot."""
+    return path.endswith(os.sep) or os.path.basename(path) in (os.curdir, os.pardir)
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path leads into a folder, or to it; links are resolved."""
+    if path == STANDARD or not is_folder(folder):
+        return False
+    inner, outer = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([inner, outer]) == outer

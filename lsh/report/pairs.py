@@ -25,7 +25,7 @@ MAX_COMPARED = 5_000  # characters from there on that are compared, beside the c
 MAX_WORD = 20  # characters to go at most to the start or the end of a word
 
 # A word, a character of a script that is written without spaces, white space, or any other character.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\s+|.")
+WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\s+|.")
 
 
 def around_the_threshold(run: DeduplicationRun, choice: Choice) -> Html:
@@ -149,9 +149,9 @@ def excerpts(a: str, b: str, length: int) -> tuple[Excerpt, Excerpt]:
     """
     start, end = _common_ends(a, b)
     windows = [text[start : min(len(text) - end, start + MAX_COMPARED)] for text in (a, b)]
-    first, second = map(_WORD.findall, windows)
+    first, second = map(WORD.findall, windows)
     cut = []
-    for text, window, words, common in zip((a, b), windows, (first, second), _common_words(first, second)):
+    for text, window, words, common in zip((a, b), windows, (first, second), common_words(first, second)):
         rest = text[start + len(window) : start + length]
         pieces = _pieces([*zip(words, (not one for one in common)), (rest, False)], length)
         cut.append(Excerpt(pieces, start, max(len(text) - start - length, 0)))
@@ -179,7 +179,7 @@ def _in_word(text: str, at: int) -> bool:
     return 0 < at < len(text) and text[at - 1 : at + 1].isalnum()
 
 
-def _common_words(first: Sequence[str], second: Sequence[str]) -> tuple[list[bool], list[bool]]:
+def common_words(first: Sequence[str], second: Sequence[str]) -> tuple[list[bool], list[bool]]:
     """Return which words are in a longest common subsequence, of both texts."""
     places: defaultdict[str, int] = defaultdict(int)
     for i, word in enumerate(first):

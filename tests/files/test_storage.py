@@ -68,6 +68,14 @@ def test_a_file_that_is_there_is_replaced(tmp_path):
     assert set(contents(tmp_path)) == {"in.txt", "out.txt"}
 
 
+@pytest.fixture
+def usual_umask():
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("before", [None, 0o600, 0o644])
 def test_a_file_is_private_while_it_is_written(tmp_path, before):
     """Private from its first byte. At the end it has the permissions of the replaced file, or the default ones."""
@@ -75,19 +83,16 @@ def test_a_file_is_private_while_it_is_written(tmp_path, before):
     if before is not None:
         place.touch()
         place.chmod(before)
-    umask = os.umask(0o022)
-    try:
-        with files.Target(str(place)) as target:
-            (part,) = tmp_path.rglob(".lsh-*.part")
-            assert stat.S_IMODE(part.stat().st_mode) == 0o600
-            target.write(b"one\n")
-            target.commit()
-        assert stat.S_IMODE(place.stat().st_mode) == (before or 0o644)
-        assert os.umask(0o022) == 0o022
-    finally:
-        os.umask(umask)
+    with files.Target(str(place)) as target:
+        (part,) = tmp_path.rglob(".lsh-*.part")
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+        target.write(b"one\n")
+        target.commit()
+    assert stat.S_IMODE(place.stat().st_mode) == (before or 0o644)
+    assert os.umask(0o022) == 0o022
 
 
+@pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("before", [None, 0o700, 0o750])
 def test_a_folder_is_private_while_it_is_written(tmp_path, before):
     (tmp_path / "in.txt").write_bytes(b"one\n")
@@ -95,16 +100,12 @@ def test_a_folder_is_private_while_it_is_written(tmp_path, before):
     if before is not None:
         place.mkdir()
         place.chmod(before)
-    umask = os.umask(0o022)
-    try:
-        with files.FolderTarget(str(place)) as target:
-            (part,) = tmp_path.rglob(".lsh-*.part")
-            assert stat.S_IMODE(part.stat().st_mode) == 0o700
-            target.copy(str(tmp_path / "in.txt"), "in.txt")
-            target.commit()
-        assert stat.S_IMODE(place.stat().st_mode) == (before or 0o755)
-    finally:
-        os.umask(umask)
+    with files.FolderTarget(str(place)) as target:
+        (part,) = tmp_path.rglob(".lsh-*.part")
+        assert stat.S_IMODE(part.stat().st_mode) == 0o700
+        target.copy(str(tmp_path / "in.txt"), "in.txt")
+        target.commit()
+    assert stat.S_IMODE(place.stat().st_mode) == (before or 0o755)
 
 
 def test_a_full_temporary_folder(tmp_path, monkeypatch):

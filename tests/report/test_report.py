@@ -480,7 +480,7 @@ def common_length(first: list[str], second: list[str]) -> int:
 @strategies.examples(150)
 @given(st.lists(st.sampled_from("abcd"), max_size=90), st.lists(st.sampled_from("abcd"), max_size=90))
 def test_the_common_words_are_a_longest_common_subsequence(first, second):
-    common = pairs._common_words(first, second)
+    common = pairs.common_words(first, second)
     kept = [[word for word, one in zip(words, ones) if one] for words, ones in zip((first, second), common)]
     assert kept[0] == kept[1]
     assert len(kept[0]) == common_length(first, second)

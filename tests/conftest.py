@@ -5,19 +5,27 @@ The corpora are not in the repository. The environment variable LSH_DATA names t
 
 If pytest-xdist is installed, a run of a whole folder uses all processors, as with ``-n auto``; ``-n 0``
 runs everything in one process. A run of single files or tests stays in one process, and so do ``-s`` and ``--pdb``.
+
+A test that takes longer than `TIMEOUT` prints where all its threads are and ends its process, so that a run never
+hangs. pytest-xdist names the test, starts a new worker and goes on.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import gzip
 import json
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import strategies  # noqa: F401  (loads the hypothesis profile, even for tests that do not import it)
 
 MAX_WORKERS = 8  # more take longer to start than they save
+_STDERR = pytest.StashKey[int]()
+TIMEOUT = 240.0  # seconds; the tests of larger corpora, with LSH_TEST_FULL, have no limit
 
 
 @pytest.hookimpl(tryfirst=True)  # runs before the hook of pytest-xdist, which starts the workers
@@ -34,6 +42,23 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option.maxprocesses = option.maxprocesses or MAX_WORKERS
     if option.dist == "no":
         option.dist = "worksteal"  # each worker begins with consecutive tests, so they share fixtures
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep a copy of standard error: during a test, pytest replaces the file."""
+    config.stash[_STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End the process, with the stacks of its threads, if a test takes longer than `TIMEOUT`."""
+    if os.environ.get("LSH_TEST_FULL") or item.config.option.usepdb or sys.gettrace() is not None:
+        return (yield)
+    faulthandler.dump_traceback_later(TIMEOUT, exit=True, file=item.config.stash[_STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ import pytest
 
 import lsh as package
 
-TIMEOUT = 300.0
+TIMEOUT = 120.0
 IGNORED_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # Python's own
 
 Completed = subprocess.CompletedProcess[bytes]

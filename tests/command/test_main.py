@@ -17,6 +17,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -35,7 +36,11 @@ OTHER = b"growers in the valley expect a poor year for pears since the frost cam
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
 KEPT = b"\n".join([STORY, OTHER]) + b"\n"
 MAIN = "from lsh.command.main import main"
-CATCH_INTERRUPTS = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs of a shell ignore it
+# A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
+DEFAULT_SIGNALS = (
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)]"
+)
 
 
 @pytest.fixture
@@ -334,23 +339,25 @@ def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int
     )
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=end, env=environment()
-    ) as running:
-        os.close(end)
-        assert running.stdout.read() == KEPT
-        running.wait(TIMEOUT)
-    written = b""
-    while True:
-        try:
-            piece = os.read(terminal, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(terminal)
-    assert running.returncode == 0
+    with tempfile.TemporaryFile() as stdout:
+        with subprocess.Popen(
+            [sys.executable, "-c", program, *arguments], cwd=folder, stdout=stdout, stderr=end, env=environment()
+        ) as running:
+            os.close(end)
+            written = b""
+            while True:  # a terminal holds 4 KB: the process waits until they are read
+                try:
+                    piece = os.read(terminal, 1 << 16)
+                except OSError:  # the other end is closed
+                    break
+                if not piece:
+                    break
+                written += piece
+            running.wait(TIMEOUT)
+        os.close(terminal)
+        assert running.returncode == 0
+        stdout.seek(0)
+        assert stdout.read() == KEPT
     return written
 
 
@@ -389,7 +396,7 @@ def test_a_quiet_run_shows_no_progress(news):
 def test_interrupt(tmp_path, command, number, code, word):
     """Ctrl-C or SIGTERM while waiting for input: one line, a separate exit code, and the old file is kept."""
     (tmp_path / "out.txt").write_bytes(b"yesterday\n")
-    program = f"import runpy, signal; {CATCH_INTERRUPTS}; runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
+    program = f"import runpy, signal; {DEFAULT_SIGNALS}; runpy.run_module('lsh', run_name='__main__', alter_sys=True)"
     with subprocess.Popen(
         [sys.executable, "-c", program, command, "-", "-o", "out.txt", "--format", "txt"],
         cwd=tmp_path,
@@ -401,8 +408,8 @@ def test_interrupt(tmp_path, command, number, code, word):
         running.stdin.flush()
         time.sleep(0.2)  # until it waits for more input
         running.send_signal(number)
-        stderr = running.stderr.read().decode()
         running.wait(TIMEOUT)
+        stderr = running.stderr.read().decode()
     assert running.returncode == code
     assert stderr == f"lsh: error: {word}\n"
     assert contents(tmp_path) == {"out.txt": b"yesterday\n"}
@@ -413,7 +420,7 @@ def signalled(folder: Path, name: str, kill: str) -> subprocess.CompletedProcess
     program = (
         "import builtins, glob, os, signal\n"
         f"{MAIN}\n"
-        f"{CATCH_INTERRUPTS}\n"
+        f"{DEFAULT_SIGNALS}\n"
         f"real = {name}\n"
         "def slow(path, *a, **k):\n"
         "    result = real(path, *a, **k)\n"
@@ -457,7 +464,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
 def test_an_interrupt_while_modules_load(tmp_path, module):
     """Ctrl-C during startup: one line, no traceback."""
     program = (
-        f"import os, signal, sys; sys.argv[0] = 'lsh'; {CATCH_INTERRUPTS}\n"
+        f"import os, signal, sys; sys.argv[0] = 'lsh'; {DEFAULT_SIGNALS}\n"
         "class Finder:\n"
         "    def find_spec(name, *more):\n"
         f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
@@ -472,7 +479,7 @@ def test_an_interrupt_while_modules_load(tmp_path, module):
 def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
     """Also in a program with the name of the command."""
     program = (
-        f"import signal, sys; sys.argv[0] = {name!r}; {CATCH_INTERRUPTS}; before = signal.getsignal(2); import lsh; "
+        f"import signal, sys; sys.argv[0] = {name!r}; {DEFAULT_SIGNALS}; before = signal.getsignal(2); import lsh; "
         "assert signal.getsignal(2) is before"
     )
     assert process(tmp_path, python=["-c", program]).returncode == 0

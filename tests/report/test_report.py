@@ -7,14 +7,17 @@ shows it without a screen, if it is installed.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
@@ -918,6 +921,32 @@ def test_the_bytes_do_not_depend_on_the_seed_of_hashes(tmp_path):
 # ---- in a browser ----
 
 
+def output_of(*command: str) -> bytes:
+    """Run a browser, a second time if it hangs.
+
+    Ends all processes of the browser. They share its output, so a pipe would not end with the first of them.
+    """
+    for timeout in (30, 90):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return output_within(timeout, *command)
+    pytest.fail("the browser hung twice")
+
+
+def output_within(timeout: float, *command: str) -> bytes:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        running = subprocess.Popen(command, stdout=stdout, stderr=stderr, start_new_session=True)
+        try:
+            code = running.wait(timeout)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+        for file in (stdout, stderr):
+            file.seek(0)
+        assert code == 0, stderr.read()[-2000:]
+        return stdout.read()
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """A function that shows a page in Chromium and returns its requests and the page after its scripts."""
@@ -947,11 +976,11 @@ def browser(tmp_path_factory):
                 address = f"http://127.0.0.1:{server.server_port}/report.html"
                 options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
                 options += [f"--user-data-dir={profile}", f"--window-size={width},900", "--dump-dom"]
-                shown = subprocess.run([name, *options, address], check=True, capture_output=True, timeout=120)
+                shown = output_of(name, *options, address)
             finally:
                 server.shutdown()
                 thread.join()
-        dumped = shown.stdout.decode("utf-8").strip()
+        dumped = shown.decode("utf-8").strip()
         return Page(re.sub("^<!DOCTYPE", "<!doctype", dumped)), asked, dumped
 
     return show

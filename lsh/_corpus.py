@@ -18,6 +18,7 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, first_copies, same_texts
+from lsh._deciding import Components
 from lsh._grouping import Linker
 from lsh._progress import Progress
 from lsh._spill import Array, Spill
@@ -178,8 +179,10 @@ class DocumentArrays:
 class Groups(NamedTuple):
     """The documents that share a bucket with another one, and their texts."""
 
-    documents: Array  # int32: their positions, in the given order
-    partners: int  # links lead to so many of them, the first ones
+    documents: Array  # int32: their positions, in the given order; or component by component
+    ranks: Array  # int32: their places in the given order
+    starts: Array  # int64: where each component begins in `documents`, and their number; without components empty
+    partners: int  # links lead to so many of the documents, the first ones in the given order
     links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
     firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
     batch: Batch
@@ -298,7 +301,8 @@ class Corpus:
             int32: positions.
         partners : int, optional
             If given, copies of a text are linked, too, and links lead to the first `partners` documents only. Default:
-            the first copy of each text is linked, and links lead to all of them.
+            the first copy of each text is linked, links lead to all of them, and the documents of each component come
+            one after the other.
         """
         while True:
             firsts = self._firsts(order)
@@ -317,13 +321,21 @@ class Corpus:
         entered = int(shares[documents[:entered]].sum())
         documents = documents[shares[documents]]
         numbers = np.empty(self.total, np.int32)
-        numbers[documents] = np.arange(len(documents), dtype=np.int32)
+        ranks, starts = np.arange(len(documents), dtype=np.int32), np.empty(0, np.int64)
+        numbers[documents] = ranks
+        if partners is None:
+            components = Components(len(documents))
+            for at, to in found:
+                components.connect(numbers[at], numbers[to])
+            ranks, starts = components.order()
+            documents = documents[ranks]
+            numbers[documents] = np.arange(len(documents), dtype=np.int32)
         links = self.spill.array((len(found), len(documents)), np.int32)
         for row in links[::-1]:
             at, to = found.pop()
             row.fill(-1)
             row[numbers[at]] = numbers[to]
-        return Groups(documents, entered, links, firsts, batch, places[documents])
+        return Groups(documents, ranks, starts, entered, links, firsts, batch, places[documents])
 
     def _firsts(self, order: Array) -> Array:
         """Return by position the first document of `order` with the same content key; -1 if it is not in `order`."""
@@ -398,10 +410,10 @@ class Corpus:
             known[firsts[kept]] = places[kept]
         return places, Batch.join(batches)
 
-    def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
-        """Return what compares documents that share a bucket: by sets, or by fingerprints if there is no filter.
+    def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
+        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
 
-        The arrays of all other documents are freed.
+        Each thread needs its own. The arrays of documents that share no bucket are freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
@@ -419,6 +431,6 @@ class Corpus:
         self.arrays = []
         self.spill.expect_leaps()  # from here on, texts are read in no particular order
         if least_equal is None:
-            return Similarity(sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, groups.batch)
-        return Similarity(sketches, rows, sets, groups.texts, least_equal)
+            return partial(Similarity, sketches, rows, None, None, 0)
+        make_sets = shingle_sets(self.hasher.shingles, groups.batch)
+        return lambda: Similarity(sketches, rows, make_sets(), groups.texts, least_equal)

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _sketch_filter, _threads
-from lsh._comparing import Pairs, Walk
+from lsh import _checks, _parts, _sketch_filter, _threads
+from lsh._comparing import Pairs
 from lsh._corpus import Collection, Corpus
+from lsh._deciding import Decisions
 from lsh._fingerprints import SupportsArray
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, memory_size
@@ -335,25 +336,29 @@ def deduplicate(
     distinct = groups.documents
     seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
 
-    similarity = corpus.similarity(groups, matching.least_equal)
+    make_similarity = corpus.similarity(groups, matching.least_equal)
     depth = spill.array(groups.links.shape, np.int32)
     num_old = int((distinct >= new).sum())
-    walk = Walk(similarity, groups.links, depth, num_old, matching.least, CAP, clusters == "components")
-    done, step = 0, STEP
-    while done < len(distinct):
-        done = walk.run(done, min(done + step, len(distinct)))
-        step = spill.paced(step, STEP)
-        report("comparing", done, len(distinct))
-    witness, value = walk.outcome()
+    chained = clusters == "components"
+    decisions = Decisions(groups.links, depth, groups.ranks, num_old, matching.least, CAP, chained)
+    decided = _parts.decide(
+        decisions,
+        groups.starts,
+        groups.ranks,
+        make_similarity,
+        chained,
+        workers,
+        lambda done: (spill.release(), report("comparing", done, len(distinct))),
+    )
 
     first = np.where(corpus.has_shingles, groups.firsts, np.arange(total, dtype=np.int32))
-    removed = _removed(distinct, witness, value, order, first, new)
-    near = _near(*walk.near(), distinct, new)
+    removed = _removed(distinct, decided.witness, decided.similarity, order, first, new)
+    near = _near(*decided.near, distinct, new)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     labels = np.arange(new)
     labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
-    counts = _counts(corpus, removed, walk, similarity.compared, seconds)
+    counts = _counts(corpus, removed, decided, seconds)
     if against is None:
         # astype makes a copy without the bytes of the dropped field
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
@@ -431,7 +436,7 @@ def _pairs(
     entered = int((documents >= rows).sum()) if two else len(documents)
     groups = corpus.group(documents, entered)
     documents = groups.documents
-    similarity = corpus.similarity(groups, matching.least_equal)
+    similarity = corpus.similarity(groups, matching.least_equal)()
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
@@ -659,7 +664,7 @@ def _removed(distinct: Array, witness: Array, value: Array, order: Array, first:
     return removed
 
 
-def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
+def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
     return {
@@ -672,9 +677,9 @@ def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: 
         "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
         "without_shingles": int((~corpus.has_shingles[:new]).sum()),
         "missing": corpus.num_missing,
-        "candidates": walk.candidates,
-        "compared": compared,
-        "capped": walk.capped,
+        "candidates": decided.candidates,
+        "compared": decided.compared,
+        "capped": decided.capped,
         "seconds": seconds,
     }
 

@@ -1,6 +1,6 @@
 """Checksums of results on many corpora in many modes, as an earlier engine computed them.
 
-`expected.json` holds them: results must stay the same bit for bit, whatever becomes faster. ``python tests/expected.py``
+`expected.json` holds them: results must stay the same bit for bit, whatever becomes faster. `python tests/expected.py`
 writes the file again; do that only where a change of results is wanted, and say so in the changelog. The corpora are
 those of LSH_DATA, and others that are generated here from fixed seeds.
 """

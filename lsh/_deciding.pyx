@@ -167,7 +167,8 @@ cdef class Decisions:
         self.links, self.depth, self.ranks = links, depth, own
         self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
         self.parents = np.arange(count, dtype=np.int32) if components else None
-        self.ahead = self.reach = None
+        window = links.shape[0], min(<Py_ssize_t> WINDOW, count)
+        self.ahead, self.reach = np.empty(window, np.int32), np.empty(window, np.int32)
         self.member = np.zeros(count, np.uint8)
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
@@ -199,9 +200,6 @@ cdef class Decisions:
         if not 0 <= start < stop <= self.count:
             raise ValueError("start and stop must lie within the documents")
         end = min(stop, start + WINDOW)
-        if self.ahead is None:
-            shape = self.links.shape[0], min(<Py_ssize_t> WINDOW, self.count)
-            self.ahead, self.reach = np.empty(shape, np.int32), np.empty(shape, np.int32)
         counts = np.zeros(end - start, np.int64)
         cdef int64_t[::1] candidates = counts
         with nogil:
@@ -252,7 +250,7 @@ cdef class Scores:
     cdef const int32_t[::1] others
     cdef const int32_t[::1] bands      # the first band that they share
     cdef const double[::1] values
-    cdef const int64_t[::1] candidates # of each document: how many others there were, also those that were filtered
+    cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
 
 
 cdef class Walk:
@@ -321,7 +319,8 @@ cdef class Walk:
         self.member, self.witness, self.value = decisions.member, decisions.witness, decisions.value
         self.parents, self.settled, self.cap = decisions.parents, decisions.settled, decisions.cap
         self.threshold = decisions.threshold
-        self.ahead = self.reach = self.differs = self.joined = self.scored_for = self.score_with = None
+        self.ahead, self.reach = decisions.ahead, decisions.reach
+        self.differs = self.joined = self.scored_for = self.score_with = None
         self.stamp = np.full(count, -1, np.int32)
         most = min(count, decisions.links.shape[0] * min(decisions.cap, count))
         self.found, self.found_in = np.empty(most, np.int32), np.empty(most, np.int32)
@@ -362,15 +361,14 @@ cdef class Walk:
         """Compare documents of the window with the members before it; return their `Scores` for `run`."""
         cdef Py_ssize_t document, most = 0
         cdef Scores scores = Scores()
-        with self.all.lock:
-            if not self.all.window <= start <= stop <= self.all.window_end:
-                raise ValueError("start and stop must lie within the window")
-            self.window, self.ahead, self.reach = self.all.window, self.all.ahead, self.all.reach
-            scores.as_kept = self.all.as_kept
-        if self.parents is not None and self.joined is None:
-            self.joined = np.full(self.all.count, -1, np.int32)
         self._begin(start, stop)
         try:
+            with self.all.lock:
+                if not self.all.window <= start <= stop <= self.all.window_end:
+                    raise ValueError("start and stop must lie within the window")
+                self.window, scores.as_kept = self.all.window, self.all.as_kept
+            if self.parents is not None and self.joined is None:
+                self.joined = np.full(self.all.count, -1, np.int32)
             for document in range(start, stop):
                 most += self._most_found(document)
             scores.all, scores.window, scores.start = self.all, self.window, start
@@ -569,7 +567,6 @@ cdef class Walk:
         with self.all.lock:
             if scores.window != self.all.window:
                 raise ValueError("scores must be of the present window")
-            self.ahead, self.reach = self.all.ahead, self.all.reach
         if self.differs is None:
             self.differs = np.zeros((self.ahead.shape[0], self.ahead.shape[1]), np.uint8)
         return 0

@@ -44,10 +44,7 @@ _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]{0,3})\s*")
 
 
 def memory_size(name: str, value: object) -> int | None:
-    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``.
-
-    Where there is a limit, TMPDIR is checked, so that a bad folder is an error before the work.
-    """
+    """Return a limit of memory in bytes, given as a number or as text such as ``"2GB"``; ``None`` stays ``None``."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -61,14 +58,36 @@ def memory_size(name: str, value: object) -> int | None:
         raise ValueError(
             f"{name} must be {size(MIN_MEMORY)} or more, got {value!r}; give a size such as '500MB' or '2GB'"
         )
-    check_temporary_folder()
     return number
+
+
+def temporary_folder(name: str, value: object) -> str | None:
+    """Return a folder for temporary files as `str`, checked; ``None`` stays ``None``, and then TMPDIR is checked."""
+    if value is not None and not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be the path of a folder, got {type(value).__name__}")
+    folder = None if value is None else os.fsdecode(os.fspath(value))
+    check_temporary_folder(folder, name)
+    return folder
+
+
+def bounded(name: str, max_memory: object, folder_name: str, folder: object) -> Spill:
+    """Return a spill for a limit of memory and a folder, checked; without a limit, TMPDIR is not needed."""
+    size = memory_size(name, max_memory)
+    return Spill(size, None if size is folder is None else temporary_folder(folder_name, folder))
+
+
+def size_to_type(number: int) -> str:
+    """Return a size as `memory_size` reads it, in whole megabytes, or kilobytes if it is less; rounded up."""
+    unit, name = (10**6, "MB") if number >= 10**6 else (1000, "KB")
+    return f"{-(-number // unit)}{name}"
 
 
 def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") -> None:
     """Raise OSError if `folder`, or else TMPDIR, is set and cannot be written to: `tempfile` would use another one."""
     if folder is None:
         folder, name = os.environ.get("TMPDIR"), "TMPDIR"
+    if folder == "" and name != "TMPDIR":
+        raise ValueError(f"{name} must be the path of a folder, got an empty text")
     if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
         code = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
         remedy = "correct it or unset it" if name == "TMPDIR" else "name another folder"
@@ -117,6 +136,7 @@ class Spill:
     def __init__(self, bound: int | None = None, folder: str | None = None) -> None:
         self.bound, self._folder = bound, folder
         self._most = None if bound is None else bound // 2
+        self._reserved = 0
         self._held = _Maps()
         self._files = _Maps()
         self._columns: list[weakref.ref[Column]] = []
@@ -150,9 +170,11 @@ class Spill:
             self._files.add(mapped)
         return np.frombuffer(mapped, dtype).reshape(shape)
 
-    def column(self, dtype: DTypeLike, width: int | None = None) -> Column:
-        """Return an empty column of numbers, or of rows of `width` numbers."""
-        column = Column(self, dtype, width)
+    def column(
+        self, dtype: DTypeLike, width: int | None = None, expected: int | None = None, chunk: int = CHUNK
+    ) -> Column:
+        """Return an empty column of numbers, or of rows of `width` numbers; see `Column`."""
+        column = Column(self, dtype, width, expected, min(chunk, CHUNK))
         with self._lock:
             self._columns = [known for known in self._columns if known() is not None]
             self._columns.append(weakref.ref(column))
@@ -179,22 +201,42 @@ class Spill:
             columns = [known() for known in self._columns]
         return sum(map(len, self._held.alive())) + sum(column.held for column in columns if column is not None)
 
+    def check_space(self, size: int) -> None:
+        """Raise OSError if the folder has less space free than columns of `size` bytes need beyond the bound."""
+        if self._most is None or size <= self._most:
+            return
+        import shutil
+        import tempfile
+
+        folder = tempfile.gettempdir() if self._folder is None else self._folder
+        needed = size - self._most
+        with temporary_errors("max_memory", needed, self._folder):
+            free = shutil.disk_usage(folder).free
+            if free < needed:
+                raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
+
+    @property
+    def room(self) -> int:
+        """The bytes of the bound that are neither held by arrays and columns nor reserved; at least 0."""
+        return max((self.bound or 0) - self.held - self._reserved, 0)
+
+    def release_columns(self) -> None:
+        """Write all columns to files."""
+        for column in [known() for known in self._columns]:
+            if column is not None:
+                column.evict()
+
     def reserve(self, size: int) -> None:
         """Keep `size` bytes of the bound free for other data; what columns hold beyond the rest goes to files."""
         if self.bound is None:
             return
+        self._reserved = size
         self._most = max(min(self.bound // 2, self.bound - size), 0)
         for column in [known() for known in self._columns]:
             if self.held <= self._most:
                 break
             if column is not None:
                 column.evict()
-
-    def rows(self, count: int, length: int, dtype: DTypeLike) -> list[Array]:
-        """Return `count` arrays; while they are in memory, each can be freed by itself."""
-        if not self.has_room(count * length * np.dtype(dtype).itemsize):
-            return list(self.array((count, length), dtype))  # one file
-        return [self.array(length, dtype) for _ in range(count)]
 
     def column_file(self) -> _File:
         """Return a file for a column; the first columns have one each, others share them."""
@@ -304,12 +346,30 @@ class Column:
         Of the numbers.
     width : int, optional
         The numbers in a row. Default: a row is a number.
+    expected : int, optional
+        How many rows there will be, if that is known.
+    chunk : int, optional
+        The bytes that are written at once; less than `CHUNK` where there are very many columns.
+
+    Attributes
+    ----------
+    row_size : int
+        The bytes of a row.
+    held : int
+        The bytes that the column takes of the bound.
     """
 
-    def __init__(self, spill: Spill, dtype: DTypeLike, width: int | None = None) -> None:
+    def __init__(
+        self,
+        spill: Spill,
+        dtype: DTypeLike,
+        width: int | None = None,
+        expected: int | None = None,
+        chunk: int = CHUNK,
+    ) -> None:
         self.dtype, self._row_shape = np.dtype(dtype), () if width is None else (width,)
-        self._row_size = self.dtype.itemsize * (1 if width is None else width)
-        self._spill = spill
+        self.row_size = self.dtype.itemsize * (1 if width is None else width)
+        self._spill, self._expected, self._chunk_size = spill, expected or 0, chunk
         self.free()
 
     def free(self) -> None:
@@ -319,7 +379,7 @@ class Column:
         self._starts: list[int] = []  # the position of the first row of each
         self._ends = 0  # the position after the last row of the full chunks
         self._buffer, self._filled, self._is_held = self._rows(0), 0, False
-        self.held = 0  # bytes of the bound
+        self.held = 0
 
     def __len__(self) -> int:
         return self._ends + self._filled
@@ -329,24 +389,30 @@ class Column:
 
     def append(self, rows: Array) -> None:
         """Append an array of rows."""
-        at = 0
-        while at < len(rows):
-            if self._filled == len(self._buffer):
-                self._store()
-                self._begin()
-            more = min(len(rows) - at, len(self._buffer) - self._filled)
-            self._buffer[self._filled : self._filled + more] = rows[at : at + more]
-            self._filled, at = self._filled + more, at + more
+        while len(rows):
+            end = self._filled + len(rows)
+            if end <= len(self._buffer):
+                self._buffer[self._filled : end] = rows
+                self._filled = end
+                return
+            more = len(self._buffer) - self._filled
+            self._buffer[self._filled :], self._filled = rows[:more], len(self._buffer)
+            rows = rows[more:]
+            self._store()
+            self._begin()
 
     def _begin(self) -> None:
         """Make a buffer for the next chunk."""
-        grown = 0 if self._spill.is_bounded else len(self) * self._row_size >> 3
-        most = min(max(CHUNK, grown), MAX_CHUNK)
-        count = max(1, min(max(len(self), MIN_ROWS), most // self._row_size))
-        size = count * self._row_size
+        grown = 0 if self._spill.is_bounded else len(self) * self.row_size >> 3
+        most = min(max(self._chunk_size, grown), MAX_CHUNK)
+        count = max(1, min(max(self._expected - len(self), len(self), MIN_ROWS), most // self.row_size))
+        size = count * self.row_size
         self._is_held = self._spill.has_room(size)
         if self._is_held:
-            self._buffer = np.frombuffer(_anonymous(size), self.dtype).reshape(count, *self._row_shape)
+            if size < MIN_FILE:
+                self._buffer = self._rows(count)
+            else:
+                self._buffer = np.frombuffer(_anonymous(size), self.dtype).reshape(count, *self._row_shape)
             self.held += size
         elif len(self._buffer) != count:
             self._buffer = self._rows(count)
@@ -376,28 +442,27 @@ class Column:
     def parts(self, start: int = 0, stop: int | None = None, backwards: bool = False) -> Iterator[tuple[int, Array]]:
         """Yield rows start to stop - 1 in parts: the position of the first row of a part, and the rows.
 
-        A part is read-only and valid until the next one; it may be a buffer. With `backwards` the last part comes
-        first; within a part, rows are always in order of position.
+        A part has at most `CHUNK` bytes. It is read-only and valid until the next one; it may be a buffer. With
+        `backwards` the last part comes first; within a part, rows are always in order of position.
         """
         stop = len(self) if stop is None else min(stop, len(self))
-        step = max(1, CHUNK // self._row_size)
+        step = max(1, CHUNK // self.row_size)
         bounds = [*self._starts, self._ends] if self._filled else self._starts
         first = max(bisect_right(bounds, start) - 1, 0)
         last = bisect_right(bounds, stop - 1)
-        buffer = self._rows(0)
+        buffer = self._rows(min(step, stop - start)) if self._file is not None and start < stop else self._rows(0)
         for number in reversed(range(first, last)) if backwards else range(first, last):
             begin, end = bounds[number], bounds[number + 1] if number + 1 < len(bounds) else len(self)
             origin, begin, end = begin, max(begin, start), min(end, stop)
             chunk = self._chunks[number] if number < len(self._chunks) else self._buffer
-            if not isinstance(chunk, int):
-                yield begin, _read_only(chunk[begin - origin : end - origin])
-                continue
-            if not len(buffer):
-                buffer = self._rows(step)
             pieces = range(begin, end, step)
             for at in reversed(pieces) if backwards else pieces:
-                rows = buffer[: min(step, end - at)]
-                self._read(chunk + (at - origin) * self._row_size, rows)
+                size = min(step, end - at)
+                if isinstance(chunk, int):
+                    rows = buffer[:size]
+                    self._read(chunk + (at - origin) * self.row_size, rows)
+                else:
+                    rows = chunk[at - origin : at - origin + size]
                 yield at, _read_only(rows)
 
     def _read(self, offset: int, rows: Array) -> None:
@@ -410,6 +475,14 @@ class Column:
         rows = self._rows(max(stop - start, 0)) if out is None else out
         for at, part in self.parts(start, stop):
             rows[at - start : at - start + len(part)] = part
+        return rows
+
+    def array(self) -> Array:
+        """Return all rows in an array of the spill, for random access."""
+        rows = self._spill.array((len(self), *self._row_shape), self.dtype)
+        for at, part in self.parts():
+            rows[at : at + len(part)] = part
+            self._spill.release()
         return rows
 
     def take(self, positions: Array, out: Array | None = None) -> Array:

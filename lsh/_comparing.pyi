@@ -22,29 +22,7 @@ class Similarity:
         least_equal: int,
     ) -> Similarity: ...
     @property
-    def compared(self) -> int: ...
-    @property
     def count(self) -> int: ...
-
-@final
-class Walk:
-    def __new__(
-        cls,
-        similarity: Similarity,
-        links: _Int32,
-        depth: _Int32,
-        settled: int,
-        threshold: float,
-        cap: int,
-        components: bool,
-    ) -> Walk: ...
-    @property
-    def capped(self) -> int: ...
-    @property
-    def candidates(self) -> int: ...
-    def run(self, start: int, stop: int) -> int: ...
-    def outcome(self) -> tuple[_Int32, _Float64]: ...
-    def near(self) -> tuple[_Int32, _Int32, _Float64]: ...
 
 @final
 class Pairs:

@@ -18,6 +18,7 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
+from lsh._deciding import Components
 from lsh._linking import Links, Order
 from lsh._progress import Progress
 from lsh._spill import Array, Column, Spill, size_to_type
@@ -154,8 +155,10 @@ class Collection:
 class Groups(NamedTuple):
     """The documents that share a bucket with another one, and their texts."""
 
-    documents: Array  # int32: their positions, in the given order
-    partners: int  # links lead to so many of them, the first ones
+    documents: Array  # int32: their positions, in the given order; or component by component
+    ranks: Array  # int32: their places in the given order
+    starts: Array  # int64: where each component begins in `documents`, and their number; without components empty
+    partners: int  # links lead to so many of the documents, the first ones in the given order
     links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
     firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
     batch: Batch
@@ -277,7 +280,8 @@ class Corpus:
         order : Order
             The order of all documents.
         copies : bool, optional
-            Whether copies of a text are linked, too. Default: only the first copy of each text is.
+            Whether copies of a text are linked, too. Default: only the first copy of each text is, and the documents of
+            each component come one after the other.
         """
         while True:
             self.spill.reserve(STATE_BYTES * self.total)
@@ -295,14 +299,23 @@ class Corpus:
         self.content.free()
         documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
-        numbers[documents] = np.arange(len(documents), dtype=np.int32)
+        ranks, starts = np.arange(len(documents), dtype=np.int32), np.empty(0, np.int64)
+        numbers[documents] = ranks
+        if not copies:
+            components = Components(len(documents))
+            for column in found:
+                for _, pairs in column.parts():
+                    components.connect(numbers[pairs[:, 0]], numbers[pairs[:, 1]])
+            ranks, starts = components.order()
+            documents = documents[ranks]
+            numbers[documents] = np.arange(len(documents), dtype=np.int32)
         links = self.spill.array((len(found), len(documents)), np.int32)
         for row in links[::-1]:
             row.fill(-1)
             for _, pairs in found.pop().parts():
                 row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-        return Groups(documents, order.num_entered(shares), links, firsts, batch, places[documents])
+        return Groups(documents, ranks, starts, order.num_entered(shares), links, firsts, batch, places[documents])
 
     def _links(self, order: Order, chosen: Array) -> list[Column]:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
@@ -352,10 +365,10 @@ class Corpus:
             known[firsts[kept]] = places[kept]
         return places, Batch.join(batches)
 
-    def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
-        """Return what compares documents that share a bucket: by sets, or by fingerprints if there is no filter.
+    def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
+        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
 
-        The arrays of all other documents are freed.
+        Each thread needs its own. The arrays of documents that share no bucket are freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
@@ -368,6 +381,6 @@ class Corpus:
         self.sketches.free()
         self.spill.expect_leaps()  # from here on, texts are read in no particular order
         if least_equal is None:
-            return Similarity(sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, groups.batch)
-        return Similarity(sketches, rows, sets, groups.texts, least_equal)
+            return partial(Similarity, sketches, rows, None, None, 0)
+        make_sets = shingle_sets(self.hasher.shingles, groups.batch)
+        return lambda: Similarity(sketches, rows, make_sets(), groups.texts, least_equal)

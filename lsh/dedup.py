@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _sketch_filter, _threads
-from lsh._comparing import Pairs, Walk
+from lsh import _checks, _parts, _sketch_filter, _threads
+from lsh._comparing import Pairs
 from lsh._corpus import Collection, Corpus
+from lsh._deciding import Decisions
 from lsh._fingerprints import SupportsArray
 from lsh._linking import Order
 from lsh._progress import Progress, checked_progress
@@ -351,22 +352,26 @@ def deduplicate(
     distinct = groups.documents
     seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
 
-    similarity = corpus.similarity(groups, matching.least_equal)
+    make_similarity = corpus.similarity(groups, matching.least_equal)
     depth = spill.array(groups.links.shape, np.int32)
     num_old = int((distinct >= new).sum())
-    walk = Walk(similarity, groups.links, depth, num_old, matching.least, CAP, clusters == "components")
-    done, step = 0, STEP
-    while done < len(distinct):
-        done = walk.run(done, min(done + step, len(distinct)))
-        step = spill.paced(step, STEP)
-        report("comparing", done, len(distinct))
-    witness, value = walk.outcome()
+    chained = clusters == "components"
+    decisions = Decisions(groups.links, depth, groups.ranks, num_old, matching.least, CAP, chained)
+    decided = _parts.decide(
+        decisions,
+        groups.starts,
+        groups.ranks,
+        make_similarity,
+        chained,
+        workers,
+        lambda done: (spill.release(), report("comparing", done, len(distinct))),
+    )
 
-    removed = _removed(distinct, witness, value, groups.firsts, new)
-    near = _near(*walk.near(), distinct, new)
+    removed = _removed(distinct, decided.witness, decided.similarity, groups.firsts, new)
+    near = _near(*decided.near, distinct, new)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
-    counts = _counts(corpus, removed, walk, similarity.compared, seconds)
+    counts = _counts(corpus, removed, decided, seconds)
     if against is None:
         # astype makes a copy without the bytes of the dropped field
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
@@ -446,7 +451,7 @@ def _pairs(
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
     groups = corpus.group(order, copies=True)
     documents = groups.documents
-    similarity = corpus.similarity(groups, matching.least_equal)
+    similarity = corpus.similarity(groups, matching.least_equal)()
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
@@ -679,7 +684,7 @@ def _removed(distinct: Array, witness: Array, value: Array, first: Array, new: i
     return removed
 
 
-def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
+def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
     return {
@@ -692,9 +697,9 @@ def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: 
         "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
         "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
-        "candidates": walk.candidates,
-        "compared": compared,
-        "capped": walk.capped,
+        "candidates": decided.candidates,
+        "compared": decided.compared,
+        "capped": decided.capped,
         "seconds": seconds,
     }
 

@@ -215,11 +215,26 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     clusters=modes,
     verify=verifications,
     loss=st.sampled_from([0.001, 0.2, 0.7]),
+    parts=st.fixed_dictionaries(
+        {
+            "LARGE": st.sampled_from([0, 1, 256]),
+            "TASK": st.sampled_from([1, 3, 512]),
+            "STEP": st.sampled_from([1, 1024]),
+            "SMALLEST_WINDOW": st.sampled_from([1, 2, 64]),
+            "MOST_SCORES": st.sampled_from([0, 5, 1 << 21]),
+            "WORTH_THREADS": st.sampled_from([0, 4]),
+            "MOSTLY_KEPT": st.sampled_from([0.0, 0.9, 2.0]),
+        }
+    ),
+    num_threads=st.integers(1, 3),
 )
 def test_deduplicate_against_twin(
-    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss
+    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss, parts, num_threads
 ):
-    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets."""
+    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets.
+
+    Components are cut into tasks and windows of all sizes.
+    """
     keep = data.draw(priorities(len(texts)))
     against = data.draw(st.lists(st.sampled_from(texts), max_size=3)) if texts else []
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
@@ -227,7 +242,14 @@ def test_deduplicate_against_twin(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.dedup, "CAP", cap)
         patch.setattr(lsh._sketch_filter, "LOSS", loss)
-        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked)
+        plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
+        for name, value in parts.items():
+            patch.setattr(lsh._parts, name, value)
+        walked_in_parts = {**walked, "num_threads": num_threads}
+        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
+    assert result.removed.tolist() == plain.removed.tolist()
+    assert result.near.tolist() == plain.near.tolist()
+    assert {**result.summary(), "seconds": {}} == {**plain.summary(), "seconds": {}}
     expected = reference.deduplicate(
         texts,
         threshold,

@@ -152,38 +152,39 @@ cdef class Pairs:
         self.compared = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
 
-    def next(self, Py_ssize_t document, Py_ssize_t stop):
-        """Go on from `document` downwards, but not to `stop`, to the first one with pairs.
+    def run(self, Py_ssize_t document, Py_ssize_t stop, Py_ssize_t most):
+        """Find the pairs of the documents from `document` downwards, but not of `stop`.
+
+        Parameters
+        ----------
+        document, stop : int
+            The documents.
+        most : int
+            No further document begins where this one and those before have more candidates.
 
         Returns
         -------
         tuple
-            The document, its partners in descending order (int32) and the similarities (float64); or, without partners,
-            the document to go on from: `stop`, or an earlier one after some work.
+            The document to go on from: `stop`, or an earlier one after some work. For each pair its document and its
+            partner (int32) in descending order, and the similarity (float64).
         """
+        cdef Py_ssize_t last = document, total = 0, found = 0
+        cdef int64_t before = self.similarity.work
         if not -1 <= stop <= document < self.links.shape[1]:
             raise ValueError("document and stop must lie within the documents")
         acquire(self.similarity.lock)
         try:
-            return self._next(document, stop)
+            while last > stop and (total <= most or last == document):
+                total += self._count(last)
+                last -= 1
+            documents, partners, values = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total)
+            while document > last and self.similarity.work - before <= RUN:
+                found = self._verify(<int32_t> document, found, documents, partners, values)
+                document -= 1
         finally:
             self.similarity.lock.release()
-
-    cdef tuple _next(self, Py_ssize_t document, Py_ssize_t stop):
-        cdef Py_ssize_t found = 0
-        cdef int64_t before = self.similarity.work
-        partners = np.empty(0, np.int32)
-        while document > stop and self.similarity.work - before <= RUN:
-            found = self._count(document)
-            if found:
-                partners = np.empty(found, np.int32)
-                values = np.empty(found)
-                found = self._verify(document, partners, values)
-                if found:
-                    by_number = np.argsort(-partners[:found])
-                    return document, partners[:found][by_number], values[:found][by_number]
-            document -= 1
-        return document, partners[:0], np.empty(0)
+        order = np.lexsort((-partners[:found], -documents[:found]))
+        return document, documents[order], partners[order], values[order]
 
     cdef Py_ssize_t _count(self, Py_ssize_t document) except -1 nogil:
         """Count the members of the document's chains, with repeats."""
@@ -204,22 +205,25 @@ cdef class Pairs:
         cdef int32_t other = self.links[band, document]
         return other if other < self.links.shape[1] else -1
 
-    cdef Py_ssize_t _verify(self, Py_ssize_t document, int32_t[::1] partners, double[::1] values) except -1:
-        cdef Py_ssize_t band, found = 0, left = partners.shape[0]
+    cdef Py_ssize_t _verify(self, int32_t document, Py_ssize_t found, int32_t[::1] documents, int32_t[::1] partners,
+                            double[::1] values) except -1:
+        """Write the pairs of a document from `found` on; return where they end."""
+        cdef Py_ssize_t band, seen, most = self.links.shape[1]
         cdef int32_t other, first
         with nogil:
             for band in range(self.links.shape[0]):
                 other = self._link(band, document)
-                while other >= 0 and left > 0:
-                    left -= 1
+                seen = 0
+                while other >= 0 and seen < most:
+                    seen += 1
                     if self.stamp[other] != document:
-                        self.stamp[other] = <int32_t> document
+                        self.stamp[other] = document
                         first = self.firsts[other]
                         if self.compared[first] != document:
-                            self.compared[first] = <int32_t> document
+                            self.compared[first] = document
                             self.value[first] = self.similarity.value(self.firsts[document], first, self.threshold)
-                        if self.value[first] >= self.threshold:
-                            partners[found], values[found] = other, self.value[first]
+                        if self.value[first] >= self.threshold and found < partners.shape[0]:
+                            documents[found], partners[found], values[found] = document, other, self.value[first]
                             found += 1
                     other = self._link(band, other)
         return found

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh import _threads
-from lsh._comparing import Similarity
+from lsh._comparing import Pairs, Similarity
 from lsh._deciding import Decisions, Scores, Walk
 from lsh._spill import Array
 
@@ -28,6 +28,7 @@ WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
 MAX_NEAR = 100
+MOST_PAIRS = 1 << 16  # candidates of the documents whose pairs a thread finds in one call; one may have more
 
 
 class Decided(NamedTuple):
@@ -192,3 +193,43 @@ class _Work:
             sum(walk.compared for walk in self.walks),
             sum(walk.capped for walk in self.walks),
         )
+
+
+def pairs(
+    make_pairs: Callable[[], Pairs], first: int, stop: int, num_threads: int, report: Callable[[int], object]
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield the pairs of the documents from `first` downwards, but not of `stop`, in that order.
+
+    Parameters
+    ----------
+    make_pairs : callable
+        Returns a new object that finds the pairs; each thread has its own.
+    first, stop, num_threads : int
+        The documents, and the number of threads.
+    report : callable
+        Called with the next document, from time to time.
+
+    Yields
+    ------
+    tuple of numpy.ndarray
+        The documents, their partners (int32) and the similarities (float64).
+    """
+    idle: list[Pairs] = []  # that no thread uses at the moment; append and pop are atomic
+
+    def run(documents: tuple[int, int]) -> tuple[int, int, tuple[Array, Array, Array]]:
+        """Find pairs of some documents; returns the documents that are left, and the pairs."""
+        try:
+            finder = idle.pop()
+        except IndexError:
+            finder = make_pairs()
+        at, numbers, partners, similarities = finder.run(*documents, MOST_PAIRS)
+        idle.append(finder)
+        return at, documents[1], (numbers, partners, similarities)
+
+    ranges = ((document, max(document - STEP, stop)) for document in range(first, stop, -STEP))
+    for at, last, found in _threads.map_in_order(run, ranges, num_threads):
+        yield found
+        while at > last:
+            at, last, found = run((at, last))
+            yield found
+        report(at)

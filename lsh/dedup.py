@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-STEP = 1024  # documents between two reports of progress
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -451,20 +450,22 @@ def _pairs(
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
     groups = corpus.group(order, copies=True)
     documents = groups.documents
-    similarity = corpus.similarity(groups, matching.least_equal)()
+    make_similarity = corpus.similarity(groups, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
-    pairs = Pairs(similarity, groups.links, firsts, matching.least)
-    place, offset, step = len(documents) - 1, rows if two else 0, STEP
-    stop = groups.partners - 1 if two else -1
-    while place > stop:
-        place, found, values = pairs.next(place, max(place - step, stop))
-        for partner, value in zip(documents[found].tolist(), values.tolist()):
-            yield int(documents[place]), partner - offset, value
-        place -= len(found) > 0
-        step = spill.paced(step, STEP)
-        report("comparing", len(documents) - 1 - place, len(documents) - 1 - stop)
+    offset = rows if two else 0
+    last, stop = len(documents) - 1, groups.partners - 1 if two else -1
+
+    def told(document: int) -> None:
+        spill.release()
+        report("comparing", last - document, last - stop)
+
+    found = _parts.pairs(
+        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, num_threads, told
+    )
+    for numbers, partners, values in found:
+        yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())
 
 
 class _Matching(NamedTuple):

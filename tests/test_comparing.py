@@ -41,7 +41,7 @@ def test_bad_arguments_of_pairs():
             Pairs(similarity, LINKS, firsts, 0.5)
     for document, stop in ((2, 0), (0, -2), (0, 1)):
         with pytest.raises(ValueError, match="document and stop"):
-            Pairs(similarity, LINKS, [0, 1], 0.5).next(document, stop)
+            Pairs(similarity, LINKS, [0, 1], 0.5).run(document, stop, 100)
 
 
 @pytest.mark.parametrize("places", [[0, 2], [0, -1], [0]])

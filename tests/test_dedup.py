@@ -301,13 +301,21 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     hashbytes=st.sampled_from([4, 8]),
     cut=st.one_of(st.none(), st.integers(0, 12)),
     verify=verifications,
+    step=st.sampled_from([1, 3, 1024]),
+    most=st.sampled_from([0, 2, 1 << 16]),
+    num_threads=st.integers(1, 3),
 )
-def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify):
-    """One collection, or two: the texts before and after the cut."""
+def test_find_pairs_against_twin(
+    texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify, step, most, num_threads
+):
+    """One collection, or two: the texts before and after the cut. Calls of all sizes, in threads."""
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
-    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify}
-    found = list(find_pairs(a, threshold, **how))
+    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify, "num_threads": num_threads}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh._parts, "STEP", step)
+        patch.setattr(lsh._parts, "MOST_PAIRS", most)
+        found = list(find_pairs(a, threshold, **how))
     settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
     assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
     assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)

@@ -276,7 +276,7 @@ def test_a_chain_of_pairs_ends(links):
     similarity = Similarity(numpy.zeros((1, 4), numpy.uint32), rows, None, None, 0)
     pairs = Pairs(similarity, numpy.array([links], numpy.int32), range(len(links)), 0.5)
     with pytest.raises(ValueError, match="links must not lead back"):
-        pairs.next(len(links) - 1, -1)
+        pairs.run(len(links) - 1, -1, 100)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "?", "S1"])

@@ -651,7 +651,7 @@ def test_links_that_change_before_the_pairs(wrong):
     links = numpy.array([[-1, 0]], numpy.int32)
     pairs = Pairs(similarity(), links, [0, 1], 0.5)
     links[:] = wrong
-    assert answers(lambda: pairs.next(1, -1), "lead back")
+    assert answers(lambda: pairs.run(1, -1, 100), "lead back")
 
 
 def test_arguments_of_walks_and_pairs():

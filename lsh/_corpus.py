@@ -45,17 +45,26 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
 
 
 class NeededTexts(NamedTuple):
-    """The texts of a collection that are needed again, and the content keys and sizes of all its texts."""
+    """The texts of a collection that are needed again, and the content keys and sizes of all texts of the corpus."""
 
     positions: Array  # int32: ascending
     stands: Array  # int32: for each the first position with the same content key
-    content: Array  # uint64: the content keys of all texts from the first reading
+    content: Column  # uint64: the content keys of all texts from the first reading
     secret: bytes  # the key of the hash that computed them
-    sizes: Array  # int64: the bytes of all texts
+    sizes: Column  # int64: the bytes of all texts
+    offset: int  # the position in the corpus of the first text of the collection
 
     def within(self, first: int, count: int) -> Array:
         """Return the needed positions among `count` positions from `first` on."""
         return self.positions[_between(self.positions, first, first + count)]
+
+    def content_at(self, positions: Array) -> Array:
+        """Return the content keys of the texts at ascending positions in the collection."""
+        return self.content.take(positions + np.int32(self.offset))
+
+    def sizes_at(self, positions: Array) -> Array:
+        """Return the sizes of the texts at ascending positions in the collection."""
+        return self.sizes.take(positions + np.int32(self.offset))
 
 
 class Collection:
@@ -125,14 +134,15 @@ class Collection:
     def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
         """Call the callable again, and copy the texts that are needed."""
         own = needed.positions[needed.stands == needed.positions]
-        ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
+        ends = np.concatenate([[0], np.cumsum(needed.sizes_at(own))])
         kept = spill.array(int(ends[-1]), np.uint8)
         texts = Batch.of_bytes(kept, ends)
         for first, piece in self.pieces():
             batch = self.batch(first, piece, 0, len(piece))
             found = np.empty(len(batch), np.uint64)
             content_keys(batch, needed.secret, found)
-            expected = needed.content[first : first + len(batch)]
+            stop = min(first + len(batch), self.size or 0)
+            expected = needed.content_at(np.arange(first, stop, dtype=np.int32))
             changed = np.flatnonzero(found[: len(expected)] != expected)
             if len(changed):
                 raise ValueError(
@@ -295,7 +305,7 @@ class Corpus:
             if texts is not None:
                 break
             self._read()  # a collision of 64-bit keys: read again with a new secret
-        places, batch = texts
+        members, places, batch = texts
         self.content.free()
         documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
@@ -315,7 +325,16 @@ class Corpus:
             for _, pairs in found.pop().parts():
                 row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-        return Groups(documents, ranks, starts, order.num_entered(shares), links, firsts, batch, places[documents])
+        return Groups(
+            documents,
+            ranks,
+            starts,
+            order.num_entered(shares),
+            links,
+            firsts,
+            batch,
+            places[np.searchsorted(members, documents)],
+        )
 
     def _links(self, order: Order, chosen: Array) -> list[Column]:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
@@ -326,44 +345,67 @@ class Corpus:
             self.report("grouping", len(all_found), len(bands))
         return all_found
 
-    def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch] | None:
-        """Return the texts of the documents that share a bucket: by position an index of a batch, and the batch.
+    def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch] | None:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts.
 
-        The batch has one of several identical texts of a collection. ``None`` if two texts have the same content key
-        but not the same bytes.
+        ``None`` if two texts have the same content key but not the same bytes.
+
+        Returns
+        -------
+        members : numpy.ndarray
+            int32: the positions of these documents, ascending.
+        places : numpy.ndarray
+            int32: for each the index in the batch of a text with the same bytes.
+        batch : Batch
+            One of several identical texts of a collection.
         """
-        numbers = np.arange(self.total, dtype=np.int32)
-        needed = np.zeros(self.total, np.bool_)
-        needed[firsts[shares]] = True
-        needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
-        members = numbers[(firsts >= 0) & needed[firsts]]
-        content, sizes = self.content.array(), self.sizes.array()
-        stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
-        known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
+        members, codes, count = self._members(firsts, shares)
+        places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
+        stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
-            here = members[_between(members, offset, end)]
+            inside = _between(members, offset, end)
+            here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
-            own = stands[firsts[here]]
-            known_of = content[offset:end], self.secret, sizes[offset:end]
-            again = NeededTexts(here - offset, own - offset, *known_of)
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            own = stands[code]
+            again = NeededTexts(here - offset, own - offset, self.content, self.secret, self.sizes, offset)
             batch = collection.read_again(again, self.spill, self.report)
             if batch is None:
                 return None
-            kept = here[own == here]
-            places[kept] = np.arange(at, at + len(kept), dtype=np.int32)
-            places[here] = places[own]
+            kept = code[own == here]
+            text_of[kept] = np.arange(at, at + len(kept), dtype=np.int32)
+            places[inside] = text_of[code]
             batches.append(batch)
             at += len(kept)
             joined = Batch.join(batches)
-            copies = kept[known[firsts[kept]] >= 0]
-            if not same_texts(joined, known[firsts[copies]], joined, places[copies]):
+            copies = kept[known[kept] >= 0]
+            if not same_texts(joined, known[copies], joined, text_of[copies]):
                 return None
-            known[firsts[kept]] = places[kept]
-        return places, Batch.join(batches)
+            known[kept] = text_of[kept]
+        return members, places, Batch.join(batches)
+
+    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
+        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
+
+        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        """
+        needed = np.zeros(self.total, np.bool_)  # by the first document with a content
+        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
+        for piece in pieces:
+            some = firsts[piece]
+            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            needed[some[wanted & (some >= 0)]] = True
+        found = [np.empty(0, np.int32)]
+        for piece in pieces:
+            some = firsts[piece]
+            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
+        members, distinct = np.concatenate(found), np.flatnonzero(needed)
+        numbers = np.empty(self.total, np.int32)
+        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return members, numbers[firsts[members]], len(distinct)
 
     def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
         """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.

@@ -285,7 +285,7 @@ class Corpus:
         while True:
             firsts, found, shares = self._linked(order, copies=True)
             try:
-                places, batch = self.texts(firsts, shares)
+                members, places, batch = self.texts(firsts, shares)
                 break
             except CollisionError:
                 self.read_again()
@@ -299,7 +299,8 @@ class Corpus:
             for _, pairs in found.pop().parts():
                 row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-        return Groups(documents, order.num_entered(shares), links, firsts, batch, places[documents])
+        at = places[np.searchsorted(members, documents)]
+        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
 
     def _linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
         """Find identical texts, and link the documents with shingles that share a bucket.
@@ -347,42 +348,66 @@ class Corpus:
 
         return collection.needed_texts(needed, content_of, self.secret, self.report)
 
-    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch]:
-        """Return the texts of the documents that share a bucket: by position an index of a batch, and the batch.
+    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts.
 
-        The batch has one of several identical texts of a collection.
+        Returns
+        -------
+        members : numpy.ndarray
+            int32: the positions of these documents, ascending.
+        places : numpy.ndarray
+            int32: for each the index in the batch of a text with the same bytes.
+        batch : Batch
+            One of several identical texts of a collection.
 
         Raises
         ------
         CollisionError
             If two texts have the same content key but not the same bytes.
         """
-        numbers = np.arange(self.total, dtype=np.int32)
-        needed = np.zeros(self.total, np.bool_)
-        needed[firsts[shares]] = True
-        needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
-        members = numbers[(firsts >= 0) & needed[firsts]]
-        stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
-        known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
+        members, codes, count = self._members(firsts, shares)
+        places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
+        stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
-            here = members[_between(members, offset, end)]
+            inside = _between(members, offset, end)
+            here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
-            own = stands[firsts[here]]
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            own = stands[code]
             batches.append(self._one_of_each(collection, offset, here, own))
-            kept = here[own == here]
-            places[kept] = np.arange(at, at + len(kept), dtype=np.int32)
-            places[here] = places[own]
+            kept = code[own == here]
+            text_of[kept] = np.arange(at, at + len(kept), dtype=np.int32)
+            places[inside] = text_of[code]
             at += len(kept)
             joined = Batch.join(batches)
-            copies = kept[known[firsts[kept]] >= 0]
-            if not same_texts(joined, known[firsts[copies]], joined, places[copies]):
+            copies = kept[known[kept] >= 0]
+            if not same_texts(joined, known[copies], joined, text_of[copies]):
                 raise CollisionError
-            known[firsts[kept]] = places[kept]
-        return places, Batch.join(batches)
+            known[kept] = text_of[kept]
+        return members, places, Batch.join(batches)
+
+    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
+        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
+
+        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        """
+        needed = np.zeros(self.total, np.bool_)  # by the first document with a content
+        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
+        for piece in pieces:
+            some = firsts[piece]
+            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            needed[some[wanted & (some >= 0)]] = True
+        found = [np.empty(0, np.int32)]
+        for piece in pieces:
+            some = firsts[piece]
+            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
+        members, distinct = np.concatenate(found), np.flatnonzero(needed)
+        numbers = np.empty(self.total, np.int32)
+        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return members, numbers[firsts[members]], len(distinct)
 
     def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
         """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""

@@ -113,9 +113,10 @@ class Layout:
             if not spill.has_room(int(ends[-1])):
                 yield from self._placed_parts(ends, least_equal)
                 return
-        places, batch = corpus.texts(self.firsts, self._numbers >= 0)
+        members, places, batch = corpus.texts(self.firsts, self._numbers >= 0)
+        texts = places[np.searchsorted(members, self.documents)]
         links = self._links(self._found)
-        make_similarity = self._similarity(self._sketches(), batch, places[self.documents], least_equal)
+        make_similarity = self._similarity(self._sketches(), batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, links, make_similarity)
 
     def _ends(self) -> Array:

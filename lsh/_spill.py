@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files
 CHUNK = 1 << 19  # bytes of a column that are written or read at once
-MAX_CHUNK = 1 << 24  # bytes; without a bound the chunks of a column grow with it
+MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
@@ -409,9 +409,11 @@ class Column:
 
     def _begin(self) -> None:
         """Make a buffer for the next chunk."""
-        grown = 0 if self._spill.is_bounded else len(self) * self.row_size >> 3
-        most = min(max(self._chunk_size, grown), MAX_CHUNK)
-        count = max(1, min(max(self._expected - len(self), len(self), MIN_ROWS), most // self.row_size))
+        size, wanted = self._chunk_size, max(self._expected - len(self), len(self), MIN_ROWS)
+        if not self._spill.is_bounded:
+            known = max(self._expected - len(self), len(self) >> 3)
+            size = min(max(size, known * self.row_size), MAX_CHUNK)
+        count = max(1, min(wanted, size // self.row_size))
         size = count * self.row_size
         self._is_held = self._spill.has_room(size)
         if self._is_held:

@@ -11,31 +11,31 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lsh import _threads
 from lsh._batch import Batch
-from lsh._comparing import Similarity, content_keys, first_copies, same_texts
-from lsh._grouping import Linker
+from lsh._comparing import Similarity, content_keys, same_texts
+from lsh._deciding import Components
+from lsh._linking import Links, Order
 from lsh._progress import Progress
-from lsh._spill import Array, Spill
+from lsh._spill import Array, Column, Spill, size_to_type
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
 
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
 MAX_DOCUMENTS = 2**31 - 1  # documents
-MIN_CAPACITY, MAX_CAPACITY = 1 << 10, 1 << 16  # documents in one `DocumentArrays`
+STEP = 1 << 16  # documents between two checks of the bound
+MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
+STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
+LEAST_BYTES = 16  # a document, the least bound: the same, and tables of keys
+LEAST_ORDERED_BYTES = 32  # where the order of the documents is not that of their positions, or its reverse
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
-
-_FREED = np.empty(0, np.uint64)
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
@@ -152,34 +152,13 @@ class Collection:
         return texts
 
 
-class DocumentArrays:
-    """Band keys, sketches, content keys and sizes of up to `capacity` documents, in order of position."""
-
-    def __init__(self, capacity: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
-        self.capacity, self.count = capacity, 0
-        self.keys = spill.rows(bands, capacity, np.uint64)
-        self.sketches = spill.array((capacity, k), dtype)
-        self.content = spill.array(capacity, np.uint64)
-        self.sizes = spill.array(capacity, np.int64)
-        self.has_shingles = np.empty(capacity, np.bool_)
-
-    def append(self, keys: Array, *columns: Array) -> int:
-        """Copy as many documents as fit; return how many."""
-        more = min(keys.shape[1], self.capacity - self.count)
-        here = slice(self.count, self.count + more)
-        for kept, row in zip(self.keys, keys):
-            kept[here] = row[:more]
-        for kept, row in zip((self.sketches, self.content, self.sizes, self.has_shingles), columns):
-            kept[here] = row[:more]
-        self.count += more
-        return int(more)
-
-
 class Groups(NamedTuple):
     """The documents that share a bucket with another one, and their texts."""
 
-    documents: Array  # int32: their positions, in the given order
-    partners: int  # links lead to so many of them, the first ones
+    documents: Array  # int32: their positions, in the given order; or component by component
+    ranks: Array  # int32: their places in the given order
+    starts: Array  # int64: where each component begins in `documents`, and their number; without components empty
+    partners: int  # links lead to so many of the documents, the first ones in the given order
     links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
     firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
     batch: Batch
@@ -202,13 +181,19 @@ class Corpus:
         Allocates the arrays.
     num_threads, report
         The number of threads, and the callable for progress, as for `deduplicate`.
+    is_ordered : bool
+        Whether documents are decided in another order than that of their positions, or its reverse.
 
     Attributes
     ----------
     offsets : list of int
         The position of the first text of each collection, and the number of all texts.
-    has_shingles, sizes : numpy.ndarray
-        bool and int64, shape ``(n,)``: whether a text has shingles, and its length in bytes of UTF-8.
+    has_shingles : numpy.ndarray
+        bool, shape ``(n,)``: whether a text has shingles.
+    keys : list of Column
+        The keys of each band.
+    sketches, content, sizes : Column
+        Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
     num_missing : int
         The number of texts that are ``None`` or null.
     """
@@ -220,19 +205,27 @@ class Corpus:
     spill: Spill
     num_threads: int
     report: Progress
+    is_ordered: bool = False
 
     def __post_init__(self) -> None:
         self._read()
 
     def _read(self) -> None:
         """Read every collection."""
-        self.arrays: list[DocumentArrays] = []
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
-        dtype = hasher.dtype if self.keep_fingerprints else np.uint8
+        dtype = hasher.dtype if self.keep_fingerprints else np.dtype(np.uint8)
+        buffer = MAX_BUFFERS // bands.num_bands
+        self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
+        self.sketches = spill.column(dtype, hasher.num_seeds, total)
+        self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
+        flags = spill.column(np.bool_, None, total)
+        columns = [self.sketches, self.content, self.sizes, flags]
+        self._check_bound(total or 0)
+        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
             """Yield the position after the last text of each share of work, and a function that makes its batch."""
@@ -253,109 +246,82 @@ class Corpus:
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
-        for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
+        for stop, (keys, *rows), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
-            copied = 0
-            while copied < keys.shape[1]:
-                if not self.arrays or self.arrays[-1].count == self.arrays[-1].capacity:
-                    spill.release()
-                    seen = stop - keys.shape[1] + copied
-                    capacity = min(max(MIN_CAPACITY, seen) if total is None else total - seen, MAX_CAPACITY)
-                    self.arrays.append(DocumentArrays(capacity, bands.num_bands, hasher.num_seeds, dtype, spill))
-                copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
+            if total is None and stop // STEP > len(flags) // STEP:
+                self._check_bound(stop, growing=True)
+            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+                column.append(more)
             self.num_missing += missing
             self.report("fingerprints", stop, total)
         self.total = self.offsets[-1]
-        self.has_shingles = self._column("has_shingles", np.bool_)
-        self.sizes = self._column("sizes", np.int64)
-        self.content = self._column("content", np.uint64)
+        self._check_bound(self.total)
+        self.has_shingles = flags.read()
 
-    def _column(self, name: str, dtype: DTypeLike) -> Array:
-        """Join one column of all `DocumentArrays`."""
-        column, at = self.spill.array(self.total, dtype), 0
-        for arrays in self.arrays:
-            column[at : at + arrays.count] = getattr(arrays, name)[: arrays.count]
-            setattr(arrays, name, None)
-            at += arrays.count
-        self.spill.release()
-        return column
+    def _check_bound(self, count: int, growing: bool = False) -> None:
+        """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
 
-    def _take_keys(self, band: int, keys: Array) -> None:
-        """Join the keys of a band into `keys`, and free their parts."""
-        at = 0
-        for arrays in self.arrays:
-            keys[at : at + arrays.count] = arrays.keys[band][: arrays.count]
-            arrays.keys[band] = _FREED
-            at += arrays.count
+        With `growing` there may be more documents.
+        """
+        needed = count * (LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES)
+        if self.spill.bound is not None and needed > self.spill.bound:
+            documents = f"{count:,} documents{' or more' if growing else ''}"
+            raise ValueError(
+                f"max_memory must be {size_to_type(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
+            )
+        self.spill.reserve(needed)
 
-    def group(self, order: Array, partners: int | None = None) -> Groups:
-        """Find identical texts among the documents of `order`, and link the documents that share a bucket.
+    def group(self, order: Order, copies: bool = False) -> Groups:
+        """Find identical texts, and link the documents with shingles that share a bucket.
 
         Parameters
         ----------
-        order : numpy.ndarray
-            int32: positions.
-        partners : int, optional
-            If given, copies of a text are linked, too, and links lead to the first `partners` documents only. Default:
-            the first copy of each text is linked, and links lead to all of them.
+        order : Order
+            The order of all documents.
+        copies : bool, optional
+            Whether copies of a text are linked, too. Default: only the first copy of each text is, and the documents of
+            each component come one after the other.
         """
         while True:
-            firsts = self._firsts(order)
-            documents = self.spill.keep(order[firsts[order] == order]) if partners is None else order
-            entered = len(documents) if partners is None else partners
-            found = self._links(documents, entered)
+            self.spill.reserve(STATE_BYTES * self.total)
+            firsts = Links(self.spill, order, self.has_shingles, 1).firsts(self.content)
+            found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
             shares = np.zeros(self.total, np.bool_)
-            for pairs in found:
-                shares[pairs[0]] = shares[pairs[1]] = True
+            for column in found:
+                for _, pairs in column.parts():
+                    shares[pairs] = True
             texts = self._texts(firsts, shares)
             if texts is not None:
                 break
             self._read()  # a collision of 64-bit keys: read again with a new secret
         places, batch = texts
-        self.content = np.empty(0, np.uint64)
-        entered = int(shares[documents[:entered]].sum())
-        documents = documents[shares[documents]]
+        self.content.free()
+        documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
-        numbers[documents] = np.arange(len(documents), dtype=np.int32)
+        ranks, starts = np.arange(len(documents), dtype=np.int32), np.empty(0, np.int64)
+        numbers[documents] = ranks
+        if not copies:
+            components = Components(len(documents))
+            for column in found:
+                for _, pairs in column.parts():
+                    components.connect(numbers[pairs[:, 0]], numbers[pairs[:, 1]])
+            ranks, starts = components.order()
+            documents = documents[ranks]
+            numbers[documents] = np.arange(len(documents), dtype=np.int32)
         links = self.spill.array((len(found), len(documents)), np.int32)
         for row in links[::-1]:
-            at, to = found.pop()
             row.fill(-1)
-            row[numbers[at]] = numbers[to]
-        return Groups(documents, entered, links, firsts, batch, places[documents])
-
-    def _firsts(self, order: Array) -> Array:
-        """Return by position the first document of `order` with the same content key; -1 if it is not in `order`."""
-        links = self.spill.array(self.total, np.int32)
-        Linker(self.total, order, len(order)).link(self.content, links)
-        self.spill.release()
-        firsts = self.spill.keep(first_copies(links, order))
-        self.spill.release()
-        return firsts
-
-    def _links(self, documents: Array, entered: int) -> list[Array]:
-        """Return for each band an int32 array (2, n): documents, and for each the one before it in the same bucket."""
-        linker = Linker(self.total, documents, entered)
-        idle: list[tuple[Array, Array]] = []  # scratch arrays that no thread uses at the moment
-
-        def link(band: int) -> Array:
-            try:
-                keys, links = idle.pop()
-            except IndexError:
-                keys, links = np.empty(self.total, np.uint64), np.empty(self.total, np.int32)
-            self._take_keys(band, keys)
-            linker.link(keys, links)
-            linked = np.flatnonzero(links >= 0)
-            found = self.spill.array((2, len(linked)), np.int32)
-            found[0], found[1] = linked, links[linked]
+            for _, pairs in found.pop().parts():
+                row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-            idle.append((keys, links))
-            return found
+        return Groups(documents, ranks, starts, order.num_entered(shares), links, firsts, batch, places[documents])
 
-        bands = range(self.bands.num_bands)
+    def _links(self, order: Order, chosen: Array) -> list[Column]:
+        """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
+        links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
         all_found = []
-        for found in _threads.map_in_order(link, bands, 1 if self.spill.is_bounded else self.num_threads):
+        for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
             all_found.append(found)
             self.report("grouping", len(all_found), len(bands))
         return all_found
@@ -371,6 +337,7 @@ class Corpus:
         needed[firsts[shares]] = True
         needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
         members = numbers[(firsts >= 0) & needed[firsts]]
+        content, sizes = self.content.array(), self.sizes.array()
         stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
         known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
         batches: list[Batch] = []
@@ -381,7 +348,7 @@ class Corpus:
                 continue
             stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
             own = stands[firsts[here]]
-            known_of = self.content[offset:end], self.secret, self.sizes[offset:end]
+            known_of = content[offset:end], self.secret, sizes[offset:end]
             again = NeededTexts(here - offset, own - offset, *known_of)
             batch = collection.read_again(again, self.spill, self.report)
             if batch is None:
@@ -398,27 +365,22 @@ class Corpus:
             known[firsts[kept]] = places[kept]
         return places, Batch.join(batches)
 
-    def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
-        """Return what compares documents that share a bucket: by sets, or by fingerprints if there is no filter.
+    def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
+        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
 
-        The arrays of all other documents are freed.
+        Each thread needs its own. The arrays of documents that share no bucket are freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
         rows = np.empty(len(chosen), np.int32)
         rows[chosen] = np.arange(len(chosen), dtype=np.int32)
-        dtype = self.hasher.dtype if self.keep_fingerprints else np.uint8
-        sketches = self.spill.array((len(chosen), self.hasher.num_seeds), dtype)
-        at = 0
-        for arrays in self.arrays:
-            here = _between(positions, at, at + arrays.count)
-            sketches[here] = arrays.sketches[positions[here] - at]
-            arrays.sketches = np.empty(0, dtype)
-            at += arrays.count
+        sketches = self.spill.array((len(chosen), self.hasher.num_seeds), self.sketches.dtype)
+        for start in range(0, len(chosen), STEP):
+            self.sketches.take(positions[start : start + STEP], out=sketches[start : start + STEP])
             self.spill.release()
-        self.arrays = []
+        self.sketches.free()
         self.spill.expect_leaps()  # from here on, texts are read in no particular order
         if least_equal is None:
-            return Similarity(sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, groups.batch)
-        return Similarity(sketches, rows, sets, groups.texts, least_equal)
+            return partial(Similarity, sketches, rows, None, None, 0)
+        make_sets = shingle_sets(self.hasher.shingles, groups.batch)
+        return lambda: Similarity(sketches, rows, make_sets(), groups.texts, least_equal)

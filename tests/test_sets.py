@@ -48,11 +48,10 @@ def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:
     pairs = Pairs(similarity, links, numpy.arange(len(texts), dtype=numpy.int32), least)
     values, document = [0.0] * len(asked), len(texts) - 1
     while document >= 0:
-        document, partners, value = pairs.next(document, -1)
-        if len(partners):
-            assert partners.tolist() == [document - 1]
-            values[(len(texts) - document) // 2] = float(value[0])
-            document -= 1
+        document, *found = pairs.run(document, -1, 1000)
+        for of, partner, value in zip(*(array.tolist() for array in found)):
+            assert partner == of - 1
+            values[(len(texts) - of) // 2] = value
     return values
 
 

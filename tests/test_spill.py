@@ -453,17 +453,21 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupt_leaves_no_file(tmp_path, how):
+def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
     """Not even SIGKILL, which cannot be caught, leaves files."""
     program = textwrap.dedent(
         """
         import os, signal, sys
         import lsh, lsh._spill
-        lsh._spill.MIN_FILE = 1
+        lsh._spill.MIN_FILE, lsh._spill.CHUNK = 1, 1 << 12
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def stop(stage, done, total):
-            if stage == "comparing":
+            if stage == sys.argv[2]:
+                if sys.platform == "linux":
+                    open_files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+                    assert any(name.startswith(os.environ["TMPDIR"]) for name in open_files), open_files
                 os.kill(os.getpid(), int(sys.argv[1]))
         texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
         lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
@@ -473,14 +477,14 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
     folder.mkdir()
     start.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(int(how))],
+        [sys.executable, "-c", program, str(int(how)), stage],
         cwd=start,
         env=environment() | {"TMPDIR": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode != 0
+    assert ran.returncode == -how, ran.stderr
     if how == signal.SIGINT:
         assert ran.stderr.strip().endswith("KeyboardInterrupt")
     assert list(folder.iterdir()) == []

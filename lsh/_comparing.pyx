@@ -94,14 +94,16 @@ cdef class Similarity:
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The same without the filter."""
         cdef double found
+        cdef size_t before
         if self.sets is None:
             return self._estimate(i, j)
         if self.texts[i] < 0 or self.texts[j] < 0:
             with gil:
                 raise ValueError(f"documents {i} and {j} are compared, and one of them has no text")
-        self.work += self.sets.batch.lengths[self.texts[i]] + self.sets.batch.lengths[self.texts[j]]
+        before = self.sets.read
         self.sets.choose(self.texts[i])
         found = self.sets.similarity(self.texts[j], least)
+        self.work += self.sets.read - before
         return found if found >= least else LEFT_OUT
 
     cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:

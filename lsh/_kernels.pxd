@@ -125,7 +125,7 @@ cdef extern from "kernels/kernels.h" nogil:
         uint32_t shift
         uint32_t part_bits
         const uint64_t *bits
-        uint32_t bits_shift
+        size_t bits_mask
 
     struct lsh_kernels:
         const char *level
@@ -153,6 +153,8 @@ cdef extern from "kernels/kernels.h" nogil:
                                   const uint8_t *text, size_t length, size_t least) noexcept nogil
         size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                                  const lsh_span *spans, size_t count) noexcept nogil
+        void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words) noexcept nogil
+        size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)

@@ -7,6 +7,7 @@ part is read with one read for each buffer, in the order in which its rows came.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,11 +49,15 @@ class PlacedRows:
         Of the numbers.
     width : int, optional
         The numbers in a row. Default: a row is a number.
+    buffer : int, optional
+        The bytes that are sorted at once.
     """
 
-    def __init__(self, spill: Spill, num_parts: int, dtype: DTypeLike, width: int | None = None) -> None:
+    def __init__(
+        self, spill: Spill, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
+    ) -> None:
         self._column = spill.column(dtype, width)
-        self._num_parts = num_parts
+        self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []  # of the buffer: the part of each row
         self._rows: list[Array] = []
         self._size = 0
@@ -63,7 +68,7 @@ class PlacedRows:
         self._numbers.append(np.array(parts))
         self._rows.append(np.array(rows, self._column.dtype))
         self._size += self._rows[-1].nbytes
-        if self._size >= BUFFER:
+        if self._size >= self._buffer:
             self.finish()
 
     def finish(self) -> None:
@@ -90,16 +95,19 @@ class PlacedTexts:
         Has the bound.
     num_parts : int
         How many parts there are.
+    buffer : int, optional
+        The bytes that are sorted at once.
     """
 
-    def __init__(self, spill: Spill, num_parts: int) -> None:
+    def __init__(self, spill: Spill, num_parts: int, buffer: int = BUFFER) -> None:
         self._column = spill.column(np.uint8)
-        self._sizes = PlacedRows(spill, num_parts, np.int64)
-        self._num_parts = num_parts
+        self._sizes = PlacedRows(spill, num_parts, np.int64, None, buffer)
+        self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []
         self._texts: list[Batch] = []
         self._size = 0
-        self._bounds: list[Array] = []
+        self._bounds: list[Array] = []  # for each buffer that was sorted, where the bytes of its parts begin
+        self._places: list[Array] = []  # and where the texts of its parts begin
 
     def append(self, parts: Array, texts: Batch) -> None:
         """Append texts, of which copies are made; `parts` has the part of each."""
@@ -111,7 +119,7 @@ class PlacedTexts:
         self._texts.append(Batch.of_bytes(copied, ends))
         self._sizes.append(parts, sizes)
         self._size += len(copied) + ends.nbytes
-        if self._size >= BUFFER:
+        if self._size >= self._buffer:
             self.finish()
 
     def finish(self) -> None:
@@ -125,12 +133,22 @@ class PlacedTexts:
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(texts.sizes())])
             sorted_texts = np.empty(int(ends[-1]), np.uint8)
             texts.write(sorted_texts)
-            self._bounds.append(len(self._column) + ends[_bounds(numbers[order], self._num_parts)])
+            places = _bounds(numbers[order], self._num_parts)
+            self._places.append(places)
+            self._bounds.append(len(self._column) + ends[places])
             self._column.append(sorted_texts)
 
-    def read(self, part: int) -> Batch:
-        """Return the texts of a part in the order in which they came."""
+    def sizes(self, part: int) -> Array:
+        """Return the bytes of each text of a part, int64."""
+        return self._sizes.read(part)
+
+    def read(self, part: int) -> Iterator[Batch]:
+        """Yield the texts of a part in the order in which they came; each batch is what one buffer had."""
         self.finish()
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._sizes.read(part))])
-        texts = _read(self._column, [(int(bounds[part]), int(bounds[part + 1])) for bounds in self._bounds])
-        return Batch.of_bytes(texts, ends)
+        sizes, first = self._sizes.read(part), 0
+        for bounds, places in zip(self._bounds, self._places):
+            count = int(places[part + 1] - places[part])
+            if count:
+                ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[first : first + count])])
+                yield Batch.of_bytes(self._column.read(int(bounds[part]), int(bounds[part + 1])), ends)
+            first += count

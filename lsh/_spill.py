@@ -216,6 +216,11 @@ class Spill:
                 raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
 
     @property
+    def free(self) -> int:
+        """The bytes that arrays and columns can still take in memory under the bound; at least 0."""
+        return max((self._most or 0) - self.held, 0)
+
+    @property
     def room(self) -> int:
         """The bytes of the bound that are neither held by arrays and columns nor reserved; at least 0."""
         return max((self.bound or 0) - self.held - self._reserved, 0)

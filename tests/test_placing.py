@@ -8,7 +8,6 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lsh._placing
 import lsh._spill
 from lsh._batch import Batch
 from lsh._placing import PlacedRows, PlacedTexts
@@ -26,14 +25,13 @@ PARTS = 4
 def test_parts_against_lists(pieces, buffer, bound):
     """Whatever is sorted at once, and whatever is in memory, each part has its rows and its texts in order."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lsh._placing, "BUFFER", buffer)
         patch.setattr(lsh._spill, "CHUNK", 64)
         patch.setattr(lsh._spill, "MIN_ROWS", 2)
         spill = Spill(bound)
         texts, rows, numbers = (
-            PlacedTexts(spill, PARTS),
-            PlacedRows(spill, PARTS, numpy.uint8, 2),
-            PlacedRows(spill, PARTS, numpy.int64),
+            PlacedTexts(spill, PARTS, buffer),
+            PlacedRows(spill, PARTS, numpy.uint8, 2, buffer),
+            PlacedRows(spill, PARTS, numpy.int64, None, buffer),
         )
         expected = [[] for _ in range(PARTS)]
         for piece in pieces:
@@ -46,19 +44,19 @@ def test_parts_against_lists(pieces, buffer, bound):
             for part, text in piece:
                 expected[part].append(text)
         for part in (2, 0, 3, 1, 2):
-            assert texts.read(part).tolist() == expected[part]
+            assert [text for batch in texts.read(part) for text in batch.tolist()] == expected[part]
+            assert texts.sizes(part).tolist() == [len(text) for text in expected[part]]
             assert numbers.read(part).tolist() == [len(text) for text in expected[part]]
             assert rows.read(part).tolist() == [[len(text), len(text) + 1] for text in expected[part]]
 
 
-def test_a_text_that_is_longer_than_a_buffer(monkeypatch):
-    monkeypatch.setattr(lsh._placing, "BUFFER", 1000)
-    texts = PlacedTexts(Spill(0), 2)
+def test_a_text_that_is_longer_than_a_buffer():
+    texts = PlacedTexts(Spill(0), 2, 1000)
     given_texts = [b"a" * 5000, b"", b"b" * 700_000, b"c"]
     for number, text in enumerate(given_texts):
         texts.append(numpy.array([number % 2]), Batch([text]))
-    assert texts.read(0).tolist() == given_texts[::2]
-    assert texts.read(1).tolist() == given_texts[1::2]
+    for part in (0, 1):
+        assert [text for batch in texts.read(part) for text in batch.tolist()] == given_texts[part::2]
 
 
 def test_rows_that_the_caller_writes_to_afterwards():

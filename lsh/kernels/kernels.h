@@ -156,7 +156,8 @@ typedef struct {
 enum {
     LSH_SET_KEY = 8,   /* bytes of the longest shingle that is a word */
     LSH_SET_LANES = 8, /* tokens a bucket */
-    LSH_SET_ROOM = 64  /* free places that lsh_set_add_keys needs: it adds shingles in runs */
+    LSH_SET_ROOM = 64, /* free places that lsh_set_add_keys needs: it adds shingles in runs */
+    LSH_SET_BIT = 40   /* the bits of a token from this one on are the number of its bit in a bitmap */
 };
 
 /* The secret that maps shingles to tokens. Each process draws it at random, so that nobody can choose texts that fill one bucket.
@@ -187,8 +188,8 @@ typedef struct {
     size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
     uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
     uint32_t part_bits; /* the hash space has 2**part_bits parts, by the top bits of a token */
-    const uint64_t *bits; /* NULL, or a small filter before a large table: bit token >> bits_shift is 1 for each token, bit 0, too */
-    uint32_t bits_shift;
+    const uint64_t *bits; /* NULL, or the set's bitmap, which spares lookups in a large table */
+    size_t bits_mask;     /* its bits - 1 */
 } lsh_set_table;
 
 struct lsh_kernels {
@@ -238,6 +239,11 @@ struct lsh_kernels {
      * counted. */
     size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                              const lsh_span *spans, size_t count);
+    /* Make a bitmap of a set, of all 0: its bit (token >> LSH_SET_BIT) % bits is 1 for each token, and bit 0, too. There
+     * are 64 * words bits, a power of two. */
+    void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words);
+    /* How many bits are 1 in both bitmaps. */
+    size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;

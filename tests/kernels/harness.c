@@ -453,7 +453,7 @@ static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t 
     return j < count;
 }
 
-static room filter_room, token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+static room bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
     lsh_set set;
@@ -516,19 +516,36 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
     failures += at != count;
 }
 
-/* Give the table of a set a filter of 2**lg bits. */
-static void make_filter(whole_set *made, uint32_t lg)
+/* Make bitmaps of two sets, and give the table of the first one its bitmap; returns whether they bound what is shared. */
+static int check_bitmaps(const struct lsh_kernels *level, whole_set made[2], size_t shared)
 {
-    const size_t bytes = ((size_t)1 << lg) / 8;
-    uint64_t *bits = at_end(filter_room, bytes);
-    memset(bits, 0, bytes);
-    bits[0] = 1;
-    for (size_t i = 0; i < made->set.count; i++) {
-        const uint64_t bit = made->set.tokens[i] >> (64 - lg);
-        bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    static uint64_t expected[1 << 6];
+    const size_t words = (size_t)1 << below(7), bytes = words * 8;
+    uint64_t *bits[2];
+    size_t common = 0, ones[2] = {0, 0};
+    for (size_t w = 0; w < 2; w++) {
+        bits[w] = at_end(bitmap_room[w], bytes);
+        memset(bits[w], 0, bytes);
+        memset(expected, 0, bytes);
+        expected[0] = 1;
+        for (size_t i = 0; i < made[w].set.count; i++) {
+            const uint64_t bit = (made[w].set.tokens[i] >> 40) % (64 * words);
+            expected[bit / 64] |= (uint64_t)1 << bit % 64;
+        }
+        level->set_mark(&made[w].set, bits[w], words);
+        if (memcmp(bits[w], expected, bytes))
+            return 0;
     }
-    made->table.bits = bits;
-    made->table.bits_shift = 64 - lg;
+    for (size_t bit = 0; bit < 64 * words; bit++) {
+        const uint64_t a = bits[0][bit / 64] >> bit % 64 & 1, b = bits[1][bit / 64] >> bit % 64 & 1;
+        common += a & b;
+        ones[0] += a;
+        ones[1] += b;
+    }
+    made[0].table.bits = bits[0];
+    made[0].table.bits_mask = 64 * words - 1;
+    return level->count_common(bits[0], bits[1], words) == common &&
+           size_of(&made[0].set) + common >= shared + ones[0] && size_of(&made[1].set) + common >= shared + ones[1];
 }
 
 /* The number of places of the second text with a token of the first set; at least the number of shared places. */
@@ -580,9 +597,10 @@ static void check_sets(const parameters *p, size_t shingles)
                 make_set(levels[l], p, w, firsts[w], counts[w], spans[w], &secret, part_bits, part, &made[w]);
                 found[w] += size_of(&made[w].set);
             }
-            if (below(2))
-                make_filter(&made[0], (uint32_t)between(6, 12));
             const size_t here = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0);
+            if (below(2) && (!check_bitmaps(levels[l], made, here) ||
+                             levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0) != here))
+                failed(levels[l]->level, "a bitmap", p, l);
             const size_t bounded = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, least);
             shared += here;
             pruned += here >= least ? bounded != here : bounded >= least;
@@ -839,8 +857,8 @@ static void prepare(void)
     state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
-    filter_room = make_room((size_t)1 << 12);
     for (size_t w = 0; w < 2; w++) {
+        bitmap_room[w] = make_room((size_t)1 << 9);
         token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
         span_room[w] = make_room(MAX_PIECES * sizeof(lsh_span));
         lane_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint64_t));

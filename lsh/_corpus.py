@@ -32,8 +32,9 @@ MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
-LEAST_BYTES = 16  # a document, the least bound: the same, and tables of keys
-LEAST_ORDERED_BYTES = 32  # where the order of the documents is not that of their positions, or its reverse
+ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
+LEAST_BYTES = 20  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
+LEAST_ORDERED_BYTES = 32  # in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -314,8 +315,11 @@ class Corpus:
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
         """
-        self.spill.reserve(STATE_BYTES * self.total)
-        firsts = Links(self.spill, order, self.has_shingles, 1).firsts(self.content)
+        self.spill.reserve((STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)) * self.total)
+        links = Links(self.spill, order, self.has_shingles, 1)
+        with self.spill.reserved(links.num_bytes):
+            firsts = links.firsts(self.content)
+        del links
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
         shares = np.zeros(self.total, np.bool_)
         for column in found:
@@ -327,9 +331,10 @@ class Corpus:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
         links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
         all_found = []
-        for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
-            all_found.append(found)
-            self.report("grouping", len(all_found), len(bands))
+        with self.spill.reserved(links.num_bytes):
+            for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
+                all_found.append(found)
+                self.report("grouping", len(all_found), len(bands))
         return all_found
 
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:

@@ -71,6 +71,13 @@ class Links:
         bool: which of all documents take part.
     num_threads : int
         How many bands to link at the same time.
+
+    Attributes
+    ----------
+    num_threads : int
+        How many bands can be linked at the same time within the bound.
+    num_bytes : int
+        The memory that this takes, besides what the spill makes.
     """
 
     def __init__(self, spill: Spill, order: Order, chosen: Array, num_threads: int) -> None:
@@ -80,6 +87,7 @@ class Links:
         if self.num_threads:
             self._documents = order.documents(chosen)
             self._linker = Linker(len(chosen), self._documents, order.num_entered(chosen))
+            self.num_bytes = (ORDER_BYTES + LINKER_BYTES * self.num_threads) * len(chosen)
         else:
             self.num_threads = num_threads
             self._prepare_parts()
@@ -99,6 +107,7 @@ class Links:
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
         needed = TABLE_BYTES * self._keys * self.num_threads
         self._parts = min(-(-needed // max(self._spill.room, 1)), MAX_PARTS)
+        self.num_bytes = needed // self._parts
         given = self._order.given
         if given is not None:
             self._ranks = np.empty(len(self._chosen), np.uint32)

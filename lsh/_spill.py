@@ -243,6 +243,15 @@ class Spill:
             if column is not None:
                 column.evict()
 
+    @contextlib.contextmanager
+    def reserved(self, size: int) -> Iterator[None]:
+        """Keep `size` bytes more free within the block."""
+        self.reserve(self._reserved + size)
+        try:
+            yield
+        finally:
+            self.reserve(self._reserved - size)
+
     def column_file(self) -> _File:
         """Return a file for a column; the first columns have one each, others share them."""
         with self._lock:

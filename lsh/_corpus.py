@@ -22,7 +22,7 @@ from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._layout import CollisionError, Layout
 from lsh._linking import Links, Order
 from lsh._progress import Progress
-from lsh._spill import Array, Column, Spill, size_to_type
+from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
@@ -33,8 +33,8 @@ STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
 ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
-LEAST_BYTES = 20  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
-LEAST_ORDERED_BYTES = 32  # in another order
+LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
+LEAST_ORDERED_BYTES = 36  # in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -268,7 +268,7 @@ class Corpus:
         if self.spill.bound is not None and needed > self.spill.bound:
             documents = f"{count:,} documents{' or more' if growing else ''}"
             raise ValueError(
-                f"max_memory must be {size_to_type(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
+                f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
             )
         self.spill.reserve(needed)
 
@@ -454,7 +454,7 @@ class Corpus:
             self.sketches.take(positions[start : start + STEP], out=sketches[start : start + STEP])
             self.spill.release()
         self.sketches.free()
-        self.spill.expect_leaps()  # from here on, texts are read in no particular order
+        self.spill.expect_random_access()  # from here on, texts are read in no particular order
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
         make_sets = shingle_sets(self.hasher.shingles, groups.batch)

@@ -76,7 +76,7 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
     """Where the number of texts is known; an element of them is not looked at."""
     for find in (deduplicate, lambda *texts, **options: list(find_pairs(*texts, **options))):
         with pytest.raises(
-            ValueError, match=r"^max_memory must be 400KB or more for 20,000 documents, got 100,000 bytes"
+            ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 100,000 bytes"
         ):
             find([object()] * 20_000, max_memory="100KB")
     with pytest.raises(ValueError, match=r"for 20,000 documents"):  # old documents count
@@ -94,15 +94,15 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
             yield f"text {i}"
 
     with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+KB or more for [0-9,]+ documents or more, got"):
-        deduplicate(texts, max_memory="200KB", num_threads=1)
+        deduplicate(texts, max_memory="240KB", num_threads=1)
     assert 10_000 < len(given) < 20_000
     with pytest.raises(
-        ValueError, match=r"^max_memory must be 400KB or more for 20,000 documents or more, got 399,999"
+        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents or more, got 479,999"
     ):
-        deduplicate(lambda: iter(TEXTS), max_memory=399_999)
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
     monkeypatch.setattr(lsh._corpus, "STEP", 1 << 16)
-    with pytest.raises(ValueError, match=r"^max_memory must be 400KB or more for 20,000 documents, got 399,999 bytes"):
-        deduplicate(lambda: iter(TEXTS), max_memory=399_999)
+    with pytest.raises(ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 479,999 bytes"):
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
 # The folder of temporary files.
@@ -206,7 +206,7 @@ def test_the_folder_of_the_command(small, tmp_path):
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--temp-dir", "nowhere")
     assert "nowhere: --temp-dir must name a folder that can be written to; name another folder" in problem
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--max-memory", "300KB")
-    assert "--max-memory must be 401KB or more for 20,009 documents, got 300,000 bytes" in problem
+    assert "--max-memory must be 481KB or more for 20,009 documents, got 300,000 bytes" in problem
 
 
 # What grows with the documents.

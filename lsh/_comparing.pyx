@@ -75,21 +75,45 @@ cdef class Similarity:
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
-        self.work += SKETCH_WORK
-        if self.work - self.checked > CHECKED:
-            self.checked = self.work
-            check_signals()
+        self._worked(SKETCH_WORK)
         if self.sets is None:
             return self._estimate(i, j)
         if self.kernels.count_equal_8(self._row(i), self._row(j), self.k) < self.least_equal:
             return FILTERED
         return self.exact(i, j, least)
 
-    cdef void expect(self, Py_ssize_t document) noexcept nogil:
-        """Prefetch the row of a document that is compared soon."""
-        cdef const uint8_t *row = self._row(document)
-        c.lsh_prefetch(row)
-        c.lsh_prefetch(row + self.k * self.width - 1)
+    cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
+                                Py_ssize_t count) except -1 nogil:
+        """Move the documents that get past the filter with one to the front, in their order; return how many they are.
+
+        The numbers in `along` move with them.
+        """
+        cdef Py_ssize_t i, passed = 0
+        cdef size_t size = self.k * self.width
+        cdef const uint8_t *first = self.first_row
+        cdef const uint8_t *own = first + <size_t> self.rows[document] * size
+        cdef const uint8_t *ahead
+        if self.sets is None:
+            return count
+        self._worked(count * SKETCH_WORK)
+        for i in range(count):
+            if i + AHEAD < count:
+                ahead = first + <size_t> self.rows[others[i + AHEAD]] * size
+                c.lsh_prefetch(ahead)
+                c.lsh_prefetch(ahead + size - 1)
+            if self.kernels.count_equal_8(own, first + <size_t> self.rows[others[i]] * size,
+                                          self.k) >= self.least_equal:
+                others[passed], along[passed] = others[i], along[i]
+                passed += 1
+        return passed
+
+    cdef int _worked(self, int64_t work) except -1 nogil:
+        """Count work, and handle signals now and then."""
+        self.work += work
+        if self.work - self.checked > CHECKED:
+            self.checked = self.work
+            check_signals()
+        return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The same without the filter."""

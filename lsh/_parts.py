@@ -71,7 +71,7 @@ class Decided(NamedTuple):
 def decide(
     parts: Iterable[Part],
     rule: Rule,
-    make_depth: Callable[[tuple[int, ...]], Array],
+    make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
 ) -> Decided:
@@ -83,7 +83,7 @@ def decide(
         The documents. A part is not used any more when the next one is asked for.
     rule : Rule
         How they are decided.
-    make_depth : callable
+    make_members : callable
         Returns an uninitialized array of int32 of a shape.
     num_threads : int
         1 or more; the result does not depend on it.
@@ -92,7 +92,7 @@ def decide(
     """
     found, floor, done = list[Decided](), 0.0, 0
     for part in parts:
-        decisions = Decisions(part.links, make_depth(part.links.shape), part.ranks, *rule, floor)
+        decisions = Decisions(part.links, make_members(part.links.shape), part.ranks, *rule, floor)
         work = _Work(part, decisions, rule.components, num_threads)
         for decided in work.run():
             done += decided

@@ -149,6 +149,11 @@ class Spill:
         """Whether there is a bound."""
         return self._most is not None
 
+    @property
+    def has_files(self) -> bool:
+        """Whether an array is mapped from a file."""
+        return bool(self._files.alive())
+
     def array(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an uninitialized array.
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
+MAPPED_STEP = 32  # documents between two releases of mapped files: each document may load 64 KB at some places
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -450,8 +451,9 @@ def _pairs(
         spill.release()
         report("comparing", last - document, last - stop)
 
+    threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
     found = _parts.pairs(
-        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, num_threads, told
+        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, threads, told, step
     )
     for numbers, partners, values in found:
         yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())

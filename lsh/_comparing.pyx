@@ -75,24 +75,42 @@ cdef class Similarity:
 
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
-        self.work += SKETCH_WORK
-        if self.work - self.checked > CHECKED:
-            self.checked = self.work
-            check_signals()
+        self._worked(SKETCH_WORK)
         if self.sets is None:
             return self._estimate(i, j)
         if self.kernels.count_equal_8(self._row(i), self._row(j), self.k) < self.least_equal:
             return FILTERED
         return self.exact(i, j, least)
 
-    cdef void expect(self, Py_ssize_t document) noexcept nogil:
-        """Prefetch the row of a document that is compared soon."""
-        cdef const uint8_t *row = self._row(document)
-        c.lsh_prefetch(row)
-        c.lsh_prefetch(row + self.k * self.width - 1)
+    cdef Py_ssize_t filter(self, int32_t i, const int32_t *others, int32_t *places, Py_ssize_t count) except -1 nogil:
+        """Keep, in order, those of `count` places whose document others[place] may be similar to document i.
+
+        Returns how many they are. What `exact` needs of these documents is prefetched.
+        """
+        cdef Py_ssize_t at, kept
+        cdef int step
+        self._worked(SKETCH_WORK * count)
+        if self.sets is None:
+            for at in range(count):
+                c.lsh_prefetch(self._row(others[places[at]]))
+            return count
+        kept = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, i, others, places, count)
+        for step in range(2):
+            for at in range(kept):
+                if self.texts[others[places[at]]] >= 0:
+                    self.sets.expect(self.texts[others[places[at]]], step)
+        return kept
+
+    cdef int _worked(self, int64_t work) except -1 nogil:
+        """Count work, and handle signals now and then."""
+        self.work += work
+        if self.work - self.checked > CHECKED:
+            self.checked = self.work
+            check_signals()
+        return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The same without the filter."""
+        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
         cdef double found
         cdef size_t before
         if self.sets is None:

@@ -10,7 +10,7 @@ links of the documents and what is decided about them, and each thread has a `Wa
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from lsh._comparing cimport AHEAD, FILTERED, RUN, Similarity
+from lsh._comparing cimport FILTERED, RUN, Similarity
 from lsh._components cimport find, flatten, root_of, unite
 from lsh._memory cimport acquire, check_aligned
 
@@ -19,6 +19,7 @@ import threading
 import numpy as np
 
 cdef enum:
+    CHUNK = 512  # candidates that are filtered in one go
     NEAR = 100  # pairs just below the threshold that are remembered
     WINDOW = 1 << 14  # documents in a window at most
 
@@ -527,22 +528,28 @@ cdef class Walk:
     cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
                       double *most) except -1 nogil:
         """Compare a document with the members that were found."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t first = 0, last, k, count
         cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t other
+        cdef int32_t i, other
+        cdef int32_t[CHUNK] places
         cdef double value
-        for i in range(found):
-            if i + AHEAD < found:
-                self.similarity.expect(self.found[i + AHEAD])
-            other = self.found[i]
-            if parents != NULL and find(parents, document) == find(parents, other):
-                continue
-            if scored and self.scored_for[other] == document:
-                value = self.score_with[other]
-            else:
-                value = self.similarity.value(document, other, self._least())
-            if value != FILTERED:
+        while first < found:
+            last, count = min(first + CHUNK, found), 0
+            for i in range(<int32_t> first, <int32_t> last):
+                if parents == NULL or find(parents, document) != find(parents, self.found[i]):
+                    places[count] = i
+                    count += 1
+            count = self.similarity.filter(document, &self.found[0], places, count)
+            for k in range(count):
+                i, other = places[k], self.found[places[k]]
+                if parents != NULL and find(parents, document) == find(parents, other):
+                    continue
+                if scored and self.scored_for[other] == document:
+                    value = self.score_with[other]
+                else:
+                    value = self.similarity.exact(document, other, self._least())
                 self._judge(document, other, self.found_in[i], value, best, most)
+            first = last
         return 0
 
     cdef void _judge(self, int32_t document, int32_t other, int32_t band, double value, int32_t *best,
@@ -583,31 +590,49 @@ cdef class Walk:
     cdef int _score(self, Scores scores, int64_t[::1] bounds, int32_t[::1] others, int32_t[::1] bands,
                     double[::1] values, int64_t[::1] candidates) except -1:
         """Compare documents with the members before the window; nothing that other walks read is changed."""
-        cdef Py_ssize_t document, i, found, end = 0
-        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t root = 0
-        cdef double value
+        cdef Py_ssize_t document, found, end = 0
         with nogil:
             for document in range(scores.start, scores.start + candidates.shape[0]):
-                found = self._gather_ahead(<int32_t> document)
-                candidates[document - scores.start] = found
-                for i in range(found):
-                    if i + AHEAD < found:
-                        self.similarity.expect(self.found[i + AHEAD])
-                    if parents != NULL:
-                        root = root_of(parents, self.found[i])
-                        if self.joined[root] == document:
-                            continue
-                    value = self.similarity.value(document, self.found[i], self._least())
-                    if parents != NULL and value >= self.threshold:
-                        self.joined[root] = <int32_t> document
-                    if end < others.shape[0] and (value != FILTERED or parents != NULL or self.found[i] >= self.window):
-                        others[end], bands[end], values[end] = self.found[i], self.found_in[i], value
-                        end += 1
+                found = candidates[document - scores.start] = self._gather_ahead(<int32_t> document)
+                end = self._score_found(<int32_t> document, found, others, bands, values, end)
                 bounds[document - scores.start + 1] = end
         scores.bounds, scores.others, scores.bands = bounds, others, bands
         scores.values, scores.candidates = values, candidates
         return 0
+
+    cdef Py_ssize_t _score_found(self, int32_t document, Py_ssize_t found, int32_t[::1] others, int32_t[::1] bands,
+                                 double[::1] values, Py_ssize_t end) except -1 nogil:
+        """Compare a document with the members that were found; write the scores from `end` on, return where they end."""
+        cdef Py_ssize_t first = 0, last, i, k, count
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
+        cdef int32_t[CHUNK] places
+        cdef int32_t other, root = 0
+        cdef double value
+        while first < found:
+            last, count, k = min(first + CHUNK, found), 0, 0
+            for i in range(first, last):
+                if parents == NULL or self.joined[root_of(parents, self.found[i])] != document:
+                    places[count] = <int32_t> i
+                    count += 1
+            count = self.similarity.filter(document, &self.found[0], places, count)
+            for i in range(first, last):
+                other, value = self.found[i], FILTERED
+                if k < count and places[k] == i:
+                    k += 1
+                    if parents != NULL:
+                        root = root_of(parents, other)
+                        if self.joined[root] == document:
+                            continue
+                    value = self.similarity.exact(document, other, self._least())
+                    if parents != NULL and value >= self.threshold:
+                        self.joined[root] = document
+                elif parents != NULL or other < self.window:
+                    continue
+                if end < others.shape[0]:
+                    others[end], bands[end], values[end] = other, self.found_in[i], value
+                    end += 1
+            first = last
+        return end
 
     cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
         """Collect the members that a document of the window is scored with."""

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import _checks
-from lsh.files.finding import expanded, find_sources
+from lsh.files import remote
+from lsh.files.finding import Place, Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
@@ -47,8 +48,8 @@ class Documents:
 
     Parameters
     ----------
-    path : str or sequence of str
-        Files of one format, ``"-"``, folders, or patterns. A pattern such as ``"part-*.jsonl"`` stands for the files
+    path : str, sequence of str, or Sources
+        Files of one format, their URLs, ``"-"``, folders, or patterns; or what `find_sources` found. A pattern such as ``"part-*.jsonl"`` stands for the files
         that match it, and a folder of data files for these files, each in the order of their paths. In a folder of
         texts (``.txt``, ``.md``, ``.html``, source code, no ending, ...) each file is a document.
     format : Format, optional
@@ -78,7 +79,7 @@ class Documents:
         What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
         it in `missing`.
     pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
+        Which files of a folder are read, such as ``"*.txt"``; `Sources` have their own. Hidden files are read if it begins with a dot, else
         they are counted in `hidden`.
     rejects : Target, optional
         Receives the skipped lines, or the paths of skipped files.
@@ -90,10 +91,8 @@ class Documents:
     ----------
     inputs : list of Input
         The files in the order in which they are read; empty for a folder of texts.
-    named : list of str
+    named : list of Place
         The files and folders that were given, with the matches of patterns.
-    is_from_folder : bool
-        Whether the first file is one of the data files of a folder.
     format : Format
         The format of all files, and the compression of the first.
     name : str
@@ -121,7 +120,7 @@ class Documents:
 
     def __init__(
         self,
-        path: str | Sequence[str],
+        path: str | Sequence[str] | Sources,
         format: Format | None = None,
         field: str | None = None,
         *,
@@ -136,13 +135,12 @@ class Documents:
         rejects: Target | None = None,
         others: Sequence[str] = (),
     ) -> None:
-        paths = self.named = expanded([path] if isinstance(path, str) else path)
-        sources, hidden = find_sources(paths, format, pattern)
-        first = sources[0]
-        shown = "standard input" if first.path == STANDARD else first.path
+        if not isinstance(path, Sources):
+            path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
+        sources, hidden, self.named, pattern = path
+        self.path, self.format, _ = sources[0]
+        shown = "standard input" if self.path == STANDARD else remote.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
-        self.path, self.format = first
-        self.is_from_folder = first.path not in paths
         options = ReadOptions(
             field=field,
             id_field=id_field,
@@ -163,7 +161,7 @@ class Documents:
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        self.inputs = [Input(source.path, source.format.compression) for source in sources]
+        self.inputs = [Input(source.path, source.format.compression, source.state) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
@@ -245,11 +243,6 @@ class Documents:
         return self._reader.blocks()
 
 
-def format_of(path: str | Sequence[str], format: Format | None = None, pattern: str | None = None) -> str:
-    """Return the name of the format that `Documents` of these parameters have."""
-    return find_sources([path] if isinstance(path, str) else path, format, pattern).found[0].format.name
-
-
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
     """Return the given options that a format has no use for, each with its error message."""
     described = "a folder of texts" if format == FOLDER else f".{format}"
@@ -290,15 +283,20 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     """
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    if documents.format.name != FOLDER and not names_folder(path):
-        several = len(documents.inputs) > 1 or documents.is_from_folder
-        if not (several and is_folder(path)):
-            return Target(path, "" if documents.format.name in TABLES.values() else None)
+    if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
+        return Target(path, "" if documents.format.name in TABLES.values() else None)
     if lies_in(path, documents.path):
-        raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
+        source, shown = remote.shown(documents.path), remote.shown(path)
+        raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path)
-    return ShardTarget(path, documents.inputs, documents.named)
+    return ShardTarget(path, documents.inputs, [(place.path, place.is_folder) for place in documents.named])
+
+
+def becomes_folder(named: Sequence[Place], path: str) -> bool:
+    """Tell whether an output is a folder with a file for each input: by its slash, or several go to a folder."""
+    several = len(named) > 1 or any(place.is_folder for place in named)
+    return names_folder(path) or (several and is_folder(path))
 
 
 def write_kept(

@@ -7,16 +7,17 @@ copied unchanged.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 from collections.abc import Callable, Iterator
 
-from lsh.files import compression
+from lsh.files import compression, remote
 from lsh.files.finding import list_folder
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import FolderTarget
+from lsh.files.storage import FolderTarget, contents, within
 
-State = tuple[int, int]  # size in bytes, time of the last change in nanoseconds
+State = tuple[int | None, int | str]  # size in bytes, time of the last change or what else tells a change
 
 
 class Folder:
@@ -35,7 +36,8 @@ class Folder:
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
-        self._path, self._pattern, self._options, self._counts = path, pattern, options, counts
+        self._path, self._name, self._pattern = path, remote.shown(path), pattern
+        self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
         self.position = 0  # bytes of the files that have been read since they were listed last
 
@@ -43,7 +45,7 @@ class Folder:
     def size(self) -> int:
         """The bytes of all files."""
         found = self._found() if self._files is None else self._files
-        return sum(size for size, _ in found.values())
+        return sum(size or 0 for size, _ in found.values())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
@@ -64,26 +66,28 @@ class Folder:
             documents = (path for path, text in self._texts(documents) if not isinstance(text, InputError))
         for relative in documents:
             if is_kept():
-                target.copy(os.path.join(self._path, relative), relative)
+                target.copy(within(self._path, relative), relative)
 
     def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with the error of a file that is to be skipped."""
-        for relative in listing:
+        whole = contents([within(self._path, relative) for relative in self._files or ()])
+        for relative, content in zip(listing, whole):
             text: bytes | InputError
             try:
-                text = self._text(relative)
+                text = self._text(relative, content)
             except InputError as error:
                 if not self._options.skip_bad:
                     raise
                 text = error
             yield relative, text
 
-    def _text(self, relative: str) -> bytes:
-        path = os.path.join(self._path, relative)
+    def _text(self, relative: str, content: bytes) -> bytes:
+        """Return the text of a file of some bytes."""
+        path = within(self._name, relative)
         packed = compression.of_path(relative)
-        with open(path, "rb") as file:
+        if packed:
             try:
-                content = (compression.unpacked(file, packed) if packed else file).read()
+                content = compression.unpacked(io.BytesIO(content), packed).read()
             except compression.DamagedError as error:
                 raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
         encoding = self._options.encoding
@@ -102,7 +106,7 @@ class Folder:
         """Return the paths within the folder; the files must not have changed since they were listed first."""
         found = self._found()
         if self._files not in (None, found):
-            raise InputError(self._path, "the folder changed while it was read; run again when nothing writes to it")
+            raise InputError(self._name, "the folder changed while it was read; run again when nothing writes to it")
         self._files, self.position = found, 0
         return self._passed(found)
 
@@ -110,12 +114,12 @@ class Folder:
         """Yield the paths, and count the bytes of the files that have been read."""
         for relative, (size, _) in found.items():
             yield relative
-            self.position += size
+            self.position += size or 0
 
     def _found(self) -> dict[str, State]:
-        names, self._counts.hidden = list_folder(self._path, self._pattern)
-        states = {}
-        for relative in names:
-            state = os.stat(os.path.join(self._path, relative))
-            states[relative] = (state.st_size, state.st_mtime_ns)
-        return states
+        found, self._counts.hidden = list_folder(self._path, self._pattern)
+        return {name: self._state(name) if state is None else state for name, state in found.items()}
+
+    def _state(self, relative: str) -> State:
+        state = os.stat(os.path.join(self._path, relative))
+        return state.st_size, state.st_mtime_ns

@@ -49,9 +49,10 @@ class Documents:
     Parameters
     ----------
     path : str, sequence of str, or Sources
-        Files of one format, their URLs, ``"-"``, folders, or patterns; or what `find_sources` found. A pattern such as ``"part-*.jsonl"`` stands for the files
-        that match it, and a folder of data files for these files, each in the order of their paths. In a folder of
-        texts (``.txt``, ``.md``, ``.html``, source code, no ending, ...) each file is a document.
+        Files of one format, their URLs, ``"-"``, folders, or patterns; or what `find_sources` found, with its format
+        and pattern. A pattern such as ``"part-*.jsonl"`` stands for the files that match it, and a folder of data files
+        for these files, each in the order of their paths. In a folder of texts (``.txt``, ``.md``, ``.html``, source
+        code, no ending, ...) each file is a document.
     format : Format, optional
         The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
         ending of each path.
@@ -79,7 +80,7 @@ class Documents:
         What to do with a record whose text is missing or null: raise an error, or read its text as ``None`` and count
         it in `missing`.
     pattern : str, optional
-        Which files of a folder are read, such as ``"*.txt"``; `Sources` have their own. Hidden files are read if it begins with a dot, else
+        Which files of a folder are read, such as ``"*.txt"``. Hidden files are read if it begins with a dot, else
         they are counted in `hidden`.
     rejects : Target, optional
         Receives the skipped lines, or the paths of skipped files.

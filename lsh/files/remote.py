@@ -16,13 +16,14 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from typing import IO, Any, NamedTuple
-from urllib.parse import unquote
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from lsh._spill import temporary_errors
 from lsh.files.records import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
 AHEAD = 2  # ranges that are fetched while the one before them is used
@@ -90,6 +91,8 @@ def local(path: str) -> str:
     found = URL.match(path)
     if found is None or found[1].lower() not in LOCAL:
         return path
+    from urllib.parse import unquote
+
     host, slash, rest = path[found.end() :].partition("/")
     if host not in ("", "localhost") or not slash:
         raise ValueError(f"{path}: a file:// URL has three slashes before the path, such as file:///data/news.jsonl")
@@ -202,6 +205,8 @@ def _error(url: str, error: BaseException) -> OSError:
         text = f"the connection failed or was lost ({type(causes[-1]).__name__}); check the network and run again"
         return ConnectionError(errno.EIO, text, name)
     if isinstance(error, FileNotFoundError):
+        if "bucket does not exist" in str(error):
+            return FileNotFoundError(errno.ENOENT, "no such bucket; create it or correct the name", name)
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     return OSError(errno.EIO, f"{type(error).__name__}: {_cleaned(str(error))}", name)
 
@@ -410,6 +415,8 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]
 
 def _ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
     """Yield what `fetch` returns for each item, in order, while threads fetch the next ones."""
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting: deque[Future[bytes]] = deque()
     with ThreadPoolExecutor(count) as pool:
         try:
@@ -425,12 +432,17 @@ def _ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> G
 
 
 class _Ranges(io.RawIOBase):
-    """A file that is read by ranges: large ones where reading goes on from the start or the last range, else small."""
+    """A file that is read by ranges: large ones from the start on, with the next ones fetched meanwhile.
+
+    After a jump, as in Parquet files, the first range is as short as possible; if reading goes on from there, each is
+    twice as long as the one before.
+    """
 
     def __init__(self, file: File) -> None:
         self._file, self._size = file, file.size or 0
         self._at = self._begin = 0
         self._block = b""
+        self._length = BLOCK  # of the next range, if reading goes on
         self._next: Generator[bytes, None, None] | None = None  # the blocks after this one
 
     def readable(self) -> bool:
@@ -457,13 +469,15 @@ class _Ranges(io.RawIOBase):
 
     def _load(self, wanted: int) -> None:
         """Fetch the block at the position."""
-        is_next = self._at == self._begin + len(self._block)
+        if self._at != self._begin + len(self._block):
+            self._stop()
+            self._length = max(wanted, 1)
         self._begin, self._block = self._at, b""
         if self._at >= self._size:
             return
-        if not is_next:
-            self._stop()
-            self._block = self._file.fetch(self._at, min(self._at + wanted, self._size))
+        if self._length < BLOCK:
+            self._block = self._file.fetch(self._at, min(self._at + self._length, self._size))
+            self._length = min(2 * self._length, BLOCK)
             return
         if self._next is None:
             starts = range(self._at, self._size, BLOCK)
@@ -553,20 +567,24 @@ class Upload:
     """A multipart upload, of which a thread sends a part while the next one is written."""
 
     def __init__(self, url: str) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self._url, self._size = url, 0
         self._held, self._num_held = list[bytes](), 0
+        self._part = PART
         filesystem, name = _located(url)
         self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
         with _explained(url):
             self._file = filesystem.open(name, "wb", block_size=PART, autocommit=False)
         self._pool = ThreadPoolExecutor(1)  # an interrupt of the main thread does not break off a request
         self._sending: Future[Any] | None = None
+        self._is_over = False
 
     def write(self, data: bytes) -> int:
         """Write bytes."""
         self._held.append(bytes(data))
         self._num_held += len(data)
-        if self._num_held >= self._file.blocksize:
+        if self._num_held >= self._part:
             self._send()
         return len(data)
 
@@ -577,9 +595,10 @@ class Upload:
         self._wait()
         data, self._held, self._num_held = b"".join(self._held), [], 0
         self._size += len(data)
+        self._file.blocksize = self._part
         self._sending = self._pool.submit(self._file.write, data)
         if self._size > MANY and self._can_grow:
-            self._sending.add_done_callback(lambda _: setattr(self._file, "blocksize", LARGE_PART))
+            self._part = LARGE_PART
 
     def _wait(self) -> None:
         if self._sending is not None:
@@ -589,6 +608,8 @@ class Upload:
 
     def close(self) -> None:
         """Send everything but the request that makes the file appear."""
+        if self._is_over:
+            return
         self._send()
         self._wait()
         self._sending = self._pool.submit(self._file.close)
@@ -598,7 +619,7 @@ class Upload:
         """Let the file appear."""
         self._sending = self._pool.submit(self._file.commit)
         self._wait()
-        self._pool.shutdown()
+        self._end()
 
     def discard(self) -> None:
         """Leave no file, and no part of one."""
@@ -608,6 +629,10 @@ class Upload:
         with suppress(Exception):
             self._pool.submit(self._file.discard).result()
         self._file.closed = True  # else it is uploaded when it is deleted
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
         self._pool.shutdown()
 
 

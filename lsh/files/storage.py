@@ -305,14 +305,14 @@ class Target:
             self._beside = None
         if self._upload is not None:
             self._upload.commit()
-            self._upload = self._file = None
+            self._upload = None
 
     def __exit__(self, *error: object) -> None:
         if self._sink is not None:
             self._sink.file = None
         if self._upload is not None:
             self._upload.discard()
-            self._upload = self._file = None
+            self._upload = None
         for opened in (self._writer, self._file):
             with suppress(OSError, ValueError):  # data that cannot be flushed is not wanted
                 if opened is not None:

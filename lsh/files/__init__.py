@@ -8,7 +8,7 @@ from lsh.files.documents import Documents, becomes_folder, table_row, target, wr
 from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.remote import check_target, is_url, local, shown
+from lsh.files.remote import check_target, is_url, local, shown, shown_in
 from lsh.files.storage import (
     STANDARD,
     FolderTarget,
@@ -51,6 +51,7 @@ __all__ = [
     "prefetched",
     "same_file",
     "shown",
+    "shown_in",
     "table_row",
     "target",
     "write_kept",

@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
 AHEAD = 2  # ranges that are fetched while the one before them is used
 WHOLE_AHEAD = 8  # small files that are fetched at the same time
-GAP = 1 << 18  # bytes between two ranges that are fetched as one; about the time of a request
+GAP = 1 << 18  # bytes that are skipped rather than jumped over: reading them takes about as long as a request
 BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
-PART, LARGE_PART = 1 << 24, 1 << 26  # bytes of a part of an upload; an upload has at most 10,000 parts
-MANY = 1000 * PART  # bytes of an upload after which its parts are large
+PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
+MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
+CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds without an answer of a server of the web
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # a scheme has two characters or more: c:// is no URL
 LOCAL = ("file", "local")
 WEB = ("http", "https")
+VERSION = "?versionId="  # before the version of an object of S3
 # Packages by scheme, where the scheme does not have the name of one.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
@@ -44,8 +46,10 @@ PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "a
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
 
-_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
-_SECRET = re.compile(r"(?i)([\w-]*(?:token|secret|signature|password|credential|access.?key)[\w-]*\W{0,4}[=: ]\s*)\S+")
+_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]+://[^\s'"<>]*[^\s'"<>:.,;)\]]""")  # without the end of a sentence
+_SECRET = re.compile(
+    r"(?i)([\w-]*(?:token|secret|signature|sig|password|credential|access.?key)[\w-]*\W{0,4}[=: ]\s*)\S+"
+)
 MAX_SHOWN_ERROR = 200  # characters of an error of a package
 
 
@@ -124,13 +128,14 @@ def shown(path: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return a URL of the web without its query and fragment, so that its ending is that of a file.
+    """Return a URL without a version or, in the web, its query and fragment, so that its ending is that of a file.
 
     Examples
     --------
-    >>> file_name("https://example.org/a.csv.gz?raw=1"), file_name("s3://bucket/what?.txt")
+    >>> file_name("https://example.org/a.csv.gz?raw=1"), file_name("s3://bucket/what?.txt?versionId=a.b")
     ('https://example.org/a.csv.gz', 's3://bucket/what?.txt')
     """
+    path = path.partition(VERSION)[0] if is_url(path) else path
     return re.split("[?#]", path, maxsplit=1)[0] if _scheme(path) in WEB else path
 
 
@@ -160,17 +165,24 @@ def _located(url: str) -> tuple[Any, str]:
     if scheme not in fsspec.available_protocols():
         problem = f"{scheme}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
         raise ValueError(f"{shown(url)}: {problem}")
-    options: dict[str, Any] = {"use_listings_cache": False}  # a file that changes must be noticed
-    if scheme in WEB:  # the bytes of the file itself, also where the server could compress them on the way
-        headers = fsspec.config.conf.get(scheme, {}).get("headers", {})
-        options |= {"headers": {"Accept-Encoding": "identity", **headers}, "client_kwargs": {"auto_decompress": False}}
     try:
         kind = fsspec.get_filesystem_class(scheme)
+        options = _web_options(fsspec.config.conf.get(scheme, {})) if scheme in WEB else {}
+        options["use_listings_cache"] = False  # a file that changes must be noticed
         with _explained(url):
             return fsspec.core.url_to_fs(url, **options)[0], kind._strip_protocol(url)
     except ImportError as error:
         package = PACKAGES.get(scheme, scheme)
         raise ImportError(f"{shown(url)}: {scheme}:// needs {package}; run pip install {package}") from error
+
+
+def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
+    """Return options for the web: the bytes of the file itself, and no limit of the time of a whole download."""
+    from aiohttp import ClientTimeout
+
+    timeout = ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
+    client = {"auto_decompress": False, "timeout": timeout, **configured.get("client_kwargs", {})}
+    return {"headers": {"Accept-Encoding": "identity", **configured.get("headers", {})}, "client_kwargs": client}
 
 
 @contextmanager
@@ -219,8 +231,18 @@ def _cleaned(text: str) -> str:
     >>> _cleaned("GET https://example.org/a?sig=1b2c failed, secret_key: abc")
     'GET https://example.org/a?*** failed, secret_key: ***'
     """
-    line = _IN_TEXT.sub(lambda match: shown(match[0]), text.partition("\n")[0])
-    return _SECRET.sub(r"\1***", line)[:MAX_SHOWN_ERROR]
+    return _SECRET.sub(r"\1***", shown_in(text.partition("\n")[0]))[:MAX_SHOWN_ERROR]
+
+
+def shown_in(text: str) -> str:
+    """Return a text with each URL in it as `shown` shows it.
+
+    Examples
+    --------
+    >>> shown_in("cannot read https://ann:secret@example.org/a.csv?sig=1b2c")
+    'cannot read https://***@example.org/a.csv?***'
+    """
+    return _IN_TEXT.sub(lambda match: shown(match[0]), text)
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -243,7 +265,7 @@ def key(url: str) -> tuple[str, str]:
 
 def has_magic(url: str) -> bool:
     """Tell whether a URL is a pattern; in one of the web, ``?`` and ``[`` are no part of a pattern."""
-    rest = url[len(_scheme(url)) :]
+    rest = url[len(_scheme(url)) :].partition(VERSION)[0]
     return "*" in rest if _scheme(url) in WEB else re.search(r"[*?[]", rest) is not None
 
 
@@ -379,39 +401,6 @@ class File:
         """Yield each range of bytes, and fetch the next ones meanwhile."""
         return _ahead(lambda each: self.fetch(*each), ranges, AHEAD)
 
-    def ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-        """Yield ascending ranges of bytes; neighbours are fetched together, in blocks."""
-        groups = _joined(ranges)
-        waiting: deque[list[tuple[int, int]]] = deque()
-
-        def bounds() -> Iterator[tuple[int, int]]:
-            for group in groups:
-                waiting.append(group)
-                yield group[0][0], group[-1][1]
-
-        for data in self.fetched(bounds()):
-            group = waiting.popleft()
-            first = group[0][0]
-            yield from (data[start - first : stop - first] for start, stop in group)
-
-
-def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Gather ascending ranges that lie close together.
-
-    Examples
-    --------
-    >>> list(_joined([(0, 5), (9, 20), (10**9, 10**9 + 1)]))
-    [[(0, 5), (9, 20)], [(1000000000, 1000000001)]]
-    """
-    group: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if group and (start - group[-1][1] > GAP or stop - group[0][0] > BLOCK):
-            yield group
-            group = []
-        group.append((start, stop))
-    if group:
-        yield group
-
 
 def _ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
     """Yield what `fetch` returns for each item, in order, while threads fetch the next ones."""
@@ -469,7 +458,8 @@ class _Ranges(io.RawIOBase):
 
     def _load(self, wanted: int) -> None:
         """Fetch the block at the position."""
-        if self._at != self._begin + len(self._block):
+        end = self._begin + len(self._block)
+        if not end <= self._at < end + (GAP if self._next is None else BLOCK):
             self._stop()
             self._length = max(wanted, 1)
         self._begin, self._block = self._at, b""
@@ -480,9 +470,13 @@ class _Ranges(io.RawIOBase):
             self._length = min(2 * self._length, BLOCK)
             return
         if self._next is None:
-            starts = range(self._at, self._size, BLOCK)
-            self._next = self._file.fetched((start, min(start + BLOCK, self._size)) for start in starts)
-        self._block = next(self._next)
+            end = self._at
+            self._next = self._file.fetched(
+                (start, min(start + BLOCK, self._size)) for start in range(end, self._size, BLOCK)
+            )
+        while self._begin + len(self._block) <= self._at:
+            self._begin, self._block = end, next(self._next)
+            end += len(self._block)
 
     def _stop(self) -> None:
         """Stop to read ahead."""
@@ -591,6 +585,10 @@ class Upload:
     def flush(self) -> None:
         """Do nothing: parts have a minimum size."""
 
+    def fileno(self) -> int:
+        """Raise OSError: it is no file of the system."""
+        raise io.UnsupportedOperation("fileno")
+
     def _send(self) -> None:
         self._wait()
         data, self._held, self._num_held = b"".join(self._held), [], 0
@@ -653,6 +651,10 @@ class Spooled:
         """Write what is buffered."""
         with temporary_errors(f"the data of {shown(self._url)}"):
             self._file.flush()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the temporary file."""
+        return self._file.fileno()
 
     def close(self) -> None:
         """Write what is buffered; the file stays until `commit` or `discard`."""

@@ -360,20 +360,6 @@ def test_local_folders_are_listed_once(tmp_path, monkeypatch):
 
 @strategies.examples(150)
 @given(st.data())
-def test_ranges_of_a_file(data):
-    whole = bytes(random.Random(3).randbytes(4000))
-    fsspec.filesystem("memory").pipe_file("/ranges", whole)
-    cuts = sorted(data.draw(st.lists(st.integers(0, 4000), max_size=20)))
-    wanted = [(start, stop) for start, stop in zip(cuts[::2], cuts[1::2]) if start < stop]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote, "GAP", data.draw(st.integers(0, 500)))
-        patch.setattr(remote, "BLOCK", data.draw(st.integers(1, 3000)))
-        found = list(remote.File("memory://ranges").ranges(wanted))
-        assert found == [whole[start:stop] for start, stop in wanted]
-
-
-@strategies.examples(150)
-@given(st.data())
 def test_reading_in_any_order(data):
     whole = bytes(random.Random(4).randbytes(3000))
     fsspec.filesystem("memory").pipe_file("/order", whole)
@@ -381,6 +367,7 @@ def test_reading_in_any_order(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "BLOCK", data.draw(st.integers(1, 900)))
         patch.setattr(remote, "BUFFER", data.draw(st.integers(1, 300)))
+        patch.setattr(remote, "GAP", data.draw(st.integers(0, 500)))
         with remote.File("memory://order").opened() as file:
             for _ in range(data.draw(st.integers(1, 8))):
                 if data.draw(st.booleans()):
@@ -392,12 +379,32 @@ def test_reading_in_any_order(data):
                 assert file.tell() == twin.tell()
 
 
-def test_neighbours_are_fetched_together(memory, monkeypatch):
-    memory.pipe_file("/a", bytes(10_000_000))
+def fetched(memory, monkeypatch, size: int, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges that are fetched while parts of a file are read."""
+    data = random.Random(5).randbytes(size)
+    memory.pipe_file("/a", data)
     calls, fetch = [], remote.File.fetch
     monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
-    list(remote.File("memory://a").ranges([(0, 10), (100_000, 100_010), (5_000_000, 5_000_001), (9_999_999, 10**7)]))
-    assert sorted(calls) == [(0, 100_010), (5_000_000, 5_000_001), (9_999_999, 10_000_000)]
+    with remote.File("memory://a").opened() as file:
+        for place, count in reads:
+            file.seek(place)
+            assert file.read(count) == data[place : place + count]
+    return sorted(calls)
+
+
+def test_a_file_is_read_in_blocks(memory, monkeypatch):
+    reads = [(at, 1 << 20) for at in range(0, 20 << 20, 1 << 20)]
+    blocks = [(0, 8 << 20), (8 << 20, 16 << 20), (16 << 20, 20 << 20)]
+    assert fetched(memory, monkeypatch, 20 << 20, reads) == blocks
+    gaps = [(at + 700_000, 100_000) for at in range(0, 19 << 20, 3 << 20)]  # parts of all blocks
+    monkeypatch.undo()
+    assert fetched(memory, monkeypatch, 20 << 20, [(0, 1), *gaps]) == blocks
+
+
+def test_after_a_jump_little_is_read(memory, monkeypatch):
+    found = fetched(memory, monkeypatch, 100 << 20, [(90 << 20, 1000), (50 << 20, 200_000), ((50 << 20) + 200_000, 9)])
+    assert len(found) <= 4
+    assert sum(stop - start for start, stop in found) < 1_000_000
 
 
 def test_a_lost_connection_is_tried_again(memory, monkeypatch):
@@ -440,6 +447,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def answer(self, head: bool) -> None:
         self.log.append((self.command, self.headers.get("Range", "")))
+        if head and "signed" in self.path:  # a signed URL is for one method
+            self.send_error(403)
+            return
         path = Path(self.translate_path(self.path))
         status = re.search(r"/error-(\d+)", self.path)
         if status or not path.is_file():
@@ -509,6 +519,91 @@ def test_errors_of_the_web(tmp_path, web):
         assert problem in message
         assert "http://***@127.0.0.1" in message
         assert not any(one in message for one in SECRETS), message
+
+
+def test_a_url_that_is_signed_for_get_only(tmp_path, web):
+    url, _ = web
+    (tmp_path / "web" / "in.tsv").write_bytes(LINES)
+    done(tmp_path, "dedup", f"{url}/in.tsv?signed=0a1b2c3d", "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == KEPT
+
+
+class NoCredentialsError(Exception):
+    """Stands for that of botocore."""
+
+
+class ClientError(Exception):
+    """Stands for an error with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("https://example.org/?sig=0a1b2c3d")
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "problem"),
+    [
+        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found for s3://; set them as its other"),
+        (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
+        (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
+        (ClientError(503), OSError, "the server failed (status 503); run again later"),
+        (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
+        (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),
+        (RuntimeError("token: t0psecret\nmore"), OSError, "RuntimeError: token: ***"),
+    ],
+)
+@pytest.mark.parametrize("is_cause", [False, True])
+def test_errors_of_packages(error, kind, problem, is_cause):
+    if is_cause and not isinstance(error, (RuntimeError, FileNotFoundError)):
+        try:
+            raise FileNotFoundError("s3://box") from error
+        except FileNotFoundError as found:
+            error = found
+
+    def fail() -> None:
+        with remote._explained("s3://key:hunter2@box/a"):
+            raise error
+
+    with pytest.raises(OSError) as caught:
+        fail()
+    assert type(caught.value) is kind
+    assert caught.value.strerror.startswith(problem)
+    assert caught.value.filename == "s3://***@box/a"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["plan", "https://ann:hunter2@example.org/a?sig=0a1b2c3d"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--removed", "s3://key:hunter2@box/removed.parquet"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--report", "s3://key:hunter2@box/report.pdf"],
+        ["plan", "--plot", "s3://key:hunter2@box/plot.gif"],
+        ["dedup", "zz://ann:hunter2@box/in.tsv?sig=0a1b2c3d", "-o", "out.tsv"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--keep", "https://ann:hunter2@example.org"],
+    ],
+)
+def test_no_message_of_the_command_has_a_secret(tmp_path, monkeypatch, line):
+    monkeypatch.setattr("lsh.command.inputs._check_target", lambda *given: None)
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    result = lsh(tmp_path, *line)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"lsh: error: ")
+    assert not any(secret.encode() in result.stderr for secret in SECRETS), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://example.org/a?sig=1,2;3: no such file", "https://example.org/a?***: no such file"),
+        ("see 'https://example.org/a?b' (or s3://k:v@box/c).", "see 'https://example.org/a?***' (or s3://***@box/c)."),
+        ("https://example.org/a?***: no such file", "https://example.org/a?***: no such file"),
+        ("a.tsv: what://", "a.tsv: what://"),
+    ],
+)
+def test_urls_in_a_message(text, expected):
+    assert remote.shown_in(text) == expected
 
 
 def test_no_server(tmp_path):

@@ -329,6 +329,7 @@ class File:
         self._filesystem, self._name = _located(url)
         self._state = None if state is None or state.size is None else state
         self._has_ranges: bool | None = None if _scheme(url) in WEB else True
+        self._options = {} if _has_own_ranges(self._filesystem) else {"cache_type": "none"}
 
     @property
     def size(self) -> int | None:
@@ -386,7 +387,7 @@ class File:
         """Return a range of bytes; after a lost connection it is asked for again."""
         for pause in (*PAUSES, None):
             try:
-                data: bytes = self._filesystem.cat_file(self._name, start=start, end=stop)
+                data: bytes = self._filesystem.cat_file(self._name, start=start, end=stop, **self._options)
                 break
             except Exception as error:
                 if pause is None or not _is_transient(error):
@@ -400,6 +401,13 @@ class File:
     def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[bytes, None, None]:
         """Yield each range of bytes, and fetch the next ones meanwhile."""
         return _ahead(lambda each: self.fetch(*each), ranges, AHEAD)
+
+
+def _has_own_ranges(filesystem: Any) -> bool:
+    """Tell whether a filesystem asks for a range itself; otherwise it opens a file, which would read ahead."""
+    from fsspec import AbstractFileSystem
+
+    return getattr(filesystem.cat_file, "__func__", None) is not AbstractFileSystem.cat_file
 
 
 def _ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:

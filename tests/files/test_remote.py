@@ -654,3 +654,33 @@ def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
     Hub().pipe_file("/datasets/ann/news/a.tsv", LINES)
     done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
     assert Hub().cat_file("/datasets/ann/clean/out.tsv") == KEPT
+
+
+def test_the_filesystem_of_hugging_face(tmp_path, monkeypatch):
+    """The real filesystem with a stand-in for its requests: files are asked for in blocks, and no byte twice."""
+    hub = pytest.importorskip("huggingface_hub.hf_file_system", reason="huggingface_hub is not installed")
+    data = b"".join(b"%d\t%d %s\n" % (number, number * 7919, STORY.encode()) for number in range(90_000))
+    ranges = []
+
+    def fetch(self, start, end):
+        ranges.append((start, end))
+        return data[start:end]
+
+    def resolve(self, path, revision=None):
+        kind, owner, name, inside = path.removeprefix("hf://").split("/", 3)
+        return hub.HfFileSystemResolvedRepositoryPath(
+            repo_type=kind.removesuffix("s"), repo_id=f"{owner}/{name}", revision="main", path_in_repo=inside
+        )
+
+    def info(self, path, **options):
+        name = path if isinstance(path, str) else path.unresolve()
+        return {"name": name, "size": len(data), "type": "file", "blob_id": "1"}
+
+    monkeypatch.setattr(hub.HfFileSystem, "resolve_path", resolve)
+    monkeypatch.setattr(hub.HfFileSystem, "info", info)
+    monkeypatch.setattr(hub.HfFileSystemFile, "_fetch_range", fetch)
+    (tmp_path / "expected.tsv").write_bytes(data)
+    with files.Documents(str(tmp_path / "expected.tsv")) as local, files.Documents("hf://datasets/a/b/x.tsv") as there:
+        for one, other in zip(local.blocks(), there.blocks(), strict=True):
+            assert one.texts.tolist() == other.texts.tolist()
+    assert sorted(ranges) == [(0, 8 << 20), (8 << 20, len(data))]

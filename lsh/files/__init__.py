@@ -8,7 +8,6 @@ from lsh.files.documents import Documents, becomes_folder, table_row, target, wr
 from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.remote import check_target, is_url, local, shown, shown_in
 from lsh.files.storage import (
     STANDARD,
     FolderTarget,
@@ -21,6 +20,8 @@ from lsh.files.storage import (
     names_folder,
     same_file,
 )
+from lsh.files.uploads import check_target
+from lsh.files.urls import is_url, local, shown, shown_in
 
 __all__ = [
     "FOLDER",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsh import _checks
-from lsh.files import remote
+from lsh.files import urls
 from lsh.files.finding import Place, Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
@@ -140,7 +140,7 @@ class Documents:
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
         sources, hidden, self.named, pattern = path
         self.path, self.format, _ = sources[0]
-        shown = "standard input" if self.path == STANDARD else remote.shown(self.path)
+        shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
         options = ReadOptions(
             field=field,
@@ -287,7 +287,7 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
         return Target(path, "" if documents.format.name in TABLES.values() else None)
     if lies_in(path, documents.path):
-        source, shown = remote.shown(documents.path), remote.shown(path)
+        source, shown = urls.shown(documents.path), urls.shown(path)
         raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path)

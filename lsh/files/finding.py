@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from lsh._words import counted
-from lsh.files import compression, remote
+from lsh.files import compression, remote, urls
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
 from lsh.files.storage import STANDARD, is_folder, within
 
@@ -63,10 +63,10 @@ def expanded(paths: Sequence[str]) -> list[Place]:
     A folder is left out if files in it match, too, as with ``shards/**``: they would be read twice.
     """
     found: list[Place] = []
-    for path in map(remote.local, paths):
+    for path in map(urls.local, paths):
         if not path:
             raise ValueError("the name of an input file is empty; name a file, a folder or -")
-        if remote.is_url(path):
+        if urls.is_url(path):
             found += _remote(path)
         elif path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
             found.append(Place(path, is_folder(path)))
@@ -84,18 +84,18 @@ def expanded(paths: Sequence[str]) -> list[Place]:
 def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
     """Return what matches a pattern without the folders of other matches."""
     if not matches:
-        raise InputError(remote.shown(pattern), "no file matches this pattern; correct it")
+        raise InputError(urls.shown(pattern), "no file matches this pattern; correct it")
     parents = {str(parent) for match in matches for parent in PurePosixPath(match.path).parents}
     return [match for match in matches if str(PurePosixPath(match.path)) not in parents]
 
 
 def _remote(url: str) -> list[Place]:
     """Return the file or the folder of a URL, or what matches it."""
-    if remote.has_magic(url):
+    if urls.has_magic(url):
         return _matches(url, [Place(*each) for each in remote.matches(url)])
     found = remote.find(url)
     if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), remote.shown(url))
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(url))
     return [Place(*found)]
 
 
@@ -119,7 +119,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     found: list[Source] = []
     hidden = 0
     if pattern is not None and not any(place.is_folder for place in places):
-        name = remote.shown(places[0].path)
+        name = urls.shown(places[0].path)
         raise InputError(name, "--pattern chooses files of a folder, and this is none; leave it out")
     for place in places:
         if place.is_folder:
@@ -133,11 +133,11 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     for path, format, _ in found:
         if format.name != first.format.name:
             here, there = ("a folder of texts" if one == FOLDER else one for one in (format.name, first.format.name))
-            problem = f"it is {here}, and {remote.shown(first.path)} is {there}; read files of one format"
-            raise InputError(remote.shown(path), problem)
+            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; read files of one format"
+            raise InputError(urls.shown(path), problem)
     if first.format.name == FOLDER and len(found) > 1:
         problem = "a folder of texts is read by itself; name one folder, or files"
-        raise InputError(remote.shown(found[1].path), problem)
+        raise InputError(urls.shown(found[1].path), problem)
     return Sources(found, hidden, list(places), pattern)
 
 
@@ -165,7 +165,7 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
         else:
             states[relative] = state
     if not states:
-        folder = remote.shown(folder)
+        folder = urls.shown(folder)
         only_hidden = f" but {counted(hidden, 'hidden file')}" if hidden else ""
         if pattern is not None:
             raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct --pattern")
@@ -176,7 +176,7 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
 
 def _listed(folder: str) -> Iterator[tuple[str, remote.State | None]]:
     """Yield the files of a folder and of the folders in it, by their paths within it."""
-    if remote.is_url(folder):
+    if urls.is_url(folder):
         yield from ((relative, found.state) for relative, found in remote.list_folder(folder))
         return
     for inner, _, files in os.walk(folder, onerror=_fail):
@@ -214,10 +214,10 @@ def _of_folder(folder: str, names: Mapping[str, remote.State | None], given: For
     examples: dict[str, str] = {}  # a file of each kind
     for name, format in zip(names, formats):
         examples.setdefault(format.name, name)
-    _check_kinds(remote.shown(folder), examples)
+    _check_kinds(urls.shown(folder), examples)
     kind = next(iter(examples), FOLDER if given is None else given.name)
     if given is not None and kind != given.name:
-        raise InputError(remote.shown(folder), f"it holds files such as {examples[kind]!r}; they are not {given.name}")
+        raise InputError(urls.shown(folder), f"it holds files such as {examples[kind]!r}; they are not {given.name}")
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
     return [Source(within(folder, name), format, names[name]) for name, format in zip(names, formats)]
@@ -269,13 +269,13 @@ def _described(kind: str) -> str:
 
 def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a file: the one that is given, or that of its ending."""
-    name = remote.shown(path)
+    name = urls.shown(path)
     if given is not None and given.name == FOLDER:
         raise InputError(name, "--format files is for a folder, and this is none; name the format of the file")
     if given is None and path == STANDARD:
         raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
-    found = given or Format.of_path(remote.file_name(path))
-    if found is None and not remote.is_url(path) and not os.path.lexists(path):
+    found = given or Format.of_path(urls.file_name(path))
+    if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
         raise InputError(name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")

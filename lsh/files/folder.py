@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 
-from lsh.files import compression, remote
+from lsh.files import compression, urls
 from lsh.files.finding import list_folder
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
@@ -36,7 +36,7 @@ class Folder:
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
-        self._path, self._name, self._pattern = path, remote.shown(path), pattern
+        self._path, self._name, self._pattern = path, urls.shown(path), pattern
         self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
         self.position = 0  # bytes of the files that have been read since they were listed last

@@ -1,9 +1,8 @@
-"""Files that URLs name, read and written through fsspec: ``s3://``, ``gs://``, ``hf://``, ``https://``, ``memory://``.
+"""Files that URLs name, found and read through fsspec: ``s3://``, ``gs://``, ``hf://``, ``https://``, ``memory://``.
 
 fsspec and the package that each kind of URL needs are imported when a URL is used. Files are read by ranges, with the
-next ranges fetched meanwhile. An object of S3 is written as a multipart upload that is completed at the end; for other
-filesystems the data are gathered in a temporary file first. The filesystem finds its own credentials. No message
-contains a password or the query of a URL; see `shown`.
+next ranges fetched meanwhile. The filesystem finds its own credentials. Each error of a filesystem becomes an OSError
+that names the URL as `urls.shown` shows it.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ import errno
 import io
 import os
 import re
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from lsh._spill import temporary_errors
 from lsh.files.records import InputError
+from lsh.files.urls import WEB, cleaned, scheme, shown
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,27 +28,15 @@ AHEAD = 2  # ranges that are fetched while the one before them is used
 WHOLE_AHEAD = 8  # small files that are fetched at the same time
 GAP = 1 << 18  # bytes that are skipped rather than jumped over: reading them takes about as long as a request
 BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
-PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
-MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
 CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds without an answer of a server of the web
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
 
-URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # a scheme has two characters or more: c:// is no URL
-LOCAL = ("file", "local")
-WEB = ("http", "https")
-VERSION = "?versionId="  # before the version of an object of S3
 # Packages by scheme, where the scheme does not have the name of one.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 # Of a listing: the first that there is changes when the file changes.
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
-
-_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]+://[^\s'"<>]*[^\s'"<>:.,;)\]]""")  # without the end of a sentence
-_SECRET = re.compile(
-    r"(?i)([\w-]*(?:token|secret|signature|sig|password|credential|access.?key)[\w-]*\W{0,4}[=: ]\s*)\S+"
-)
-MAX_SHOWN_ERROR = 200  # characters of an error of a package
 
 
 class State(NamedTuple):
@@ -68,86 +54,10 @@ class Found(NamedTuple):
     state: State
 
 
-def is_url(path: str) -> bool:
-    """Tell whether the name of a file is a URL.
-
-    Examples
-    --------
-    >>> is_url("s3://bucket/news.jsonl"), is_url("C:/news.jsonl"), is_url("day:1/news.jsonl")
-    (True, False, False)
-    """
-    return URL.match(path) is not None
-
-
-def local(path: str) -> str:
-    """Return the path of a ``file://`` URL, and any other name as it is.
-
-    Raises
-    ------
-    ValueError
-        If the URL names another computer.
-
-    Examples
-    --------
-    >>> local("file:///data/two%20words.txt"), local("s3://bucket/a"), local("a.txt")
-    ('/data/two words.txt', 's3://bucket/a', 'a.txt')
-    """
-    found = URL.match(path)
-    if found is None or found[1].lower() not in LOCAL:
-        return path
-    from urllib.parse import unquote
-
-    host, slash, rest = path[found.end() :].partition("/")
-    if host not in ("", "localhost") or not slash:
-        raise ValueError(f"{path}: a file:// URL has three slashes before the path, such as file:///data/news.jsonl")
-    return unquote(slash + rest)
-
-
-def shown(path: str) -> str:
-    """Return the name of a file for messages: of a URL without user, password, query and fragment.
-
-    Examples
-    --------
-    >>> shown("https://ann:pa/ss@example.org/a.csv?X-Amz-Signature=0a1b")
-    'https://***@example.org/a.csv?***'
-    >>> shown("s3://bucket/day@1/a.jsonl"), shown("who?.txt")
-    ('s3://bucket/day@1/a.jsonl', 'who?.txt')
-    """
-    found = URL.match(path)
-    if found is None:
-        return path
-    rest = path[found.end() :]
-    authority = rest.partition("/")[0]
-    is_password = ":" in authority and not authority.rpartition(":")[2].isdigit()  # that may contain a slash
-    end = (rest if is_password and "@" in rest else authority).rfind("@")
-    name = path[: found.end()] + ("***@" if end >= 0 else "") + rest[end + 1 :]
-    for mark in "?#" if found[1].lower() in WEB else ():
-        name, given, _ = name.partition(mark)
-        name += f"{mark}***" if given else ""
-    return re.sub(r"\?(?=[^/]*=).*", "?***", name)
-
-
-def file_name(path: str) -> str:
-    """Return a URL without a version or, in the web, its query and fragment, so that its ending is that of a file.
-
-    Examples
-    --------
-    >>> file_name("https://example.org/a.csv.gz?raw=1"), file_name("s3://bucket/what?.txt?versionId=a.b")
-    ('https://example.org/a.csv.gz', 's3://bucket/what?.txt')
-    """
-    path = path.partition(VERSION)[0] if is_url(path) else path
-    return re.split("[?#]", path, maxsplit=1)[0] if _scheme(path) in WEB else path
-
-
-def _scheme(path: str) -> str:
-    found = URL.match(path)
-    return "" if found is None else found[1].lower()
-
-
 # ---- filesystems ----
 
 
-def _located(url: str) -> tuple[Any, str]:
+def located(url: str) -> tuple[Any, str]:
     """Return the filesystem of a URL, and the name of the file there.
 
     Raises
@@ -157,23 +67,23 @@ def _located(url: str) -> tuple[Any, str]:
     ImportError
         If a package is missing.
     """
-    scheme = _scheme(url)
+    kind = scheme(url)
     try:
         import fsspec
     except ImportError as error:
         raise ImportError(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"') from error
-    if scheme not in fsspec.available_protocols():
-        problem = f"{scheme}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
+    if kind not in fsspec.available_protocols():
+        problem = f"{kind}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
         raise ValueError(f"{shown(url)}: {problem}")
     try:
-        kind = fsspec.get_filesystem_class(scheme)
-        options = _web_options(fsspec.config.conf.get(scheme, {})) if scheme in WEB else {}
+        filesystem = fsspec.get_filesystem_class(kind)
+        options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
         options["use_listings_cache"] = False  # a file that changes must be noticed
-        with _explained(url):
-            return fsspec.core.url_to_fs(url, **options)[0], kind._strip_protocol(url)
+        with explained(url):
+            return fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
     except ImportError as error:
-        package = PACKAGES.get(scheme, scheme)
-        raise ImportError(f"{shown(url)}: {scheme}:// needs {package}; run pip install {package}") from error
+        package = PACKAGES.get(kind, kind)
+        raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
 
 
 def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +96,7 @@ def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _explained(url: str) -> Iterator[None]:
+def explained(url: str) -> Iterator[None]:
     """Turn any error of a filesystem into one that names the URL and what to do; nothing secret is in it."""
     try:
         yield
@@ -207,7 +117,7 @@ def _error(url: str, error: BaseException) -> OSError:
     name = shown(url)
     status = max((getattr(one, "status", 0) for one in causes if isinstance(getattr(one, "status", 0), int)), default=0)
     if "Credentials" in names:
-        problem = f"no credentials found for {_scheme(url)}://; set them as its other programs need them"
+        problem = f"no credentials found for {scheme(url)}://; set them as its other programs need them"
         return PermissionError(errno.EACCES, problem, name)
     if "PermissionError" in names or status in (401, 403):
         return PermissionError(errno.EACCES, "access denied; check the credentials and the name", name)
@@ -220,29 +130,7 @@ def _error(url: str, error: BaseException) -> OSError:
         if "bucket does not exist" in str(error):
             return FileNotFoundError(errno.ENOENT, "no such bucket; create it or correct the name", name)
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    return OSError(errno.EIO, f"{type(error).__name__}: {_cleaned(str(error))}", name)
-
-
-def _cleaned(text: str) -> str:
-    """Return the first line of a message without secrets.
-
-    Examples
-    --------
-    >>> _cleaned("GET https://example.org/a?sig=1b2c failed, secret_key: abc")
-    'GET https://example.org/a?*** failed, secret_key: ***'
-    """
-    return _SECRET.sub(r"\1***", shown_in(text.partition("\n")[0]))[:MAX_SHOWN_ERROR]
-
-
-def shown_in(text: str) -> str:
-    """Return a text with each URL in it as `shown` shows it.
-
-    Examples
-    --------
-    >>> shown_in("cannot read https://ann:secret@example.org/a.csv?sig=1b2c")
-    'cannot read https://***@example.org/a.csv?***'
-    """
-    return _IN_TEXT.sub(lambda match: shown(match[0]), text)
+    return OSError(errno.EIO, f"{type(error).__name__}: {cleaned(str(error))}", name)
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -259,31 +147,25 @@ def _is_transient(error: BaseException) -> bool:
 
 def key(url: str) -> tuple[str, str]:
     """Return what is equal for two URLs of the same file, without a request."""
-    filesystem, name = _located(url)
+    filesystem, name = located(url)
     return type(filesystem).__name__, name.rstrip("/")
-
-
-def has_magic(url: str) -> bool:
-    """Tell whether a URL is a pattern; in one of the web, ``?`` and ``[`` are no part of a pattern."""
-    rest = url[len(_scheme(url)) :].partition(VERSION)[0]
-    return "*" in rest if _scheme(url) in WEB else re.search(r"[*?[]", rest) is not None
 
 
 def matches(url: str) -> list[Found]:
     """Return what matches a pattern, in the order of the names."""
-    filesystem, name = _located(url)
-    with _explained(url):
+    filesystem, name = located(url)
+    with explained(url):
         found = filesystem.glob(name, detail=True)
         return [_found(filesystem, one, found[one]) for one in sorted(found)]
 
 
 def find(url: str) -> Found | None:
     """Return the file or the folder of a URL; ``None`` if there is neither. A folder of the web ends in a slash."""
-    filesystem, name = _located(url)
-    if _scheme(url) in WEB and url.endswith("/"):
+    filesystem, name = located(url)
+    if scheme(url) in WEB and url.endswith("/"):
         return Found(url, True, State(None, ""))
     try:
-        with _explained(url):
+        with explained(url):
             return _found(filesystem, name, filesystem.info(name))._replace(url=url)
     except FileNotFoundError:
         return None
@@ -291,17 +173,12 @@ def find(url: str) -> Found | None:
 
 def list_folder(url: str) -> list[tuple[str, Found]]:
     """Return the files of a folder and of the folders in it, each with its path within the folder."""
-    filesystem, name = _located(url)
+    filesystem, name = located(url)
     start = name.rstrip("/") + "/"
-    with _explained(url):
-        found = filesystem.find(start if _scheme(url) in WEB else name, detail=True)
+    with explained(url):
+        found = filesystem.find(start if scheme(url) in WEB else name, detail=True)
         within = {one: info for one, info in found.items() if one.startswith(start) and info["type"] == "file"}
         return [(one.removeprefix(start), _found(filesystem, one, within[one])) for one in sorted(within)]
-
-
-def join(url: str, relative: str) -> str:
-    """Return the URL of a file in a folder."""
-    return f"{url.rstrip('/')}/{relative}"
 
 
 def _found(filesystem: Any, name: str, info: dict[str, Any]) -> Found:
@@ -326,9 +203,9 @@ class File:
 
     def __init__(self, url: str, state: State | None = None) -> None:
         self.url, self.name = url, shown(url)
-        self._filesystem, self._name = _located(url)
+        self._filesystem, self._name = located(url)
         self._state = None if state is None or state.size is None else state
-        self._has_ranges: bool | None = None if _scheme(url) in WEB else True
+        self._has_ranges: bool | None = None if scheme(url) in WEB else True
         self._options = {} if _has_own_ranges(self._filesystem) else {"cache_type": "none"}
 
     @property
@@ -342,7 +219,7 @@ class File:
         """Tell whether the server sends parts of the file; some servers of the web do not."""
         if self._has_ranges is None:
             self._has_ranges = self.size is not None
-            with suppress(ValueError), _explained(self.url):
+            with suppress(ValueError), explained(self.url):
                 if self.size is not None and self.size > 1:
                     self._has_ranges = self._sends_second_byte()
         return self._has_ranges
@@ -363,14 +240,14 @@ class File:
         self._state = state
 
     def _now(self) -> State:
-        with _explained(self.url):
+        with explained(self.url):
             return _found(self._filesystem, self._name, self._filesystem.info(self._name)).state
 
     @contextmanager
     def stream(self) -> Iterator[IO[bytes]]:
         """Open the file for one reading from the start to the end."""
-        options = {"block_size": 0} if _scheme(self.url) in WEB else {}
-        with _explained(self.url):
+        options = {"block_size": 0} if scheme(self.url) in WEB else {}
+        with explained(self.url):
             file = self._filesystem.open(self._name, "rb", **options)
         with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
             yield buffered
@@ -400,7 +277,7 @@ class File:
 
     def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[bytes, None, None]:
         """Yield each range of bytes, and fetch the next ones meanwhile."""
-        return _ahead(lambda each: self.fetch(*each), ranges, AHEAD)
+        return ahead(lambda each: self.fetch(*each), ranges, AHEAD)
 
 
 def _has_own_ranges(filesystem: Any) -> bool:
@@ -410,7 +287,7 @@ def _has_own_ranges(filesystem: Any) -> bool:
     return getattr(filesystem.cat_file, "__func__", None) is not AbstractFileSystem.cat_file
 
 
-def _ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
+def ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
     """Yield what `fetch` returns for each item, in order, while threads fetch the next ones."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -508,7 +385,7 @@ class _Explained(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _explained(self._url):
+        with explained(self._url):
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -525,178 +402,4 @@ def contents(urls: Sequence[str]) -> Iterator[bytes]:
         file = File(url)
         return file.fetch(0, size) if (size := file.size) else b""
 
-    return _ahead(fetch, urls, WHOLE_AHEAD)
-
-
-# ---- writing ----
-
-
-def check_target(url: str) -> None:
-    """Check that a file can be written, before the work.
-
-    Raises
-    ------
-    ValueError
-        If its filesystem can only be read.
-    OSError
-        If it cannot be written.
-    """
-    if _scheme(url) in WEB:
-        raise ValueError(f"{shown(url)}: files of the web can be read only; write to a local file, or to s3://")
-    filesystem, name = _located(url)
-    if "/" not in name.strip("/") and _scheme(url) != "memory":
-        raise ValueError(f"{shown(url)}: it names no file; write {_scheme(url)}://BUCKET/NAME")
-    if _has_parts(filesystem):
-        with _explained(url):  # begun and given up: an error of the credentials comes before the work
-            file = filesystem.open(name.rstrip("/"), "wb", block_size=PART, autocommit=False)
-            try:
-                file._initiate_upload()
-            finally:
-                file.discard()
-                file.closed = True  # else it is uploaded when it is deleted
-
-
-def _has_parts(filesystem: Any) -> bool:
-    return "s3" in filesystem.protocol
-
-
-def sink(url: str) -> Upload | Spooled:
-    """Return a file that appears at the URL when `commit` is called; call `discard` in place of it after an error."""
-    return Upload(url) if _has_parts(_located(url)[0]) else Spooled(url)
-
-
-class Upload:
-    """A multipart upload, of which a thread sends a part while the next one is written."""
-
-    def __init__(self, url: str) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._url, self._size = url, 0
-        self._held, self._num_held = list[bytes](), 0
-        self._part = PART
-        filesystem, name = _located(url)
-        self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
-        with _explained(url):
-            self._file = filesystem.open(name, "wb", block_size=PART, autocommit=False)
-        self._pool = ThreadPoolExecutor(1)  # an interrupt of the main thread does not break off a request
-        self._sending: Future[Any] | None = None
-        self._is_over = False
-
-    def write(self, data: bytes) -> int:
-        """Write bytes."""
-        self._held.append(bytes(data))
-        self._num_held += len(data)
-        if self._num_held >= self._part:
-            self._send()
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: parts have a minimum size."""
-
-    def fileno(self) -> int:
-        """Raise OSError: it is no file of the system."""
-        raise io.UnsupportedOperation("fileno")
-
-    def _send(self) -> None:
-        self._wait()
-        data, self._held, self._num_held = b"".join(self._held), [], 0
-        self._size += len(data)
-        self._file.blocksize = self._part
-        self._sending = self._pool.submit(self._file.write, data)
-        if self._size > MANY and self._can_grow:
-            self._part = LARGE_PART
-
-    def _wait(self) -> None:
-        if self._sending is not None:
-            with _explained(self._url):
-                self._sending.result()
-            self._sending = None
-
-    def close(self) -> None:
-        """Send everything but the request that makes the file appear."""
-        if self._is_over:
-            return
-        self._send()
-        self._wait()
-        self._sending = self._pool.submit(self._file.close)
-        self._wait()
-
-    def commit(self) -> None:
-        """Let the file appear."""
-        self._sending = self._pool.submit(self._file.commit)
-        self._wait()
-        self._end()
-
-    def discard(self) -> None:
-        """Leave no file, and no part of one."""
-        with suppress(Exception):
-            if self._sending is not None:
-                self._sending.result()
-        with suppress(Exception):
-            self._pool.submit(self._file.discard).result()
-        self._file.closed = True  # else it is uploaded when it is deleted
-        self._end()
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._pool.shutdown()
-
-
-class Spooled:
-    """A temporary file that is sent as a whole at the end."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        with temporary_errors(f"the data of {shown(url)}"):
-            self._file = tempfile.TemporaryFile(prefix="lsh-")  # noqa: SIM115 - it lives as long as the target
-
-    def write(self, data: bytes) -> int:
-        """Write bytes."""
-        with temporary_errors(f"the data of {shown(self._url)}"):
-            return self._file.write(data)
-
-    def flush(self) -> None:
-        """Write what is buffered."""
-        with temporary_errors(f"the data of {shown(self._url)}"):
-            self._file.flush()
-
-    def fileno(self) -> int:
-        """Return the descriptor of the temporary file."""
-        return self._file.fileno()
-
-    def close(self) -> None:
-        """Write what is buffered; the file stays until `commit` or `discard`."""
-        self.flush()
-
-    def commit(self) -> None:
-        """Let the file appear."""
-        filesystem, name = _located(self._url)
-        with _explained(self._url):
-            filesystem.makedirs(filesystem._parent(name), exist_ok=True)
-            self._file.seek(0)
-            filesystem.put_file(f"/dev/fd/{self._file.fileno()}", name)  # the file has no other name
-        self._file.close()
-
-    def discard(self) -> None:
-        """Leave no file."""
-        self._file.close()
-
-
-def copy(contents: Iterable[bytes], urls: Sequence[str]) -> None:
-    """Write small files, several at the same time."""
-
-    def put(item: tuple[str, bytes]) -> bytes:
-        filesystem, name = _located(item[0])
-        with _explained(item[0]):
-            filesystem.pipe_file(name, item[1])
-        return b""
-
-    for _ in _ahead(put, zip(urls, contents), WHOLE_AHEAD):
-        pass
-
-
-def remove(url: str) -> None:
-    """Remove a file, if it is there."""
-    filesystem, name = _located(url)
-    with suppress(Exception):
-        filesystem.rm_file(name)
+    return ahead(fetch, urls, WHOLE_AHEAD)

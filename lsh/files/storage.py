@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
-from lsh.files import compression, remote
+from lsh.files import compression, remote, uploads, urls
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
@@ -49,14 +49,14 @@ class Input:
     """
 
     def __init__(self, path: str, packed: str, state: remote.State | None = None) -> None:
-        self.name = "standard input" if path == STANDARD else remote.shown(path)
+        self.name = "standard input" if path == STANDARD else urls.shown(path)
         self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
-        self.remote = remote.File(path, state) if remote.is_url(path) else None
+        self.remote = remote.File(path, state) if urls.is_url(path) else None
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
@@ -153,8 +153,8 @@ def content(path: str) -> bytes:
     InputError
         If its compression is corrupt, or its name does not say that it is compressed.
     """
-    named = remote.file_name(path)
-    file = Input(remote.local(path), compression.of_path(named))
+    named = urls.file_name(path)
+    file = Input(urls.local(path), compression.of_path(named))
     with closing(file), file.opened() as opened:
         try:
             data = opened.read()
@@ -168,7 +168,7 @@ def content(path: str) -> bytes:
 
 def contents(paths: Sequence[str]) -> Iterator[bytes]:
     """Yield the bytes of some files of one folder."""
-    if paths and remote.is_url(paths[0]):
+    if paths and urls.is_url(paths[0]):
         yield from remote.contents(paths)
         return
     for path in paths:
@@ -229,15 +229,15 @@ class Target:
     """
 
     def __init__(self, path: str, packed: str | None = None, name: str | None = None) -> None:
-        path = remote.local(path)
-        self._name = "standard output" if path == STANDARD else name or remote.shown(path)
+        path = urls.local(path)
+        self._name = "standard output" if path == STANDARD else name or urls.shown(path)
         self._place: str | None = None
         if path != STANDARD:  # the name of a stream is not resolved, as a pipe has no other name
-            self._place = path if is_stream(path) or remote.is_url(path) else os.path.realpath(path)
+            self._place = path if is_stream(path) or urls.is_url(path) else os.path.realpath(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
-        self._upload: remote.Upload | remote.Spooled | None = None
+        self._upload: uploads.Upload | uploads.Spooled | None = None
         self._is_complete = False
         self._file: Any = None
         self._sink: _Packed | None = None
@@ -256,8 +256,8 @@ class Target:
             if sys.stdout is None:
                 raise OSError("standard output is closed; redirect it to a file")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        elif remote.is_url(self._place):
-            self._file = self._upload = remote.sink(self._place)
+        elif urls.is_url(self._place):
+            self._file = self._upload = uploads.sink(self._place)
         elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
             self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
         else:
@@ -341,11 +341,11 @@ class FolderTarget:
     """
 
     def __init__(self, path: str) -> None:
-        path = remote.local(path)
-        self._path = remote.shown(path)
+        path = urls.local(path)
+        self._path = urls.shown(path)
         if has_files(path):
             raise ValueError(f"OUTPUT must be a new or an empty folder, got {self._path}; remove it or name another")
-        self._folder = _RemoteFolder(path) if remote.is_url(path) else _LocalFolder(path)
+        self._folder = _RemoteFolder(path) if urls.is_url(path) else _LocalFolder(path)
 
     def __enter__(self) -> FolderTarget:
         try:
@@ -394,7 +394,7 @@ class _LocalFolder:
     def copy(self, path: str, relative: str) -> None:
         """Copy a file into the folder."""
         place = self._made(relative)
-        if not remote.is_url(path):
+        if not urls.is_url(path):
             shutil.copy(path, place)
             return
         with open(place, "wb") as file:
@@ -446,11 +446,13 @@ class _LocalFolder:
 
 
 class _RemoteFolder:
-    """A folder of a URL: its files appear one after the other in `commit`, or none of them."""
+    """A folder of a URL; without `commit` its files are removed.
+
+    Objects of S3 appear one after the other in `commit`, other files when they are complete.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        remote.check_target(remote.join(url, "file"))
         self._targets: dict[str, Target] = {}  # complete ones, by URL
         self._copies: dict[str, str] = {}  # files to copy, by URL
         self._open = ExitStack()
@@ -461,30 +463,37 @@ class _RemoteFolder:
 
     def copy(self, path: str, relative: str) -> None:
         """Note a file; `commit` copies it."""
-        self._copies[remote.join(self._url, relative)] = path
+        self._copies[urls.join(self._url, relative)] = path
 
     @contextmanager
     def part(self, relative: str, packed: str) -> Iterator[Target]:
         """Give a new file in the folder, and complete it at the end of the context."""
-        url = remote.join(self._url, relative)
+        url = urls.join(self._url, relative)
         target = self._open.enter_context(Target(url, packed))
         yield target
         target.complete()
         self._targets[url] = target
+        if not uploads.has_parts(url):  # its data would stay on disk
+            self._show()
 
     def commit(self) -> None:
         """Let the files appear."""
-        self._begun = [*self._targets, *self._copies]
-        for target in self._targets.values():
-            target.commit()
-        remote.copy(contents(list(self._copies.values())), list(self._copies))
+        self._show()
+        self._begun += self._copies
+        uploads.copy(contents(list(self._copies.values())), list(self._copies))
         self._begun = []
+
+    def _show(self) -> None:
+        """Let the complete files appear."""
+        self._begun += self._targets
+        while self._targets:
+            self._targets.pop(next(iter(self._targets))).commit()
 
     def close(self) -> None:
         """Remove the files, unless all of them are in place."""
         self._open.close()
         for url in self._begun:
-            remote.remove(url)
+            uploads.remove(url)
 
 
 class ShardTarget(FolderTarget):
@@ -526,9 +535,9 @@ def _absolute(path: str) -> str:
     >>> _absolute("s3://bucket/a.txt"), _absolute("https://host/a.txt?raw=1")
     ('/s3/bucket/a.txt', '/https/host/a.txt')
     """
-    if not remote.is_url(path):
+    if not urls.is_url(path):
         return os.path.abspath(path)
-    scheme, _, name = remote.file_name(path).partition("://")
+    scheme, _, name = urls.file_name(path).partition("://")
     return os.path.normpath(f"/{scheme}/{name}")
 
 
@@ -546,7 +555,7 @@ def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
     for path in paths:
         name = os.path.relpath(_absolute(path), folder)
         if name in names:
-            shown = remote.shown(path)
+            shown = urls.shown(path)
             raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {shown} twice")
         names[name] = None
     return list(names)
@@ -593,9 +602,10 @@ def is_stream(path: str) -> bool:
 
 def same_file(a: str, b: str) -> bool:
     """Tell whether two paths lead to the same file, by links too, or two URLs."""
-    a, b = remote.local(a), remote.local(b)
-    if remote.is_url(a) or remote.is_url(b):
-        return remote.is_url(a) and remote.is_url(b) and remote.key(a) == remote.key(b)
+    a, b = urls.local(a), urls.local(b)
+    if urls.is_url(a) or urls.is_url(b):
+        names = {path.rstrip("/").rpartition("/")[2] for path in (a, b)}
+        return urls.is_url(a) and urls.is_url(b) and len(names) == 1 and remote.key(a) == remote.key(b)
     if STANDARD in (a, b):
         return False
     try:
@@ -606,8 +616,8 @@ def same_file(a: str, b: str) -> bool:
 
 def is_folder(path: str) -> bool:
     """Tell whether a path is that of a folder; standard input and output are none."""
-    path = remote.local(path)
-    if remote.is_url(path):
+    path = urls.local(path)
+    if urls.is_url(path):
         found = remote.find(path)
         return found is not None and found.is_folder
     return path != STANDARD and os.path.isdir(path)
@@ -615,8 +625,8 @@ def is_folder(path: str) -> bool:
 
 def has_files(path: str) -> bool:
     """Tell whether there is a file, or a folder that is not empty."""
-    path = remote.local(path)
-    if remote.is_url(path):
+    path = urls.local(path)
+    if urls.is_url(path):
         found = remote.find(path)
         return found is not None and (not found.is_folder or bool(remote.list_folder(path)))
     return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
@@ -629,9 +639,9 @@ def names_folder(path: str) -> bool:
 
 def lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder, or to it; links are resolved."""
-    path, folder = remote.local(path), remote.local(folder)
-    if remote.is_url(path) or remote.is_url(folder):
-        both = remote.is_url(path) and remote.is_url(folder)
+    path, folder = urls.local(path), urls.local(folder)
+    if urls.is_url(path) or urls.is_url(folder):
+        both = urls.is_url(path) and urls.is_url(folder)
         (inner, name), (outer, start) = (remote.key(path), remote.key(folder)) if both else (("", ""), ("-", ""))
         return inner == outer and f"{name}/".startswith(f"{start}/")
     if STANDARD in (path, folder) or not os.path.isdir(folder):
@@ -642,4 +652,4 @@ def lies_in(path: str, folder: str) -> bool:
 
 def within(folder: str, relative: str) -> str:
     """Return the path, or the URL, of a file in a folder."""
-    return remote.join(folder, relative) if remote.is_url(folder) else os.path.join(folder, relative)
+    return urls.join(folder, relative) if urls.is_url(folder) else os.path.join(folder, relative)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from running import contents, done, lsh, refused
 
 from lsh import files
-from lsh.files import remote, storage
+from lsh.files import remote, storage, urls
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
@@ -66,8 +66,8 @@ def stored(memory) -> dict[str, bytes]:
     ],
 )
 def test_a_shown_url_has_no_secret(url, expected):
-    assert remote.shown(url) == expected
-    assert not any(secret in remote.shown(url) for secret in SECRETS)
+    assert urls.shown(url) == expected
+    assert not any(secret in urls.shown(url) for secret in SECRETS)
 
 
 @strategies.examples(200)
@@ -77,7 +77,7 @@ def test_a_shown_url_has_no_secret(url, expected):
 )
 def test_no_password_and_no_query_is_ever_shown(password, query):
     password, query = f"PW:{password}", f"q={query}"
-    found = remote.shown(f"https://ann:{password}x@example.org/a.csv?{query}")
+    found = urls.shown(f"https://ann:{password}x@example.org/a.csv?{query}")
     assert found == "https://***@example.org/a.csv?***"
 
 
@@ -92,7 +92,7 @@ def test_no_password_and_no_query_is_ever_shown(password, query):
     ],
 )
 def test_a_message_of_a_package_is_cleaned(message):
-    found = remote._cleaned(message)
+    found = urls.cleaned(message)
     assert not any(secret in found for secret in SECRETS), found
     assert found != message
 
@@ -334,6 +334,16 @@ def test_a_change_while_it_is_read_is_an_error(memory):
         read()
 
 
+def test_the_position_counts_bytes(memory):
+    memory.pipe({f"/in/{number}.jsonl": b'{"text": "some words"}\n' * 50_000 for number in range(3)})
+    with files.Documents("memory://in") as documents:
+        positions = [documents.position for _ in documents.blocks()]
+        assert documents.size == 3 * 23 * 50_000
+    assert positions == sorted(positions)
+    assert len(set(positions)) > 5
+    assert documents.size * 0.7 < positions[-1] <= documents.size
+
+
 def test_sources_are_found_once(tmp_path, memory, monkeypatch):
     memory.pipe({f"/in/{number}.tsv": LINES for number in range(3)} | {"/old/a.tsv": LINES})
     calls = []
@@ -561,7 +571,7 @@ def test_errors_of_packages(error, kind, problem, is_cause):
             error = found
 
     def fail() -> None:
-        with remote._explained("s3://key:hunter2@box/a"):
+        with remote.explained("s3://key:hunter2@box/a"):
             raise error
 
     with pytest.raises(OSError) as caught:
@@ -603,7 +613,7 @@ def test_no_message_of_the_command_has_a_secret(tmp_path, monkeypatch, line):
     ],
 )
 def test_urls_in_a_message(text, expected):
-    assert remote.shown_in(text) == expected
+    assert urls.shown_in(text) == expected
 
 
 def test_no_server(tmp_path):

@@ -4,7 +4,7 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.documents import Documents, format_of, table_row, target, write_kept, write_removed
+from lsh.files.documents import Documents, format_of, table_row, target, write_kept
 from lsh.files.finding import expanded, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
@@ -44,5 +44,4 @@ __all__ = [
     "table_row",
     "target",
     "write_kept",
-    "write_removed",
 ]

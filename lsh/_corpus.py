@@ -150,6 +150,8 @@ class Collection:
                 return None
             spill.release()
             report("texts", int(positions[-1]) + 1, self.size)
+        if isinstance(self._again, TextSource):  # all of it is read now
+            report("texts", self.size or 0, self.size)
         return texts
 
     def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -198,9 +197,12 @@ class Tables:
     def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
         """Yield each file with its number, and the positions of its first row and after its last."""
         if self._ends is None:
-            deque(self._blocks(ReadCounts()), 0)
-        ends = self._ends or []
-        return zip(range(len(ends)), self._inputs, [0, *ends], ends)
+            self._ends = list(accumulate(map(self._num_rows, self._inputs)))
+        return zip(range(len(self._ends)), self._inputs, [0, *self._ends], self._ends)
+
+    def _num_rows(self, file: Input) -> int:
+        with self._opened(file) as table:
+            return sum(size for size, _ in table.groups())
 
     @property
     def count(self) -> int:

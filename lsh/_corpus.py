@@ -2,7 +2,8 @@
 
 Each text is read once to compute its band keys, its sketch (its fingerprint, if pairs are not verified exactly) and a
 hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, if the
-collection is a callable, that is called again and the text copied. Other texts are not held here.
+collection is a callable, that is called again and the text copied. A `TextSource` reads these texts alone. Other texts
+are not held here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lsh._comparing import Similarity, content_keys, first_copies, same_texts
 from lsh._grouping import Linker
 from lsh._progress import Progress
 from lsh._spill import Array, Spill
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
@@ -106,7 +107,7 @@ class Collection:
         ``None`` if two texts have the same content key but not the same bytes.
         """
         if self._again is not None:
-            return self._call_again(needed, spill, report)
+            return self._copied(needed, spill, report)
         batches = []
         for first, piece in self.pieces():
             chosen = needed.within(first, len(piece)) - first
@@ -122,34 +123,52 @@ class Collection:
             return None
         return batch.take(np.flatnonzero(needed.stands == needed.positions))
 
-    def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Call the callable again, and copy the texts that are needed."""
+    def _copied(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
+        """Read the needed texts of a callable again, check that they are the same, and copy them."""
         own = needed.positions[needed.stands == needed.positions]
         ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
         kept = spill.array(int(ends[-1]), np.uint8)
         texts = Batch.of_bytes(kept, ends)
-        for first, piece in self.pieces():
-            batch = self.batch(first, piece, 0, len(piece))
+        for positions, batch in self._again_at(needed.positions):
             found = np.empty(len(batch), np.uint64)
             content_keys(batch, needed.secret, found)
-            expected = needed.content[first : first + len(batch)]
-            changed = np.flatnonzero(found[: len(expected)] != expected)
+            changed = np.flatnonzero(found != needed.content[positions])
             if len(changed):
                 raise ValueError(
-                    f"{self.name}[{first + changed[0]}] differs between the first and the second call; a callable must "
-                    "give the same texts at each call"
+                    f"{self.name}[{positions[changed[0]]}] differs between the first and the second call; a callable "
+                    "must give the same texts at each call"
                 )
-            here = _between(own, first, first + len(batch))
+            here = _between(own, int(positions[0]), int(positions[-1]) + 1)
             if here.start < here.stop:
-                batch.take(own[here] - first).write(kept[ends[here.start] : ends[here.stop]])
-            chosen = needed.within(first, len(batch))
-            stands = needed.stands[np.searchsorted(needed.positions, chosen)]
+                chosen = np.searchsorted(positions, own[here])
+                batch.take(chosen).write(kept[ends[here.start] : ends[here.stop]])
+            at = _between(needed.positions, int(positions[0]), int(positions[-1]) + 1)
+            chosen, stands = needed.positions[at], needed.stands[at]
             copies = stands != chosen
-            if not same_texts(texts, np.searchsorted(own, stands[copies]), batch, chosen[copies] - first):
+            firsts = np.searchsorted(own, stands[copies])
+            if not same_texts(texts, firsts, batch, np.searchsorted(positions, chosen[copies])):
                 return None
             spill.release()
-            report("texts", first + len(batch), self.size)
+            report("texts", int(positions[-1]) + 1, self.size)
+        if isinstance(self._again, TextSource):  # all of it is read now
+            report("texts", self.size or 0, self.size)
         return texts
+
+    def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
+        if isinstance(self._again, TextSource):
+            done = 0
+            for batch in self._again.take(needed):
+                positions = needed[done : done + len(batch)]
+                done += len(batch)
+                yield positions, batch
+            if done < len(needed):
+                raise ValueError(f"{self.name} gave {done:,} of the {len(needed):,} texts that were asked for")
+            return
+        for first, piece in self.pieces():
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
+            if count > 0:
+                yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
 class DocumentArrays:

@@ -15,6 +15,9 @@ import textwrap
 
 import numpy
 import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
 from running import environment
 from test_dedup import near_of, removed_of
 
@@ -227,9 +230,9 @@ def files(monkeypatch) -> list[int]:
     sizes: list[int] = []
     make = Spill.file
 
-    def noted(size: int) -> mmap.mmap:
+    def noted(size: int, folder: str | None = None) -> mmap.mmap:
         sizes.append(size)
-        return make(size)
+        return make(size, folder)
 
     monkeypatch.setattr(Spill, "file", staticmethod(noted))
     return sizes
@@ -274,6 +277,98 @@ def test_what_is_kept_stays_the_same(bound, files):
         assert kept.tolist() == array.tolist()
         assert files == ([array.nbytes] if bound == 1 and array.nbytes >= MIN_FILE else [])
         files.clear()
+
+
+# Columns.
+
+
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(lsh._spill, "CHUNK", 64)
+    monkeypatch.setattr(lsh._spill, "MIN_ROWS", 2)
+
+
+@pytest.mark.parametrize("bound", [None, 0, 1000])
+@pytest.mark.parametrize("width", [None, 3])
+@given(data=st.data())
+@strategies.examples(60)
+def test_a_column_against_an_array(bound, width, data):
+    """Whatever is in memory and whatever in a file, each way of reading gives the rows that were appended."""
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch)
+        sizes = data.draw(st.lists(st.integers(0, 40), max_size=30))
+        evicted = data.draw(st.integers(0, 30))
+        column = Spill(bound).column(numpy.int32, width)
+        expected = numpy.arange(sum(sizes) * (width or 1), dtype=numpy.int32)
+        expected = expected if width is None else expected.reshape(-1, width)
+        for number, rows in enumerate(numpy.split(expected, numpy.cumsum(sizes))):
+            column.append(rows)
+            if number == evicted:
+                column.evict()
+        start, stop = sorted(data.draw(st.lists(st.integers(0, sum(sizes)), min_size=2, max_size=2)))
+        chosen = numpy.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(expected), max_size=len(expected))))
+        parts = [(at, rows.copy()) for at, rows in column.parts(start, stop)]
+        backwards = [(at, rows.copy()) for at, rows in column.parts(start, stop, backwards=True)]
+        assert len(column) == len(expected)
+        assert column.read().tolist() == expected.tolist()
+        assert column.read(start, stop).tolist() == expected[start:stop].tolist()
+        assert column.take(chosen).tolist() == expected[chosen].tolist()
+        for found in (parts, backwards[::-1]):
+            ends = [at + len(rows) for at, rows in found]
+            assert [at for at, _ in found] == [start, *ends][: len(found)]
+            assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
+
+
+def test_columns_of_a_bound(monkeypatch):
+    """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
+    small_chunks(monkeypatch)
+    spill = Spill(10_000)
+    columns = [spill.column(numpy.uint64) for _ in range(3)]
+    for number in range(400):
+        for column in columns:
+            column.append(numpy.full(1, number, numpy.uint64))
+        assert spill.held <= 5000
+    assert 4000 < spill.held == sum(column.held for column in columns)
+    spill.reserve(8000)
+    assert spill.held <= 2000
+    assert all(column.read().tolist() == list(range(400)) for column in columns)
+    columns[0].free()
+    assert len(columns[0]) == columns[0].held == 0
+    del columns, column
+    assert spill.held == 0
+
+
+def test_many_columns_share_files(monkeypatch):
+    small_chunks(monkeypatch)
+    monkeypatch.setattr(lsh._spill, "MAX_COLUMN_FILES", 3)
+    made = []
+    temporary = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **named: made.append(1) or temporary(**named))
+    spill = Spill(0)
+    columns = [spill.column(numpy.int64) for _ in range(8)]
+    for start in range(0, 100, 10):
+        for number, column in enumerate(columns):
+            column.append(numpy.arange(start, start + 10) * number)
+    assert len(made) == 3
+    for number, column in enumerate(columns):
+        assert column.read().tolist() == [i * number for i in range(100)]
+
+
+def test_a_part_of_a_column_is_read_only():
+    column = Spill().column(numpy.int64)
+    column.append(numpy.arange(5))
+    ((_, rows),) = column.parts()
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 1
+
+
+def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
+    small_chunks(monkeypatch)
+    column = Spill(0, str(tmp_path)).column(numpy.int64)
+    column.append(numpy.arange(100))
+    os.ftruncate(column._file._file.fileno(), 100)
+    with pytest.raises(OSError, match="a temporary file was cut by another process") as caught:
+        column.read()
+    assert caught.value.filename == str(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,17 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
+
+import numpy as np
 
 import lsh
 from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Matching, Reading, Running
+
+MAX_PAIRS = 1 << 18  # whose ids are read from the files at once
 
 EPILOG = f"""\
 examples:
@@ -105,11 +110,13 @@ def _write_pairs(
             progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
-        first, second = sides[0].ids, sides[-1].ids
         number = 0
-        for i, j, similarity in found:
-            number += 1
-            target.write(_line(first[i], second[j], similarity, as_json))
+        while some := list(islice(found, MAX_PAIRS)):
+            number += len(some)
+            places = np.array([pair[:2] for pair in some])
+            ids = [side.ids(own).of(own) for side, own in zip((sides[0], sides[-1]), places.T)]
+            for a, b, (_, _, similarity) in zip(*ids, some):
+                target.write(_line(a, b, similarity, as_json))
         target.commit()
     return number, sides
 

@@ -13,16 +13,19 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression, remote, uploads, urls
+from lsh.files.places import Array, reads
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
 STANDARD = "-"  # the name of standard input and output
+# Errors of a kernel that cannot copy between two files: of other file systems, to a pipe, to a file opened to append.
+NOT_COPIED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EBADF, errno.EPERM)
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
 
@@ -92,6 +95,7 @@ class Input:
             file.seek(0)
             self._check_state(file)
             yield file
+            self._check_state(file)
 
     def _copy_stream(self) -> None:
         """Copy a file whose server does not send parts of it."""
@@ -99,6 +103,15 @@ class Input:
             with self.remote.stream() as file:
                 self._copy = _copied(file, self.name)
             self.remote = None
+
+    @contextmanager
+    def ranges(self) -> Iterator[Ranges]:
+        """Open the file to read ranges of its bytes, unpacked."""
+        with self.opened() as file:
+            try:
+                yield Ranges(self, file)
+            except compression.DamagedError as error:
+                raise self.damaged(error) from error
 
     @property
     def size(self) -> int:
@@ -121,8 +134,12 @@ class Input:
         """Refuse a file that changed since it was opened first."""
         state = os.fstat(file.fileno())
         if self._state not in (None, (state.st_size, state.st_mtime_ns)):
-            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
+            raise self.changed()
         self._state = (state.st_size, state.st_mtime_ns)
+
+    def changed(self) -> InputError:
+        """Return the error for a file that changed."""
+        return InputError(self.name, "it changed while it was read; run again when nothing writes to it")
 
     def check_unchanged(self) -> None:
         """Refuse a file that changed since it was opened, before an error about one of its lines."""
@@ -143,6 +160,73 @@ class Input:
         """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
+
+
+class Ranges:
+    """Reads ranges of the unpacked bytes of an open file, each of them behind the one before."""
+
+    def __init__(self, file: Input, opened: IO[bytes]) -> None:
+        self._input, self._opened = file, opened
+        self._at = 0  # of a packed file: the unpacked bytes that were read
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Return bytes `begin` to `end` - 1."""
+        data = self._unpacked(begin, end) if self._input.packed else self._plain(begin, end)
+        if len(data) < end - begin:
+            raise self._input.changed()
+        return data
+
+    def _plain(self, begin: int, end: int) -> bytes:
+        if self._input.remote is not None:
+            self._opened.seek(begin)
+            return self._opened.read(end - begin)
+        pieces, at = [], begin
+        while at < end and (piece := os.pread(self._opened.fileno(), end - at, at)):  # a read has a limit
+            pieces.append(piece)
+            at += len(piece)
+        self._passed(at)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _unpacked(self, begin: int, end: int) -> bytes:
+        while self._at < begin and (piece := self._opened.read(min(begin - self._at, BUFFER))):
+            self._at += len(piece)
+        data = self._opened.read(end - begin)
+        self._at += len(data)
+        return data
+
+    def pieces(self, begins: Array, ends: Array) -> Iterator[list[memoryview]]:
+        """Yield the bytes of ranges, which ascend: those of neighbouring ranges at once."""
+        starts, stops = begins.tolist(), ends.tolist()
+        for some in reads(starts, stops):
+            origin = starts[some.start]
+            data = memoryview(self.read(origin, stops[some.stop - 1]))
+            yield [data[begin - origin : end - origin] for begin, end in zip(starts[some], stops[some])]
+
+    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
+        starts, stops = begins.tolist(), ends.tolist()
+        for some in reads(starts, stops):
+            first, stop = starts[some.start], stops[some.stop - 1]
+            if some.stop - some.start == 1:
+                for at in range(first, stop, BUFFER):
+                    self._copy_range(at, min(at + BUFFER, stop), target)
+                    report()
+                continue
+            data = memoryview(self.read(first, stop))
+            target.write(b"".join([data[begin - first : end - first] for begin, end in zip(starts[some], stops[some])]))
+            report()
+
+    def _copy_range(self, begin: int, end: int, target: Target) -> None:
+        """Write a range of bytes, by the kernel where it can."""
+        if not self._input.packed and self._input.remote is None:
+            begin += target.copy_range(self._opened.fileno(), begin, end - begin)
+            self._passed(begin)
+        if begin < end:
+            target.write(self.read(begin, end))
+
+    def _passed(self, at: int) -> None:
+        """Note the position in a plain file, for progress."""
+        self._input.share_read = at / max(self._input.size, 1)
 
 
 def content(path: str) -> bytes:
@@ -281,6 +365,17 @@ class Target:
         with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
+    def copy_range(self, source: int, begin: int, size: int) -> int:
+        """Let the kernel copy bytes of an open file, by its descriptor; return how many it copied, maybe none."""
+        done = 0
+        if not self._packed:
+            with _named_errors(self._name, self._place is not None):
+                self._file.flush()
+                for copy in _kernel_copies(self._file):
+                    while done < size and (count := copy(source, begin + done, size - done)):
+                        done += count
+        return done
+
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to put the file in its place."""
         with _named_errors(self._name, self._place is not None):
@@ -320,6 +415,27 @@ class Target:
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
+
+
+def _kernel_copies(file: IO[bytes]) -> Iterator[Callable[[int, int, int], int]]:
+    """Yield functions that copy bytes of a descriptor, from an offset on, to a file; they return how many."""
+
+    def copied(copy: Callable[[], int]) -> int:
+        try:
+            return copy()
+        except OSError as error:
+            if error.errno in NOT_COPIED:
+                return 0
+            raise
+
+    try:
+        out = file.fileno()
+    except OSError:  # no file of the system
+        return
+    if hasattr(os, "copy_file_range"):
+        yield lambda source, begin, size: copied(lambda: os.copy_file_range(source, out, size, begin))
+    if hasattr(os, "sendfile"):
+        yield lambda source, begin, size: copied(lambda: os.sendfile(out, source, begin, size))
 
 
 class FolderTarget:

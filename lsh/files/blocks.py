@@ -25,20 +25,22 @@ class Stream:
         Whole lines.
     newline : bytes
         The bytes that end a line.
-    number : int
-        The number of the line before the first.
+    number, offset : int
+        The number of the line before the first, and the bytes of the file before it.
 
     Attributes
     ----------
     number : int
         The number of the line that was read last.
+    offset : int
+        The bytes of the file before the next line.
     """
 
-    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0, offset: int = 0) -> None:
         self._blocks, self._newline = blocks, newline
         self._waiting: list[bytes] = []  # lines, the next one last
         self._back = b""
-        self.number = number
+        self.number, self.offset = number, offset
 
     def __iter__(self) -> Stream:
         return self
@@ -50,7 +52,9 @@ class Stream:
                 raise StopIteration
             self._waiting = self.split(block)[::-1]
         self.number += 1
-        return self._waiting.pop()
+        line = self._waiting.pop()
+        self.offset += len(line)
+        return line
 
     def _next_block(self) -> bytes:
         if self._back:
@@ -63,16 +67,18 @@ class Stream:
         block = b"".join(reversed(self._waiting)) or self._next_block()
         self._waiting = []
         self.number += count_lines(block)
+        self.offset += len(block)
         return block
 
     def give_back(self, block: bytes) -> None:
         """Put back the lines that were read last: they are read again."""
         self._back = block + self._back
         self.number -= count_lines(block)
+        self.offset -= len(block)
 
     def again(self, block: bytes) -> Stream:
-        """Return the lines of the block that was read last as a stream with the same line numbers."""
-        return Stream(iter([block]), self._newline, self.number - count_lines(block))
+        """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
+        return Stream(iter([block]), self._newline, self.number - count_lines(block), self.offset - len(block))
 
     def split(self, block: bytes) -> list[bytes]:
         """Return the lines of a block, with their ends."""

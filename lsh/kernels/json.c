@@ -336,14 +336,14 @@ static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
 }
 
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
-                     lsh_field *found)
+                     lsh_field *found, lsh_span *spans)
 {
     const uint8_t *at = block, *const end = block + size, *newline;
     size_t rows = 0;
     while (at < end) {
         line l = {NULL, 0, 0};
         const search s = {names, num_names, found + rows * num_names, out};
-        const uint8_t *begin, *stop;
+        const uint8_t *const start = at, *begin, *stop;
         newline = memchr(at, '\n', (size_t)(end - at));
         l.end = newline ? newline : end;
         memset(s.found, 0, num_names * sizeof(*s.found));
@@ -359,7 +359,7 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
         out = unescape_fields(s.found, num_names, out);
         if (!out)
             return SIZE_MAX;
-        rows++;
+        spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
     }
     return rows;
 }

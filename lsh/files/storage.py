@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression
+from lsh.files.blocks import descriptor, read_at
 from lsh.files.places import Array, reads
 from lsh.files.records import InputError
 
@@ -138,29 +139,28 @@ class Ranges:
 
     def __init__(self, file: Input, opened: IO[bytes]) -> None:
         self._input, self._opened = file, opened
+        self._descriptor = descriptor(opened)
         self._at = 0  # of a packed file: the unpacked bytes that were read
 
     def read(self, begin: int, end: int) -> bytes:
         """Return bytes `begin` to `end` - 1."""
-        data = self._unpacked(begin, end) if self._input.packed else self._plain(begin, end)
+        if self._descriptor is not None:
+            data = read_at(self._descriptor, begin, end - begin)
+        else:
+            self._skip(begin)
+            data = self._opened.read(end - begin)
+            self._at = begin + len(data)
         if len(data) < end - begin:
             raise self._input.changed()
         return data
 
-    def _plain(self, begin: int, end: int) -> bytes:
-        pieces, at = [], begin
-        while at < end and (piece := os.pread(self._opened.fileno(), end - at, at)):  # a read has a limit
-            pieces.append(piece)
-            at += len(piece)
-        self._passed(at)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _unpacked(self, begin: int, end: int) -> bytes:
-        while self._at < begin and (piece := self._opened.read(min(begin - self._at, BUFFER))):
-            self._at += len(piece)
-        data = self._opened.read(end - begin)
-        self._at += len(data)
-        return data
+    def _skip(self, begin: int) -> None:
+        """Go forward in a file without a descriptor."""
+        if not self._input.packed:
+            self._opened.seek(begin)
+            self._at = begin
+        while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
+            self._at += len(data)
 
     def pieces(self, begins: Array, ends: Array) -> Iterator[list[memoryview]]:
         """Yield the bytes of ranges, which ascend: those of neighbouring ranges at once."""
@@ -186,15 +186,11 @@ class Ranges:
 
     def _copy_range(self, begin: int, end: int, target: Target) -> None:
         """Write a range of bytes, by the kernel where it can."""
-        if not self._input.packed:
-            begin += target.copy_range(self._opened.fileno(), begin, end - begin)
-            self._passed(begin)
+        if self._descriptor is not None:
+            begin += target.copy_range(self._descriptor, begin, end - begin)
+            os.lseek(self._descriptor, begin, os.SEEK_SET)  # the position is shown as progress
         if begin < end:
             target.write(self.read(begin, end))
-
-    def _passed(self, at: int) -> None:
-        """Note the position in a plain file, for progress."""
-        self._input.share_read = at / max(self._input.size, 1)
 
 
 def content(path: str) -> bytes:

@@ -259,7 +259,7 @@ class _Pass:
 
     def _parsed(self, file: Input, records: Located, ranges: Ranges) -> Block:
         """Parse some records again, together or else one by one."""
-        data = b"".join(chain.from_iterable(ranges.pieces(*records.runs())))
+        data = b"".join(ranges.pieces(*records.runs()))
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers, os.fsencode(file.name))

@@ -21,6 +21,7 @@ from lsh._spill import temporary_errors
 from lsh.files import compression
 from lsh.files.blocks import descriptor, read_at
 from lsh.files.places import Array, reads
+from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
@@ -162,33 +163,43 @@ class Ranges:
         while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
             self._at += len(data)
 
-    def pieces(self, begins: Array, ends: Array) -> Iterator[list[memoryview]]:
-        """Yield the bytes of ranges, which ascend: those of neighbouring ranges at once."""
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            origin = starts[some.start]
-            data = memoryview(self.read(origin, stops[some.stop - 1]))
-            yield [data[begin - origin : end - origin] for begin, end in zip(starts[some], stops[some])]
-
-    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
-        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
+    def pieces(self, begins: Array, ends: Array) -> Iterator[bytes]:
+        """Yield the bytes of ranges, which ascend, in pieces of one or more of them, or of a part of a long one."""
         starts, stops = begins.tolist(), ends.tolist()
         for some in reads(starts, stops):
             first, stop = starts[some.start], stops[some.stop - 1]
             if some.stop - some.start == 1:
-                for at in range(first, stop, BUFFER):
-                    self._copy_range(at, min(at + BUFFER, stop), target)
-                    report()
-                continue
-            data = memoryview(self.read(first, stop))
-            target.write(b"".join([data[begin - first : end - first] for begin, end in zip(starts[some], stops[some])]))
-            report()
+                yield from (self.read(at, min(at + BUFFER, stop)) for at in range(first, stop, BUFFER))
+            else:
+                yield self._joined(starts[some], stops[some])
 
-    def _copy_range(self, begin: int, end: int, target: Target) -> None:
-        """Write a range of bytes, by the kernel where it can."""
-        if self._descriptor is not None:
-            begin += target.copy_range(self._descriptor, begin, end - begin)
-            os.lseek(self._descriptor, begin, os.SEEK_SET)  # the position is shown as progress
+    def _joined(self, starts: Sequence[int], stops: Sequence[int]) -> bytes:
+        """Return the bytes of neighbouring ranges, which are read at once."""
+        first = starts[0]
+        data = memoryview(self.read(first, stops[-1]))
+        return b"".join([data[begin - first : end - first] for begin, end in zip(starts, stops)])
+
+    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
+        if self._descriptor is None:  # a piece is unpacked while the one before it is packed
+            for piece in prefetched(self.pieces(begins, ends)):
+                target.write(piece)
+                report()
+            return
+        starts, stops = begins.tolist(), ends.tolist()
+        for some in reads(starts, stops):
+            if some.stop - some.start > 1:
+                target.write(self._joined(starts[some], stops[some]))
+                report()
+                continue
+            for at in range(starts[some.start], stops[some.start], BUFFER):
+                self._copy_range(self._descriptor, at, min(at + BUFFER, stops[some.start]), target)
+                report()
+
+    def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
+        """Write a range of bytes of a file, by the kernel where it can."""
+        begin += target.copy_range(source, begin, end - begin)
+        os.lseek(source, begin, os.SEEK_SET)  # the position is shown as progress
         if begin < end:
             target.write(self.read(begin, end))
 

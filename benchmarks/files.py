@@ -127,10 +127,10 @@ def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> d
     }
 
 
-def cost(arguments: Sequence[object], folder: Path) -> dict[str, float]:
+def cost(arguments: Sequence[object]) -> dict[str, float]:
     """Return the CPU and the wall time of a program in seconds, or those that it prints as JSON."""
     before, started = os.times(), time.perf_counter()
-    run = subprocess.run(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, check=True)
+    run = subprocess.run(list(map(str, arguments)), stdout=subprocess.PIPE, check=True)
     elapsed, after = time.perf_counter() - started, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return dict(json.loads(run.stdout)) if run.stdout else {"cpu": cpu, "wall": elapsed}
@@ -147,7 +147,7 @@ def overhead(path: Path, folder: Path) -> dict[str, Any]:
     found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for _ in range(OVERHEAD_ROUNDS):
         for name, arguments in ways.items():
-            found[name].append(cost(arguments, folder))
+            found[name].append(cost(arguments))
         out.unlink()
     medians = {
         name: {clock: statistics.median(one[clock] for one in runs) for clock in ("cpu", "wall")}

@@ -24,7 +24,7 @@ from lsh._batch import Batch
 from lsh._spill import Spill
 from lsh.files import compression
 from lsh.files._fields import count_lines
-from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks
+from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
 from lsh.files.places import Array, Flags, Located, Places
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, block_of, gathered, undecodable, utf8
@@ -259,7 +259,7 @@ class _Pass:
 
     def _parsed(self, file: Input, records: Located, ranges: Ranges) -> Block:
         """Parse some records again, together or else one by one."""
-        data = b"".join(chain.from_iterable(ranges.pieces(*records.runs())))
+        data = b"".join(ranges.pieces(*records.runs()))
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers, os.fsencode(file.name))
@@ -325,8 +325,9 @@ class _Pass:
     def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
         encoding = self._options.encoding
-        read = chunks(opened)
-        start = next(read, b"")
+        number = descriptor(opened)
+        read = iter(()) if number is not None else chunks(opened)
+        start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
         file.check_plain(start, self._reader.format)
         if not self._options.encoding_given:
             check_mark(start, file.name)
@@ -337,7 +338,11 @@ class _Pass:
         if not is_first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding = encoding
-        lines = Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline, offset=len(mark))
+        if number is None:
+            found = blocks(chain([start[len(mark) :]], read), self.newline)
+        else:
+            found = file_blocks(number, self.newline, len(mark))
+        lines = Stream(found, self.newline, offset=len(mark))
         self._check_start(file, lines)
         return mark, lines
 

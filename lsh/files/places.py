@@ -20,7 +20,7 @@ BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
 RECORD, GAP, SKIPPED, CONTINUED = range(4)  # kinds; the next entry continues a record that is longer than MAX_LENGTH
 MAX_WAITING = 1 << 12  # entries
-MAX_READ, MAX_GAP = 1 << 20, 1 << 14  # bytes that are read at once, and that are read between two records
+MAX_READ, MAX_GAP = 1 << 19, 1 << 15  # bytes that are read at once, and that are read between two records
 
 Array = np.ndarray[Any, Any]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -46,7 +46,7 @@ class Located(NamedTuple):
         """Yield the records in blocks of about `size` bytes."""
         sizes = np.cumsum(self.ends - self.begins)
         bounds = np.searchsorted(sizes, np.arange(size, int(sizes[-1]), size)) + 1
-        for first, stop in pairwise(np.unique(np.r_[0, bounds, len(sizes)]).tolist()):
+        for first, stop in pairwise(np.unique([0, *bounds.tolist(), len(sizes)]).tolist()):
             yield self.chosen(slice(first, stop))
 
 
@@ -90,17 +90,19 @@ class Places:
         """Add records of the current file by the bytes where they begin and end."""
         if not len(begins):
             return
-        sizes = ends - begins
-        gaps = begins - np.r_[self._end, ends[:-1]]
-        if max(int(gaps.max()), int(sizes.max())) > MAX_LENGTH:
-            for begin, end in zip(begins.tolist(), ends.tolist()):
-                self.add_one(begin, end)
+        begin, end = int(begins[0]), int(ends[-1])
+        if end - self._end > MAX_LENGTH:  # an entry might be too long
+            for one in zip(begins.tolist(), ends.tolist()):
+                self.add_one(*one)
             return
         self._store()
-        where = np.flatnonzero(gaps)
-        entries = np.insert(sizes, where, gaps[where] | GAP << BITS) if len(where) else sizes
+        entries = sizes = ends - begins
+        if begin != self._end or end - begin != int(sizes.sum()):
+            gaps = begins - np.concatenate([[self._end], ends[:-1]])
+            where = np.flatnonzero(gaps)
+            entries = np.insert(sizes, where, gaps[where] | GAP << BITS)
         self._entries.append(entries.astype(np.uint32))
-        self._end = int(ends[-1])
+        self._end = end
         self.count += len(begins)
         self._number += len(begins)
 
@@ -140,14 +142,14 @@ class Places:
         offset, begun = 0, np.empty(0, np.int64)  # of a record that the next part continues
         for _, entries in self._entries.parts(start, stop) if start < stop else ():
             kinds, ends = entries >> BITS, np.cumsum(entries & MAX_LENGTH, dtype=np.int64)
-            begins, ends = np.r_[offset, ends[:-1] + offset], ends + offset
+            begins, ends = np.concatenate([[0], ends[:-1]]) + offset, ends + offset
             offset = int(ends[-1])
             numbers = np.cumsum((kinds & 1) == 0, dtype=np.int64) + number
             number = int(numbers[-1])
             if kinds.any():
                 is_part = (kinds == RECORD) | (kinds == CONTINUED)
-                follows = np.r_[len(begun) > 0, kinds[:-1] == CONTINUED]
-                begins = np.r_[begun, begins[is_part & ~follows]]
+                follows = np.append(len(begun) > 0, kinds[:-1] == CONTINUED)
+                begins = np.append(begun, begins[is_part & ~follows])
                 begins, begun = np.split(begins, [int((kinds == RECORD).sum())])
                 ends, numbers = ends[kinds == RECORD], numbers[kinds == RECORD]
             elif len(begun):
@@ -168,13 +170,10 @@ class Places:
 
 
 def reads(begins: Sequence[int], ends: Sequence[int]) -> Iterator[slice]:
-    """Yield which neighbouring ranges of bytes are read at once."""
-    first = 0
-    for number in range(1, len(begins) + 1):
-        if (
-            number == len(begins)
-            or begins[number] - ends[number - 1] > MAX_GAP
-            or ends[number] - begins[first] > MAX_READ
-        ):
+    """Yield which neighbouring ranges of bytes, of one or more, are read at once."""
+    first, limit = 0, begins[0] + MAX_READ
+    for number, (begin, before, end) in enumerate(zip(begins[1:], ends, ends[1:]), 1):
+        if begin - before > MAX_GAP or end > limit:
             yield slice(first, number)
-            first = number
+            first, limit = number, begin + MAX_READ
+    yield slice(first, len(begins))

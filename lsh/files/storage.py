@@ -19,7 +19,9 @@ from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression, remote, uploads, urls
+from lsh.files.blocks import descriptor, read_at
 from lsh.files.places import Array, reads
+from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
@@ -167,66 +169,68 @@ class Ranges:
 
     def __init__(self, file: Input, opened: IO[bytes]) -> None:
         self._input, self._opened = file, opened
+        self._descriptor = descriptor(opened)
         self._at = 0  # of a packed file: the unpacked bytes that were read
 
     def read(self, begin: int, end: int) -> bytes:
         """Return bytes `begin` to `end` - 1."""
-        data = self._unpacked(begin, end) if self._input.packed else self._plain(begin, end)
+        if self._descriptor is not None:
+            data = read_at(self._descriptor, begin, end - begin)
+        else:
+            self._skip(begin)
+            data = self._opened.read(end - begin)
+            self._at = begin + len(data)
         if len(data) < end - begin:
             raise self._input.changed()
         return data
 
-    def _plain(self, begin: int, end: int) -> bytes:
-        if self._input.remote is not None:
+    def _skip(self, begin: int) -> None:
+        """Go forward in a file without a descriptor."""
+        if not self._input.packed:
             self._opened.seek(begin)
-            return self._opened.read(end - begin)
-        pieces, at = [], begin
-        while at < end and (piece := os.pread(self._opened.fileno(), end - at, at)):  # a read has a limit
-            pieces.append(piece)
-            at += len(piece)
-        self._passed(at)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            self._at = begin
+        while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
+            self._at += len(data)
 
-    def _unpacked(self, begin: int, end: int) -> bytes:
-        while self._at < begin and (piece := self._opened.read(min(begin - self._at, BUFFER))):
-            self._at += len(piece)
-        data = self._opened.read(end - begin)
-        self._at += len(data)
-        return data
-
-    def pieces(self, begins: Array, ends: Array) -> Iterator[list[memoryview]]:
-        """Yield the bytes of ranges, which ascend: those of neighbouring ranges at once."""
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            origin = starts[some.start]
-            data = memoryview(self.read(origin, stops[some.stop - 1]))
-            yield [data[begin - origin : end - origin] for begin, end in zip(starts[some], stops[some])]
-
-    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
-        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
+    def pieces(self, begins: Array, ends: Array) -> Iterator[bytes]:
+        """Yield the bytes of ranges, which ascend, in pieces of one or more of them, or of a part of a long one."""
         starts, stops = begins.tolist(), ends.tolist()
         for some in reads(starts, stops):
             first, stop = starts[some.start], stops[some.stop - 1]
             if some.stop - some.start == 1:
-                for at in range(first, stop, BUFFER):
-                    self._copy_range(at, min(at + BUFFER, stop), target)
-                    report()
-                continue
-            data = memoryview(self.read(first, stop))
-            target.write(b"".join([data[begin - first : end - first] for begin, end in zip(starts[some], stops[some])]))
-            report()
+                yield from (self.read(at, min(at + BUFFER, stop)) for at in range(first, stop, BUFFER))
+            else:
+                yield self._joined(starts[some], stops[some])
 
-    def _copy_range(self, begin: int, end: int, target: Target) -> None:
-        """Write a range of bytes, by the kernel where it can."""
-        if not self._input.packed and self._input.remote is None:
-            begin += target.copy_range(self._opened.fileno(), begin, end - begin)
-            self._passed(begin)
+    def _joined(self, starts: Sequence[int], stops: Sequence[int]) -> bytes:
+        """Return the bytes of neighbouring ranges, which are read at once."""
+        first = starts[0]
+        data = memoryview(self.read(first, stops[-1]))
+        return b"".join([data[begin - first : end - first] for begin, end in zip(starts, stops)])
+
+    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
+        if self._descriptor is None:  # a piece is unpacked while the one before it is packed
+            for piece in prefetched(self.pieces(begins, ends)):
+                target.write(piece)
+                report()
+            return
+        starts, stops = begins.tolist(), ends.tolist()
+        for some in reads(starts, stops):
+            if some.stop - some.start > 1:
+                target.write(self._joined(starts[some], stops[some]))
+                report()
+                continue
+            for at in range(starts[some.start], stops[some.start], BUFFER):
+                self._copy_range(self._descriptor, at, min(at + BUFFER, stops[some.start]), target)
+                report()
+
+    def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
+        """Write a range of bytes of a file, by the kernel where it can."""
+        begin += target.copy_range(source, begin, end - begin)
+        os.lseek(source, begin, os.SEEK_SET)  # the position is shown as progress
         if begin < end:
             target.write(self.read(begin, end))
-
-    def _passed(self, at: int) -> None:
-        """Note the position in a plain file, for progress."""
-        self._input.share_read = at / max(self._input.size, 1)
 
 
 def content(path: str) -> bytes:

@@ -19,6 +19,7 @@ import numpy as np
 from lsh._batch import Batch
 from lsh._texts import as_batch
 from lsh.files.places import Array, Flags
+from lsh.files.prefetch import prefetched
 from lsh.files.records import (
     Block,
     InputError,
@@ -318,7 +319,7 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writ
 
     gathered: list[Any] = []
     size = row = 0
-    for batch in group if keep.any() else ():
+    for batch in prefetched(group) if keep.any() else ():
         with _writing(name):
             gathered.append(batch.filter(pyarrow.array(keep[row : row + len(batch)])))
             row += len(batch)

@@ -269,7 +269,10 @@ def test_a_folder_of_texts(tmp_path, memory, source, out):
         (["memory://in/none-*.tsv", "-o", "out.tsv"], "memory://in/none-*.tsv: no file matches this pattern"),
         (["memory://in/a.what", "-o", "out.tsv"], "memory://in/a.what: the ending of its name must say its format"),
         (["memory://in", "--pattern", "*.x", "-o", "out.tsv"], "memory://in: no file matches the pattern '*.x'"),
-        (["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"], "https://example.org/a.tsv?***: files of the"),
+        (
+            ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
+            "https://example.org/a.tsv?***: files of the web can only be",
+        ),
     ],
 )
 def test_refused(tmp_path, memory, line, problem):
@@ -553,7 +556,7 @@ class ClientError(Exception):
 @pytest.mark.parametrize(
     ("error", "kind", "problem"),
     [
-        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found for s3://; set them as its other"),
+        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(503), OSError, "the server failed (status 503); run again later"),

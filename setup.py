@@ -25,6 +25,7 @@ SOURCES = {
     "_sets": [],
     "_grouping": ["kernels/grouping.c"],
     "_comparing": [],
+    "_deciding": [],
 }
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 

@@ -6,7 +6,8 @@ thousand). The share of planted copies above the threshold that are removed is r
 again each time it is read, which takes longer than `deduplicate` itself; the time for this is measured separately.
 
 `engine.py` runs the cases that take minutes, `engine.py --all` the longer ones, too. `engine.py --only reviews --count
-140000000` runs one case at any size.
+140000000 --max-memory 6GB` runs one case at any size. Under a bound, `bound_kept` tells whether the peak memory of the
+whole process is at most `max_memory` and 120 MB.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ import harness
 import numpy as np
 
 import lsh
+from lsh._corpus import LEAST_BYTES
+from lsh._spill import memory_size
 
 N, THRESHOLD = 5, 0.8
 SAMPLE = 1000
+BESIDE = 120_000_000  # bytes that a process may take beside max_memory: interpreter, numpy, texts that are being read
 
 
 class Case(NamedTuple):
@@ -83,9 +87,10 @@ def check(corpus: corpora.Synthetic, result: lsh.Deduplication) -> dict[str, Any
     return {"checked_removals": len(chosen), "planted_at_threshold": len(copies), "planted_found": found}
 
 
-def run(name: str, count: int | None) -> dict[str, Any]:
+def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
     """Run one case in this process."""
     case = CASES[name]
+    bound = max_memory or case.max_memory
     corpus = case.make(count) if count else case.make()
     started = time.process_time()
     size = sum(map(len, corpus.texts()))
@@ -99,7 +104,7 @@ def run(name: str, count: int | None) -> dict[str, Any]:
             THRESHOLD,
             shingles=lsh.Shingles(N, "byte"),
             num_threads=case.threads,
-            max_memory=case.max_memory,
+            max_memory=bound,
         )
         cpu.append(time.process_time() - started)
         wall.append(time.perf_counter() - at)
@@ -109,7 +114,7 @@ def run(name: str, count: int | None) -> dict[str, Any]:
         "megabytes": size / 1e6,
         "streamed": case.streamed,
         "threads": case.threads,
-        "max_memory": case.max_memory,
+        "max_memory": bound,
         "first_cpu_seconds": cpu[0],
         "best_cpu_seconds": min(cpu),
         "best_wall_seconds": min(wall),
@@ -118,6 +123,10 @@ def run(name: str, count: int | None) -> dict[str, Any]:
         "peak_bytes": before + more,
         "summary": result.summary(),
     }
+    most = memory_size("max_memory", bound)
+    if most is not None:
+        found["least_max_memory_bytes"] = LEAST_BYTES * len(corpus)
+        found["bound_kept"] = before + more <= most + BESIDE
     found["cpu_us_per_document"] = 1e6 * (min(cpu) - found["cpu_seconds_of_reading"]) / len(corpus)
     return {**found, **check(corpus, result)}
 
@@ -128,10 +137,11 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="run the longer cases, too")
     parser.add_argument("--only", choices=CASES, help="run one case and print its result")
     parser.add_argument("--count", type=int, help="number of documents of that case")
+    parser.add_argument("--max-memory", metavar="SIZE", help="its bound, such as 500MB")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
-        print(json.dumps(run(options.case, options.count)))
+        print(json.dumps(run(options.case, options.count, options.max_memory)))
         return
     found = {}
     for name, case in CASES.items():
@@ -140,6 +150,7 @@ def main() -> None:
         for count in (options.count,) if options.count else COUNTS.get(name, (None,)):
             print(f"{name}{f' {count:,}' if count else ''} ...", flush=True)
             command = [sys.executable, __file__, "--case", name, *(["--count", str(count)] if count else [])]
+            command += ["--max-memory", options.max_memory] if options.max_memory else []
             with tempfile.TemporaryFile("w+") as out:
                 # idle threads of numpy's matrix library spin, which would count as CPU time of lsh
                 subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})

@@ -1,22 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Documents that share a bucket, compared and decided: the walks of `deduplicate` and `find_pairs`.
+"""Documents that share a bucket, compared; the pairs of `find_pairs`, and identical texts.
 
-A bucket is a chain of documents (`lsh._grouping.Linker`). `Similarity` compares two documents, `Walk`
-decides which documents are kept, `Pairs` finds every pair. Documents are numbers from 0 here, in the order of the walk;
-`lsh.dedup` maps them to positions and builds the result.
+A bucket is a chain of documents (`lsh._grouping.Linker`). `Similarity` compares two documents, also for
+`lsh._deciding`, and `Pairs` finds every pair. Documents are numbers from 0 here; `lsh.dedup` maps them to positions.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport nextafter
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
-from lsh._components cimport find, flatten, unite
 from lsh._memory cimport acquire, check_aligned
-from lsh._minhash cimport chosen_kernels
+from lsh._minhash cimport check_signals, chosen_kernels
 from lsh._sets cimport ShingleSets
 
 import threading
@@ -25,13 +21,9 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
-    RUN = 1 << 28  # bytes after which a walk returns, so that progress can be reported
-    FILTERED = 64  # bytes of work that a comparison of sketches counts for
-    AHEAD = 8  # candidates whose sketches are prefetched while one is compared
-    NEAR = 100  # pairs just below the threshold that are remembered
+    SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
-cdef double LEFT_OUT = -1.0  # the value of a pair that was not compared to the end
 
 
 cdef object _checked_places(name, places, Py_ssize_t count, Py_ssize_t most, Py_ssize_t least=0):
@@ -60,21 +52,6 @@ cdef class Similarity:
         A pair with fewer equal bytes is not compared exactly.
     """
 
-    cdef readonly int64_t compared         # pairs that got past the filter
-    cdef int64_t work                      # bytes of the texts that were compared, or what took as long
-    cdef int64_t checked                   # the work at the last check for signals
-    cdef const c.lsh_kernels *kernels
-    cdef ShingleSets sets
-    cdef object lock                       # of `sets`, or of this object
-    cdef const uint8_t[:, ::1] matrix      # the bytes of sketches or fingerprints, kept alive
-    cdef const uint8_t *first_row          # where they are
-    cdef size_t width                      # bytes of a component
-    cdef size_t k
-    cdef const int32_t[::1] rows
-    cdef const int32_t[::1] texts
-    cdef size_t least_equal
-    cdef readonly Py_ssize_t count
-
     def __cinit__(self, matrix not None, rows not None, ShingleSets sets, texts, size_t least_equal):
         own = np.asarray(matrix)  # a subclass may report another shape or type
         if (not isinstance(matrix, np.ndarray) or own.ndim != 2 or own.shape[1] < 1 or not own.flags.c_contiguous
@@ -93,41 +70,64 @@ cdef class Similarity:
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
 
-    cdef inline const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
+    cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
         return self.first_row + <size_t> self.rows[document] * self.k * self.width
 
-    cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
-        """The similarity of two documents; LEFT_OUT where the filter or the sets show that it is below `least`."""
-        self.work += FILTERED
-        if self.work - self.checked > CHECKED:
-            self.checked = self.work
-            with gil:
-                PyErr_CheckSignals()
+    cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
+        """The similarity of two documents; FILTERED or LEFT_OUT where it was found not to be needed."""
+        self._worked(SKETCH_WORK)
         if self.sets is None:
-            self.compared += 1
             return self._estimate(i, j)
         if self.kernels.count_equal_8(self._row(i), self._row(j), self.k) < self.least_equal:
-            return LEFT_OUT
+            return FILTERED
         return self.exact(i, j, least)
 
-    cdef inline void expect(self, Py_ssize_t document) noexcept nogil:
-        """Prefetch the row of a document that is compared soon."""
-        cdef const uint8_t *row = self._row(document)
-        c.lsh_prefetch(row)
-        c.lsh_prefetch(row + self.k * self.width - 1)
+    cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
+                                Py_ssize_t count) except -1 nogil:
+        """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
-    cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -2.0 nogil:
+        The numbers in `along` move with them.
+        """
+        cdef Py_ssize_t i, passed = 0
+        cdef size_t size = self.k * self.width
+        cdef const uint8_t *first = self.first_row
+        cdef const uint8_t *own = first + <size_t> self.rows[document] * size
+        cdef const uint8_t *ahead
+        if self.sets is None:
+            return count
+        self._worked(count * SKETCH_WORK)
+        for i in range(count):
+            if i + AHEAD < count:
+                ahead = first + <size_t> self.rows[others[i + AHEAD]] * size
+                c.lsh_prefetch(ahead)
+                c.lsh_prefetch(ahead + size - 1)
+            if self.kernels.count_equal_8(own, first + <size_t> self.rows[others[i]] * size,
+                                          self.k) >= self.least_equal:
+                others[passed], along[passed] = others[i], along[i]
+                passed += 1
+        return passed
+
+    cdef int _worked(self, int64_t work) except -1 nogil:
+        """Count work, and handle signals now and then."""
+        self.work += work
+        if self.work - self.checked > CHECKED:
+            self.checked = self.work
+            check_signals()
+        return 0
+
+    cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
         """The same without the filter."""
         cdef double found
+        cdef size_t before
         if self.sets is None:
             return self._estimate(i, j)
         if self.texts[i] < 0 or self.texts[j] < 0:
             with gil:
                 raise ValueError(f"documents {i} and {j} are compared, and one of them has no text")
-        self.compared += 1
-        self.work += self.sets.batch.lengths[self.texts[i]] + self.sets.batch.lengths[self.texts[j]]
+        before = self.sets.read
         self.sets.choose(self.texts[i])
         found = self.sets.similarity(self.texts[j], least)
+        self.work += self.sets.read - before
         return found if found >= least else LEFT_OUT
 
     cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
@@ -139,215 +139,6 @@ cdef class Similarity:
         else:
             equal = self.kernels.count_equal_32(<const uint32_t *> a, <const uint32_t *> b, self.k)
         return <double> equal / <double> self.k
-
-
-cdef class Walk:
-    """Decide document by document which are kept.
-
-    The representative walk: a document is removed if an earlier kept one shares a bucket in any band with it and has a
-    similarity of at least `threshold`; its witness is the most similar such document, the earliest on a tie. A chain is
-    shortened as the walk goes, so that it passes over removed documents and a bucket of a million copies costs one step
-    a copy.
-
-    The walk over components: documents that are similar through others belong together, and the earliest is kept. A
-    document is compared with all of its bucket, but for those it is connected with already.
-
-    Parameters
-    ----------
-    similarity : Similarity
-        Of the n documents.
-    links : numpy.ndarray
-        int32, shape ``(bands, n)``, of a `Linker` over all documents in their order; the walk changes it.
-    depth : numpy.ndarray
-        int32, as large: memory for the walk, of any content.
-    settled : int
-        The first `settled` documents are kept without being compared with each other.
-    threshold : float
-        Least similarity of a duplicate.
-    cap : int
-        In a bucket only the latest `cap` members are compared with.
-    components : bool
-        Walk over components.
-    """
-
-    cdef readonly int64_t capped       # bucket members that the cap passed over, over all documents and bands
-    cdef readonly int64_t candidates   # pairs that share a bucket
-    cdef Similarity similarity
-    cdef int32_t[:, ::1] links
-    cdef int32_t[:, ::1] depth         # members of the chain that ends here
-    cdef uint8_t[::1] member           # whether later documents are compared with it
-    cdef int32_t[::1] witness
-    cdef double[::1] value
-    cdef int32_t[::1] stamp
-    cdef int32_t[::1] found
-    cdef Py_ssize_t settled
-    cdef double threshold
-    cdef Py_ssize_t cap
-    cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
-    cdef int32_t[NEAR] near_document
-    cdef int32_t[NEAR] near_other
-    cdef double[NEAR] near_value
-    cdef Py_ssize_t num_near
-    cdef Py_ssize_t least_near         # which of them is the least similar, once they are NEAR
-
-    def __cinit__(self, Similarity similarity not None, int32_t[:, ::1] links not None, int32_t[:, ::1] depth not None,
-                  Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components):
-        cdef Py_ssize_t count = links.shape[1], band, i
-        if similarity.count != count or not 0 <= settled <= count or cap < 0:
-            raise ValueError("similarity, links and settled must be of the same documents")
-        check_aligned(&links[0, 0], sizeof(int32_t))
-        check_aligned(&depth[0, 0], sizeof(int32_t))
-        for band in range(links.shape[0]):
-            for i in range(count):
-                if not -1 <= links[band, i] < i:
-                    raise ValueError("links must lead to earlier documents")
-        self.similarity, self.links, self.settled = similarity, links, settled
-        self.threshold, self.cap = threshold, cap
-        self.parents = np.arange(count, dtype=np.int32) if components else None
-        if depth.shape[0] != links.shape[0] or depth.shape[1] != count:
-            raise ValueError("depth must be as large as links")
-        self.depth = depth
-        self.member = np.zeros(count, np.uint8)
-        self.witness = np.full(count, -1, np.int32)
-        self.value = np.zeros(count)
-        self.stamp = np.full(count, -1, np.int32)
-        self.found = np.empty(min(count, links.shape[0] * min(cap, count)), np.int32)
-
-    def run(self, Py_ssize_t start, Py_ssize_t stop):
-        """Decide documents from `start` on, but not from `stop` on; to be called over all of them in turn.
-
-        Returns
-        -------
-        int
-            The document to continue with; earlier than `stop` after a certain amount of work.
-        """
-        cdef Py_ssize_t document = start
-        cdef int64_t before = self.similarity.work
-        if not 0 <= start <= stop <= self.links.shape[1]:
-            raise ValueError("start and stop must lie within the documents")
-        acquire(self.similarity.lock)
-        try:
-            with nogil:
-                while document < stop and self.similarity.work - before <= RUN:
-                    self._decide(document)
-                    document += 1
-        finally:
-            self.similarity.lock.release()
-        return document
-
-    def outcome(self):
-        """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
-        cdef int32_t document, root, count = <int32_t> self.links.shape[1]
-        if self.parents is not None and count:
-            acquire(self.similarity.lock)
-            try:
-                with nogil:
-                    flatten(&self.parents[0], count)
-                    for document in range(self.settled, count):
-                        root = self.parents[document]
-                        if root != document:
-                            self.witness[document] = root
-                            self.value[document] = self.similarity.exact(document, root, 0.0)
-            finally:
-                self.similarity.lock.release()
-        return np.array(self.witness), np.array(self.value)
-
-    def near(self):
-        """Return the most similar pairs below the threshold, as arrays: document, the other one, their similarity."""
-        count = self.num_near
-        documents = np.array(<int32_t[:NEAR]> self.near_document)[:count]
-        others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
-        return documents, others, np.array(<double[:NEAR]> self.near_value)[:count]
-
-    cdef Py_ssize_t _gather(self, int32_t document) noexcept nogil:
-        """Collect the members that share a bucket; the chains of `document` are left shortened.
-
-        A chain ends at the first link that does not lead to an earlier document, even if the array was changed. As an
-        unsigned number, -1 is not less than any document.
-        """
-        cdef Py_ssize_t band, seen, found = 0
-        cdef uint32_t other, later
-        for band in range(self.links.shape[0]):
-            self.depth[band, document] = 0
-            later, other = document, self.links[band, document]
-            if other >= later:
-                continue
-            if not self.member[other]:
-                later, other = other, self.links[band, other]
-                self.links[band, document] = <int32_t> other
-                if other >= later:
-                    continue
-            self.depth[band, document] = self.depth[band, other]
-            if document < self.settled:
-                continue
-            seen = 0
-            while other < later and seen < self.cap:
-                if self.stamp[other] != document:
-                    self.stamp[other] = document
-                    self.found[found] = <int32_t> other
-                    found += 1
-                later, other = other, self.links[band, other]
-                seen += 1
-            self.capped += self.depth[band, document] - seen
-        self.candidates += found
-        return found
-
-    cdef void _join(self, int32_t document) noexcept nogil:
-        """Make the document a member of its buckets, with which later documents are compared."""
-        cdef Py_ssize_t band
-        self.member[document] = 1
-        for band in range(self.links.shape[0]):
-            self.depth[band, document] += 1
-
-    cdef int _decide(self, int32_t document) except -1 nogil:
-        cdef Py_ssize_t i, found = self._gather(document)
-        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t other, best = -1
-        cdef double value, most = 0.0
-        for i in range(found):
-            if i + AHEAD < found:
-                self.similarity.expect(self.found[i + AHEAD])
-            other = self.found[i]
-            if parents != NULL and find(parents, document) == find(parents, other):
-                continue
-            value = self.similarity.value(document, other, self._least())
-            if value >= self.threshold:
-                if parents != NULL:
-                    unite(parents, document, other)
-                elif best < 0 or value > most or (value == most and other < best):
-                    best, most = other, value
-            elif value >= 0.0:
-                self._remember(document, other, value)
-        if best >= 0:
-            self.witness[document], self.value[document] = best, most
-        else:
-            self._join(document)
-        return 0
-
-    cdef double _least(self) noexcept nogil:
-        """Similarities below this value change nothing; nor does one equal to the lowest of the nearest pairs."""
-        if self.num_near < NEAR:
-            return 0.0
-        return min(self.threshold, nextafter(self.near_value[self.least_near], 2.0))
-
-    cdef void _remember(self, int32_t document, int32_t other, double value) noexcept nogil:
-        """Add a pair to the nearest pairs below the threshold, if it is one; of equal pairs the first is kept."""
-        cdef Py_ssize_t i, at = self.num_near
-        if at == NEAR:
-            at = self.least_near
-            if value <= self.near_value[at]:
-                return
-        else:
-            self.num_near += 1
-        self.near_document[at], self.near_other[at], self.near_value[at] = document, other, value
-        if self.num_near < NEAR:
-            return
-        self.least_near = 0
-        for i in range(1, NEAR):
-            if self.near_value[i] < self.near_value[self.least_near] or (
-                    self.near_value[i] == self.near_value[self.least_near]
-                    and self.near_document[i] >= self.near_document[self.least_near]):
-                self.least_near = i
 
 
 cdef class Pairs:
@@ -387,38 +178,39 @@ cdef class Pairs:
         self.compared = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
 
-    def next(self, Py_ssize_t document, Py_ssize_t stop):
-        """Go on from `document` downwards, but not to `stop`, to the first one with pairs.
+    def run(self, Py_ssize_t document, Py_ssize_t stop, Py_ssize_t most):
+        """Find the pairs of the documents from `document` downwards, but not of `stop`.
+
+        Parameters
+        ----------
+        document, stop : int
+            The documents.
+        most : int
+            No further document begins where this one and those before have more candidates.
 
         Returns
         -------
         tuple
-            The document, its partners in descending order (int32) and the similarities (float64); or, without partners,
-            the document to go on from: `stop`, or an earlier one after some work.
+            The document to go on from: `stop`, or an earlier one after some work. For each pair its document and its
+            partner (int32) in descending order, and the similarity (float64).
         """
+        cdef Py_ssize_t last = document, total = 0, found = 0
+        cdef int64_t before = self.similarity.work
         if not -1 <= stop <= document < self.links.shape[1]:
             raise ValueError("document and stop must lie within the documents")
         acquire(self.similarity.lock)
         try:
-            return self._next(document, stop)
+            while last > stop and (total <= most or last == document):
+                total += self._count(last)
+                last -= 1
+            documents, partners, values = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total)
+            while document > last and self.similarity.work - before <= RUN:
+                found = self._verify(<int32_t> document, found, documents, partners, values)
+                document -= 1
         finally:
             self.similarity.lock.release()
-
-    cdef tuple _next(self, Py_ssize_t document, Py_ssize_t stop):
-        cdef Py_ssize_t found = 0
-        cdef int64_t before = self.similarity.work
-        partners = np.empty(0, np.int32)
-        while document > stop and self.similarity.work - before <= RUN:
-            found = self._count(document)
-            if found:
-                partners = np.empty(found, np.int32)
-                values = np.empty(found)
-                found = self._verify(document, partners, values)
-                if found:
-                    by_number = np.argsort(-partners[:found])
-                    return document, partners[:found][by_number], values[:found][by_number]
-            document -= 1
-        return document, partners[:0], np.empty(0)
+        order = np.lexsort((-partners[:found], -documents[:found]))
+        return document, documents[order], partners[order], values[order]
 
     cdef Py_ssize_t _count(self, Py_ssize_t document) except -1 nogil:
         """Count the members of the document's chains, with repeats."""
@@ -439,22 +231,25 @@ cdef class Pairs:
         cdef int32_t other = self.links[band, document]
         return other if other < self.links.shape[1] else -1
 
-    cdef Py_ssize_t _verify(self, Py_ssize_t document, int32_t[::1] partners, double[::1] values) except -1:
-        cdef Py_ssize_t band, found = 0, left = partners.shape[0]
+    cdef Py_ssize_t _verify(self, int32_t document, Py_ssize_t found, int32_t[::1] documents, int32_t[::1] partners,
+                            double[::1] values) except -1:
+        """Write the pairs of a document from `found` on; return where they end."""
+        cdef Py_ssize_t band, seen, most = self.links.shape[1]
         cdef int32_t other, first
         with nogil:
             for band in range(self.links.shape[0]):
                 other = self._link(band, document)
-                while other >= 0 and left > 0:
-                    left -= 1
+                seen = 0
+                while other >= 0 and seen < most:
+                    seen += 1
                     if self.stamp[other] != document:
-                        self.stamp[other] = <int32_t> document
+                        self.stamp[other] = document
                         first = self.firsts[other]
                         if self.compared[first] != document:
-                            self.compared[first] = <int32_t> document
+                            self.compared[first] = document
                             self.value[first] = self.similarity.value(self.firsts[document], first, self.threshold)
-                        if self.value[first] >= self.threshold:
-                            partners[found], values[found] = other, self.value[first]
+                        if self.value[first] >= self.threshold and found < partners.shape[0]:
+                            documents[found], partners[found], values[found] = document, other, self.value[first]
                             found += 1
                     other = self._link(band, other)
         return found

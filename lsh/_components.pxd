@@ -17,6 +17,13 @@ cdef inline int32_t find(int32_t *parents, int32_t member) noexcept nogil:
     return member
 
 
+cdef inline int32_t root_of(const int32_t *parents, int32_t member) noexcept nogil:
+    """The smallest member of the component; nothing is changed, so threads may ask at the same time."""
+    while parents[member] != member:
+        member = parents[member]
+    return member
+
+
 cdef inline void unite(int32_t *parents, int32_t a, int32_t b) noexcept nogil:
     """Make one component of those of a and b."""
     cdef int32_t above

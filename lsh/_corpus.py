@@ -2,7 +2,8 @@
 
 Each text is read once to compute its band keys, its sketch (its fingerprint, if pairs are not verified exactly) and a
 hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, if the
-collection is a callable, that is called again and the text copied. Other texts are not held here.
+collection is a callable, that is called again and the text copied. A `TextSource` reads these texts alone. Other texts
+are not held here.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lsh import _threads
 from lsh._batch import Batch
-from lsh._comparing import Similarity, content_keys, first_copies, same_texts
-from lsh._grouping import Linker
+from lsh._comparing import Similarity, content_keys, same_texts
+from lsh._linking import Links, Order
 from lsh._progress import Progress
-from lsh._spill import Array, Spill
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
+from lsh._spill import Array, Column, Spill, size_argument
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
 
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
 MAX_DOCUMENTS = 2**31 - 1  # documents
-MIN_CAPACITY, MAX_CAPACITY = 1 << 10, 1 << 16  # documents in one `DocumentArrays`
+STEP = 1 << 16  # documents between two checks of the bound
+MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
+STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
+ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
+LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
+LEAST_ORDERED_BYTES = 36  # in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
-
-_FREED = np.empty(0, np.uint64)
 
 
 def _between(ascending: Array, start: int, stop: int) -> slice:
@@ -44,18 +45,8 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
     return slice(*np.searchsorted(ascending, bounds).tolist())
 
 
-class NeededTexts(NamedTuple):
-    """The texts of a collection that are needed again, and the content keys and sizes of all its texts."""
-
-    positions: Array  # int32: ascending
-    stands: Array  # int32: for each the first position with the same content key
-    content: Array  # uint64: the content keys of all texts from the first reading
-    secret: bytes  # the key of the hash that computed them
-    sizes: Array  # int64: the bytes of all texts
-
-    def within(self, first: int, count: int) -> Array:
-        """Return the needed positions among `count` positions from `first` on."""
-        return self.positions[_between(self.positions, first, first + count)]
+class CollisionError(Exception):
+    """Two texts have the same content key, but not the same bytes."""
 
 
 class Collection:
@@ -96,83 +87,74 @@ class Collection:
                 "give the same texts at each call"
             )
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the texts are in memory."""
+        return self._again is None
+
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece that begins at position `first`."""
         return Batch(piece, first, self.missing, None, self.name, start, stop)
 
-    def read_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Return the needed texts, one for each content key, in the order of their positions.
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions in batches, with their positions.
 
-        ``None`` if two texts have the same content key but not the same bytes.
+        Parameters
+        ----------
+        needed : numpy.ndarray
+            int32: the positions, ascending.
+        content_of : callable
+            Returns the content keys of the texts at some positions, from the first reading.
+        secret : bytes
+            The key of the hash that computed them.
+        report : callable
+            For progress.
+
+        Raises
+        ------
+        ValueError
+            If a callable returns another text than in the first reading.
         """
-        if self._again is not None:
-            return self._call_again(needed, spill, report)
-        batches = []
-        for first, piece in self.pieces():
-            chosen = needed.within(first, len(piece)) - first
-            if len(chosen) and isinstance(piece, tuple):
-                texts = [piece[i] for i in chosen.tolist()]
-                batches.append(Batch(texts, first, self.missing, None, self.name))
-            elif len(chosen):
-                batches.append(self.batch(first, piece, 0, len(piece)).take(chosen))
-        batch = Batch.join(batches)
-        copies = np.flatnonzero(needed.stands != needed.positions)
-        stands = np.searchsorted(needed.positions, needed.stands[copies])
-        if not same_texts(batch, stands, batch, copies):
-            return None
-        return batch.take(np.flatnonzero(needed.stands == needed.positions))
-
-    def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Call the callable again, and copy the texts that are needed."""
-        own = needed.positions[needed.stands == needed.positions]
-        ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
-        kept = spill.array(int(ends[-1]), np.uint8)
-        texts = Batch.of_bytes(kept, ends)
-        for first, piece in self.pieces():
-            batch = self.batch(first, piece, 0, len(piece))
+        if self._again is None:
+            for first, piece in self.pieces():
+                chosen = needed[_between(needed, first, first + len(piece))]
+                if len(chosen) and isinstance(piece, tuple):
+                    texts = [piece[i - first] for i in chosen.tolist()]
+                    yield chosen, Batch(texts, first, self.missing, None, self.name)
+                elif len(chosen):
+                    yield chosen, self.batch(first, piece, 0, len(piece)).take(chosen - first)
+            return
+        for positions, batch in self._again_at(needed):
             found = np.empty(len(batch), np.uint64)
-            content_keys(batch, needed.secret, found)
-            expected = needed.content[first : first + len(batch)]
-            changed = np.flatnonzero(found[: len(expected)] != expected)
+            content_keys(batch, secret, found)
+            changed = np.flatnonzero(found != content_of(positions))
             if len(changed):
                 raise ValueError(
-                    f"{self.name}[{first + changed[0]}] differs between the first and the second call; a callable must "
-                    "give the same texts at each call"
+                    f"{self.name}[{positions[changed[0]]}] differs between the first and the second call; a callable "
+                    "must give the same texts at each call"
                 )
-            here = _between(own, first, first + len(batch))
-            if here.start < here.stop:
-                batch.take(own[here] - first).write(kept[ends[here.start] : ends[here.stop]])
-            chosen = needed.within(first, len(batch))
-            stands = needed.stands[np.searchsorted(needed.positions, chosen)]
-            copies = stands != chosen
-            if not same_texts(texts, np.searchsorted(own, stands[copies]), batch, chosen[copies] - first):
-                return None
-            spill.release()
-            report("texts", first + len(batch), self.size)
-        return texts
+            chosen = needed[_between(needed, int(positions[0]), int(positions[-1]) + 1)]
+            if len(chosen):
+                yield chosen, batch.take(np.searchsorted(positions, chosen))
+            report("texts", int(positions[-1]) + 1, self.size)
 
-
-class DocumentArrays:
-    """Band keys, sketches, content keys and sizes of up to `capacity` documents, in order of position."""
-
-    def __init__(self, capacity: int, bands: int, k: int, dtype: DTypeLike, spill: Spill) -> None:
-        self.capacity, self.count = capacity, 0
-        self.keys = spill.rows(bands, capacity, np.uint64)
-        self.sketches = spill.array((capacity, k), dtype)
-        self.content = spill.array(capacity, np.uint64)
-        self.sizes = spill.array(capacity, np.int64)
-        self.has_shingles = np.empty(capacity, np.bool_)
-
-    def append(self, keys: Array, *columns: Array) -> int:
-        """Copy as many documents as fit; return how many."""
-        more = min(keys.shape[1], self.capacity - self.count)
-        here = slice(self.count, self.count + more)
-        for kept, row in zip(self.keys, keys):
-            kept[here] = row[:more]
-        for kept, row in zip((self.sketches, self.content, self.sizes, self.has_shingles), columns):
-            kept[here] = row[:more]
-        self.count += more
-        return int(more)
+    def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
+        if isinstance(self._again, TextSource):
+            done = 0
+            for batch in self._again.take(needed):
+                positions = needed[done : done + len(batch)]
+                done += len(batch)
+                yield positions, batch
+            if done < len(needed):
+                raise ValueError(f"{self.name} gave {done:,} of the {len(needed):,} texts that were asked for")
+            return
+        for first, piece in self.pieces():
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
+            if count > 0:
+                yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
 class Groups(NamedTuple):
@@ -202,13 +184,19 @@ class Corpus:
         Allocates the arrays.
     num_threads, report
         The number of threads, and the callable for progress, as for `deduplicate`.
+    is_ordered : bool
+        Whether documents are decided in another order than that of their positions, or its reverse.
 
     Attributes
     ----------
     offsets : list of int
         The position of the first text of each collection, and the number of all texts.
-    has_shingles, sizes : numpy.ndarray
-        bool and int64, shape ``(n,)``: whether a text has shingles, and its length in bytes of UTF-8.
+    has_shingles : numpy.ndarray
+        bool, shape ``(n,)``: whether a text has shingles.
+    keys : list of Column
+        The keys of each band.
+    sketches, content, sizes : Column
+        Sketches or fingerprints, content keys, and the length of the text in bytes of UTF-8.
     num_missing : int
         The number of texts that are ``None`` or null.
     """
@@ -220,19 +208,27 @@ class Corpus:
     spill: Spill
     num_threads: int
     report: Progress
+    is_ordered: bool = False
 
     def __post_init__(self) -> None:
         self._read()
 
     def _read(self) -> None:
         """Read every collection."""
-        self.arrays: list[DocumentArrays] = []
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
         known = [collection.size for collection in self.collections]
         total = None if None in known else sum(filter(None, known))
-        dtype = hasher.dtype if self.keep_fingerprints else np.uint8
+        dtype = hasher.dtype if self.keep_fingerprints else np.dtype(np.uint8)
+        buffer = MAX_BUFFERS // bands.num_bands
+        self.keys = [spill.column(np.uint64, None, total, buffer) for _ in range(bands.num_bands)]
+        self.sketches = spill.column(dtype, hasher.num_seeds, total)
+        self.content, self.sizes = spill.column(np.uint64, None, total), spill.column(np.int64, None, total)
+        flags = spill.column(np.bool_, None, total)
+        columns = [self.sketches, self.content, self.sizes, flags]
+        self._check_bound(total or 0)
+        spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
         def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
             """Yield the position after the last text of each share of work, and a function that makes its batch."""
@@ -253,172 +249,211 @@ class Corpus:
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
-        for stop, (keys, *columns), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
+        for stop, (keys, *rows), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if stop > MAX_DOCUMENTS:
                 raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
-            copied = 0
-            while copied < keys.shape[1]:
-                if not self.arrays or self.arrays[-1].count == self.arrays[-1].capacity:
-                    spill.release()
-                    seen = stop - keys.shape[1] + copied
-                    capacity = min(max(MIN_CAPACITY, seen) if total is None else total - seen, MAX_CAPACITY)
-                    self.arrays.append(DocumentArrays(capacity, bands.num_bands, hasher.num_seeds, dtype, spill))
-                copied += self.arrays[-1].append(keys[:, copied:], *(column[copied:] for column in columns))
+            if total is None and stop // STEP > len(flags) // STEP:
+                self._check_bound(stop, growing=True)
+            for column, more in zip([*self.keys, *columns], [*keys, *rows]):
+                column.append(more)
             self.num_missing += missing
             self.report("fingerprints", stop, total)
         self.total = self.offsets[-1]
-        self.has_shingles = self._column("has_shingles", np.bool_)
-        self.sizes = self._column("sizes", np.int64)
-        self.content = self._column("content", np.uint64)
+        self._check_bound(self.total)
+        self.has_shingles = flags.read()
 
-    def _column(self, name: str, dtype: DTypeLike) -> Array:
-        """Join one column of all `DocumentArrays`."""
-        column, at = self.spill.array(self.total, dtype), 0
-        for arrays in self.arrays:
-            column[at : at + arrays.count] = getattr(arrays, name)[: arrays.count]
-            setattr(arrays, name, None)
-            at += arrays.count
-        self.spill.release()
-        return column
+    def _check_bound(self, count: int, growing: bool = False) -> None:
+        """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
 
-    def _take_keys(self, band: int, keys: Array) -> None:
-        """Join the keys of a band into `keys`, and free their parts."""
-        at = 0
-        for arrays in self.arrays:
-            keys[at : at + arrays.count] = arrays.keys[band][: arrays.count]
-            arrays.keys[band] = _FREED
-            at += arrays.count
-
-    def group(self, order: Array, partners: int | None = None) -> Groups:
-        """Find identical texts among the documents of `order`, and link the documents that share a bucket.
-
-        Parameters
-        ----------
-        order : numpy.ndarray
-            int32: positions.
-        partners : int, optional
-            If given, copies of a text are linked, too, and links lead to the first `partners` documents only. Default:
-            the first copy of each text is linked, and links lead to all of them.
+        With `growing` there may be more documents.
         """
+        needed = count * (LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES)
+        if self.spill.bound is not None and needed > self.spill.bound:
+            documents = f"{count:,} documents{' or more' if growing else ''}"
+            raise ValueError(
+                f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
+            )
+        self.spill.reserve(needed)
+
+    def read_again(self) -> None:
+        """Read every collection again with a new secret, after a collision of content keys."""
+        self._read()
+
+    def group(self, order: Order) -> Groups:
+        """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
-            firsts = self._firsts(order)
-            documents = self.spill.keep(order[firsts[order] == order]) if partners is None else order
-            entered = len(documents) if partners is None else partners
-            found = self._links(documents, entered)
-            shares = np.zeros(self.total, np.bool_)
-            for pairs in found:
-                shares[pairs[0]] = shares[pairs[1]] = True
-            texts = self._texts(firsts, shares)
-            if texts is not None:
+            firsts, found, shares = self.linked(order, copies=True)
+            try:
+                members, places, batch = self.texts(firsts, shares)
                 break
-            self._read()  # a collision of 64-bit keys: read again with a new secret
-        places, batch = texts
-        self.content = np.empty(0, np.uint64)
-        entered = int(shares[documents[:entered]].sum())
-        documents = documents[shares[documents]]
+            except CollisionError:
+                self.read_again()
+        self.content.free()
+        documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
         numbers[documents] = np.arange(len(documents), dtype=np.int32)
         links = self.spill.array((len(found), len(documents)), np.int32)
         for row in links[::-1]:
-            at, to = found.pop()
             row.fill(-1)
-            row[numbers[at]] = numbers[to]
-        return Groups(documents, entered, links, firsts, batch, places[documents])
-
-    def _firsts(self, order: Array) -> Array:
-        """Return by position the first document of `order` with the same content key; -1 if it is not in `order`."""
-        links = self.spill.array(self.total, np.int32)
-        Linker(self.total, order, len(order)).link(self.content, links)
-        self.spill.release()
-        firsts = self.spill.keep(first_copies(links, order))
-        self.spill.release()
-        return firsts
-
-    def _links(self, documents: Array, entered: int) -> list[Array]:
-        """Return for each band an int32 array (2, n): documents, and for each the one before it in the same bucket."""
-        linker = Linker(self.total, documents, entered)
-        idle: list[tuple[Array, Array]] = []  # scratch arrays that no thread uses at the moment
-
-        def link(band: int) -> Array:
-            try:
-                keys, links = idle.pop()
-            except IndexError:
-                keys, links = np.empty(self.total, np.uint64), np.empty(self.total, np.int32)
-            self._take_keys(band, keys)
-            linker.link(keys, links)
-            linked = np.flatnonzero(links >= 0)
-            found = self.spill.array((2, len(linked)), np.int32)
-            found[0], found[1] = linked, links[linked]
+            for _, pairs in found.pop().parts():
+                row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-            idle.append((keys, links))
-            return found
+        at = places[np.searchsorted(members, documents)]
+        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
 
-        bands = range(self.bands.num_bands)
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+        """Find identical texts, and link the documents with shingles that share a bucket.
+
+        Returns
+        -------
+        firsts : numpy.ndarray
+            int32: by position the first document with the same bytes; -1 of one that takes no part.
+        found : list of Column
+            For each band the links. With `copies`, copies of a text are linked, too.
+        shares : numpy.ndarray
+            bool: by position, whether it is in a link.
+        """
+        self.spill.reserve((STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)) * self.total)
+        links = Links(self.spill, order, self.has_shingles, 1)
+        with self.spill.reserved(links.num_bytes):
+            firsts = links.firsts(self.content)
+        del links
+        found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        shares = np.zeros(self.total, np.bool_)
+        for column in found:
+            for _, pairs in column.parts():
+                shares[pairs] = True
+        return firsts, found, shares
+
+    def _links(self, order: Order, chosen: Array) -> list[Column]:
+        """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
+        links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
         all_found = []
-        for found in _threads.map_in_order(link, bands, 1 if self.spill.is_bounded else self.num_threads):
-            all_found.append(found)
-            self.report("grouping", len(all_found), len(bands))
+        with self.spill.reserved(links.num_bytes):
+            for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
+                all_found.append(found)
+                self.report("grouping", len(all_found), len(bands))
         return all_found
 
-    def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch] | None:
-        """Return the texts of the documents that share a bucket: by position an index of a batch, and the batch.
+    def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions, which ascend, in batches with their positions."""
+        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+            here = members[_between(members, offset, end)]
+            for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
+                yield positions + np.int32(offset), batch
 
-        The batch has one of several identical texts of a collection. ``None`` if two texts have the same content key
-        but not the same bytes.
+    def _needed_of(self, collection: Collection, offset: int, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        if not len(needed):
+            return iter(())
+
+        def content_of(positions: Array) -> Array:
+            return self.content.take(positions + np.int32(offset))
+
+        return collection.needed_texts(needed, content_of, self.secret, self.report)
+
+    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts.
+
+        Returns
+        -------
+        members : numpy.ndarray
+            int32: the positions of these documents, ascending.
+        places : numpy.ndarray
+            int32: for each the index in the batch of a text with the same bytes.
+        batch : Batch
+            One of several identical texts of a collection.
+
+        Raises
+        ------
+        CollisionError
+            If two texts have the same content key but not the same bytes.
         """
-        numbers = np.arange(self.total, dtype=np.int32)
-        needed = np.zeros(self.total, np.bool_)
-        needed[firsts[shares]] = True
-        needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
-        members = numbers[(firsts >= 0) & needed[firsts]]
-        stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
-        known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
+        members, codes, count = self._members(firsts, shares)
+        places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
+        stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
-            here = members[_between(members, offset, end)]
+            inside = _between(members, offset, end)
+            here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
-            own = stands[firsts[here]]
-            known_of = self.content[offset:end], self.secret, self.sizes[offset:end]
-            again = NeededTexts(here - offset, own - offset, *known_of)
-            batch = collection.read_again(again, self.spill, self.report)
-            if batch is None:
-                return None
-            kept = here[own == here]
-            places[kept] = np.arange(at, at + len(kept), dtype=np.int32)
-            places[here] = places[own]
-            batches.append(batch)
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            own = stands[code]
+            batches.append(self._one_of_each(collection, offset, here, own))
+            kept = code[own == here]
+            text_of[kept] = np.arange(at, at + len(kept), dtype=np.int32)
+            places[inside] = text_of[code]
             at += len(kept)
             joined = Batch.join(batches)
-            copies = kept[known[firsts[kept]] >= 0]
-            if not same_texts(joined, known[firsts[copies]], joined, places[copies]):
-                return None
-            known[firsts[kept]] = places[kept]
-        return places, Batch.join(batches)
+            copies = kept[known[kept] >= 0]
+            if not same_texts(joined, known[copies], joined, text_of[copies]):
+                raise CollisionError
+            known[kept] = text_of[kept]
+        return members, places, Batch.join(batches)
 
-    def similarity(self, groups: Groups, least_equal: int | None) -> Similarity:
-        """Return what compares documents that share a bucket: by sets, or by fingerprints if there is no filter.
+    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
+        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
 
-        The arrays of all other documents are freed.
+        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        """
+        needed = np.zeros(self.total, np.bool_)  # by the first document with a content
+        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
+        for piece in pieces:
+            some = firsts[piece]
+            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            needed[some[wanted & (some >= 0)]] = True
+        found = [np.empty(0, np.int32)]
+        for piece in pieces:
+            some = firsts[piece]
+            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
+        members, distinct = np.concatenate(found), np.flatnonzero(needed)
+        numbers = np.empty(self.total, np.int32)
+        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return members, numbers[firsts[members]], len(distinct)
+
+    def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
+        """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""
+        own = here[stands == here]
+        found = self._needed_of(collection, offset, here - np.int32(offset))
+        if collection.is_held:
+            batch = Batch.join([batch for _, batch in found])
+            copies = np.flatnonzero(stands != here)
+            if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):
+                raise CollisionError
+            return batch.take(np.flatnonzero(stands == here))
+        ends = np.concatenate([[0], np.cumsum(self.sizes.take(own))])
+        kept = self.spill.array(int(ends[-1]), np.uint8)
+        texts = Batch.of_bytes(kept, ends)
+        for positions, batch in found:
+            positions = positions + np.int32(offset)
+            new = own[_between(own, int(positions[0]), int(positions[-1]) + 1)]
+            if len(new):
+                first = int(np.searchsorted(own, new[0]))
+                batch.take(np.searchsorted(positions, new)).write(kept[ends[first] : ends[first + len(new)]])
+            stands_here = stands[np.searchsorted(here, positions)]
+            copies = np.flatnonzero(stands_here != positions)
+            if not same_texts(texts, np.searchsorted(own, stands_here[copies]), batch, copies):
+                raise CollisionError
+            self.spill.release()
+        return texts
+
+    def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
+        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
+
+        Each thread needs its own. The arrays of documents that share no bucket are freed.
         """
         chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
         positions = groups.documents[chosen]
         rows = np.empty(len(chosen), np.int32)
         rows[chosen] = np.arange(len(chosen), dtype=np.int32)
-        dtype = self.hasher.dtype if self.keep_fingerprints else np.uint8
-        sketches = self.spill.array((len(chosen), self.hasher.num_seeds), dtype)
-        at = 0
-        for arrays in self.arrays:
-            here = _between(positions, at, at + arrays.count)
-            sketches[here] = arrays.sketches[positions[here] - at]
-            arrays.sketches = np.empty(0, dtype)
-            at += arrays.count
+        sketches = self.spill.array((len(chosen), self.hasher.num_seeds), self.sketches.dtype)
+        for start in range(0, len(chosen), STEP):
+            self.sketches.take(positions[start : start + STEP], out=sketches[start : start + STEP])
             self.spill.release()
-        self.arrays = []
-        self.spill.expect_leaps()  # from here on, texts are read in no particular order
+        self.sketches.free()
+        self.spill.expect_random_access()  # from here on, texts are read in no particular order
         if least_equal is None:
-            return Similarity(sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, groups.batch)
-        return Similarity(sketches, rows, sets, groups.texts, least_equal)
+            return partial(Similarity, sketches, rows, None, None, 0)
+        make_sets = shingle_sets(self.hasher.shingles, groups.batch)
+        return lambda: Similarity(sketches, rows, make_sets(), groups.texts, least_equal)

@@ -17,6 +17,21 @@ class Linker:
     def link(self, keys: _Uint64, links: _Int32) -> None: ...
 
 @final
+class KeyTable:
+    def __new__(cls, keys: int) -> KeyTable: ...
+    def start(self, part: int, parts: int) -> None: ...
+    def link(
+        self,
+        keys: _Uint64,
+        chosen: np.ndarray[Any, np.dtype[np.uint8]],
+        first: int,
+        pairs: _Int32,
+        backwards: bool = False,
+        enter: bool = True,
+        replace: bool = True,
+    ) -> int: ...
+
+@final
 class BinTables:
     def __new__(cls, num_bands: int) -> BinTables: ...
     @property

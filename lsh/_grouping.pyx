@@ -2,11 +2,12 @@
 """Band keys to buckets.
 
 For a corpus, a bucket is a chain: `Linker` gives each document, for each band, its latest predecessor in the same
-bucket, and the walks of `lsh._comparing` follow the chains. For a cache, which grows and shrinks, `BinTables` holds one
+bucket, and the walks of `lsh._comparing` follow the chains. `KeyTable` finds the same predecessors in less memory, part
+by part of the keys. For a cache, which grows and shrinks, `BinTables` holds one
 hash table a band. Arguments are checked here; `lsh.dedup` and `lsh.cache` give them their meaning.
 """
 
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -20,6 +21,7 @@ import numpy as np
 
 cdef enum:
     SMALLEST_TABLE = 8
+    TABLE_BLOCK = 1 << 12  # documents of a KeyTable between two checks of its free slots
 
 ctypedef fused component:
     uint32_t
@@ -158,6 +160,103 @@ cdef class Linker:
         self.idle.append(scratch)
         if not same:
             raise ValueError("keys must not change while documents are linked")
+
+
+cdef class KeyTable:
+    """Link documents with a table that holds one part of all keys at a time, to save memory.
+
+    The table takes 24 bytes a key. Not safe to share between threads.
+
+    Parameters
+    ----------
+    keys : int
+        The number of different keys that are expected in a part; with more, the table grows.
+    """
+
+    cdef c.lsh_key_slot *table
+    cdef size_t slots, used
+    cdef uint32_t number, parts
+    cdef object lock
+
+    def __cinit__(self, Py_ssize_t keys):
+        self.lock = threading.Lock()
+        self.slots = 2 * max(keys, TABLE_BLOCK)
+        self.table = <c.lsh_key_slot *> resize(NULL, self.slots, sizeof(c.lsh_key_slot))
+        self.start(0, 1)
+
+    def __dealloc__(self):
+        free(self.table)
+
+    def start(self, uint32_t part, uint32_t parts):
+        """Remove all keys, and start with part `part` of `parts`."""
+        if not part < parts < 1 << 16:
+            raise ValueError(f"part must be less than parts, and parts less than 65,536, got {part} and {parts}")
+        acquire(self.lock)
+        try:
+            self.number, self.parts, self.used = part, parts, 0
+            memset(self.table, 0xFF, self.slots * sizeof(c.lsh_key_slot))
+        finally:
+            self.lock.release()
+
+    def link(self, const uint64_t[::1] keys not None, const uint8_t[::1] chosen not None, Py_ssize_t first,
+             int32_t[:, ::1] pairs not None, bint backwards=False, bint enter=True, bint replace=True):
+        """Look up the keys of some documents, and add the documents to the table; the GIL is released.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64: the keys of documents first, first + 1, ...
+        chosen : numpy.ndarray
+            uint8, as many: 0 for a document to skip.
+        first : int
+            The first document.
+        pairs : numpy.ndarray
+            Receives the pairs: int32, shape ``(n, 2)`` with n at least the number of keys.
+        backwards : bool, optional
+            Whether to look up the documents in descending order.
+        enter : bool, optional
+            Whether documents are added to the table, or only looked up.
+        replace : bool, optional
+            Whether a document replaces an earlier one with the same key.
+
+        Returns
+        -------
+        int
+            The number of pairs: a document, and the latest one before it with the same key, or the first one without
+            `replace`. Only keys of the current part are looked up.
+        """
+        cdef Py_ssize_t done = 0, at, more
+        cdef size_t found = 0
+        if chosen.shape[0] != keys.shape[0] or pairs.shape[0] < keys.shape[0] or pairs.shape[1] != 2:
+            raise ValueError("chosen and pairs must be of as many documents as keys")
+        if not 0 <= first <= (<Py_ssize_t> 1 << 31) - keys.shape[0]:
+            raise ValueError(f"documents must be from 0 to 2147483647, got {first} and {keys.shape[0]} of them")
+        check_aligned(&keys[0], sizeof(uint64_t))
+        check_aligned(&pairs[0, 0], sizeof(int32_t))
+        acquire(self.lock)
+        try:
+            with nogil:
+                while done < keys.shape[0]:
+                    more = min(keys.shape[0] - done, <Py_ssize_t> TABLE_BLOCK)
+                    at = keys.shape[0] - done - more if backwards else done
+                    if self.used + TABLE_BLOCK > self.slots - self.slots // 8:
+                        self._grow()
+                    found += c.lsh_link_part(&keys[at], &chosen[at], more, first + at, backwards, enter, replace,
+                                             self.number, self.parts, self.table, self.slots, &self.used,
+                                             &pairs[0, 0] + 2 * found)
+                    done += more
+        finally:
+            self.lock.release()
+        return found
+
+    cdef int _grow(self) except -1 nogil:
+        cdef size_t slots = 2 * self.slots
+        cdef c.lsh_key_slot *table = <c.lsh_key_slot *> resize(NULL, slots, sizeof(c.lsh_key_slot))
+        memset(table, 0xFF, slots * sizeof(c.lsh_key_slot))
+        c.lsh_link_grow(self.table, self.slots, self.parts, table, slots)
+        free(self.table)
+        self.table, self.slots = table, slots
+        return 0
 
 
 # ---- the bins of a cache ----

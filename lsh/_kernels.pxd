@@ -125,7 +125,7 @@ cdef extern from "kernels/kernels.h" nogil:
         uint32_t shift
         uint32_t part_bits
         const uint64_t *bits
-        uint32_t bits_shift
+        size_t bits_mask
 
     struct lsh_kernels:
         const char *level
@@ -153,6 +153,8 @@ cdef extern from "kernels/kernels.h" nogil:
                                   const uint8_t *text, size_t length, size_t least) noexcept nogil
         size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                                  const lsh_span *spans, size_t count) noexcept nogil
+        void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words) noexcept nogil
+        size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words) noexcept nogil
 
     const lsh_kernels *lsh_kernels_find(const char *level)
     void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks)
@@ -163,6 +165,14 @@ cdef extern from "kernels/kernels.h" nogil:
     size_t lsh_link_slots(size_t entered)
     bint lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                         lsh_link_record *records, uint32_t *table, int32_t *links)
+
+    ctypedef struct lsh_key_slot:
+        pass
+
+    size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, bint backwards,
+                         bint enter, bint replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots,
+                         size_t *used, int32_t *pairs)
+    void lsh_link_grow(const lsh_key_slot *old, size_t count, uint32_t parts, lsh_key_slot *table, size_t slots)
 
     enum:
         LSH_NOTHING

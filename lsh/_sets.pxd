@@ -16,8 +16,10 @@ cdef struct Workspace:
     void *memory                     # of the table, not yet aligned
     size_t buckets                   # allocated
     size_t span_buckets              # likewise, for spans and entries
-    uint64_t *bits                   # the filter of the table, if it is made
+    uint64_t *bits                   # the bitmaps of the set: that of 1 << log words begins at bits + (1 << log)
     size_t bits_size                 # words allocated
+    uint32_t num_bitmaps             # their log is 0 to num_bitmaps - 1
+    size_t ones[32]                  # by log: how many bits of a bitmap are 1
     size_t places                    # shingles with repeats of the set, where they are spans
     size_t asked                     # comparisons with this set
     Words words
@@ -26,19 +28,47 @@ cdef struct Workspace:
     Py_ssize_t whole                 # the text all of whose set is here, -1 for none
 
 
-cdef struct CachedSet:
-    # A set in the cache; its tokens and spans follow, and the text if it is not part of a batch.
+cdef struct Cached:
+    # What is cached of a text begins with this.
     size_t size                      # bytes, of all of it
     Py_ssize_t text
+
+
+cdef struct CachedSet:
+    # A set. Its tokens and spans follow, and the text if it is not part of a batch.
+    Cached head
     lsh_set set
 
 
+cdef struct CachedBitmap:
+    # A bitmap of a set. Its words follow.
+    Cached head
+    uint32_t log                     # it has 1 << log words
+    uint32_t ones                    # how many bits are 1
+
+
+cdef enum:
+    SETS, BITMAPS  # the two caches
+
+
+cdef struct Ring:
+    # A cache. The oldest entries are overwritten.
+    uint8_t *bytes
+    size_t size
+    size_t oldest                    # where the oldest entry is
+    size_t newest_end                # where the newest one ends
+    size_t end                       # where the oldest ones end, if the newest begin at 0 again
+    bint wrapped                     # whether they do
+    size_t count                     # entries
+
+
 cdef struct Text:
-    # A text and its set.
-    int64_t size                     # distinct shingles, -1 while unknown
-    size_t places                    # shingles with repeats, where they are spans and `size` is known
-    CachedSet *cached                # NULL for none
+    # A text and its set; all 0 while nothing is known.
+    int64_t size                     # distinct shingles
+    size_t places                    # shingles with repeats, where they are spans
+    uint32_t cached[2]               # by cache: where its entry begins, in words of 64 bits, plus 1; 0 for none
     uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
+    bint known                       # whether size and places are
 
 
 cdef class ShingleSets:
@@ -52,15 +82,10 @@ cdef class ShingleSets:
     cdef Py_ssize_t chosen           # -1 for none
     cdef Workspace chosen_work
     cdef Workspace other_work
-    cdef uint8_t *ring               # the cache
-    cdef size_t ring_size
-    cdef size_t oldest               # where the oldest set is
-    cdef size_t newest_end           # where the newest one ends
-    cdef size_t ring_end             # where the oldest ones end, if the newest begin at 0 again
-    cdef bint wrapped                # whether they do
-    cdef size_t num_cached           # sets there
+    cdef Ring[2] rings               # by cache
     cdef object lock                 # held while a thread compares
-    cdef size_t unchecked            # bytes of texts read since signals were handled
+    cdef size_t read                 # bytes of texts read so far, or what takes as long
+    cdef size_t checked              # the same when signals were handled
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

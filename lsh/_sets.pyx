@@ -4,8 +4,8 @@
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
@@ -31,14 +31,15 @@ cdef enum:
     BUCKET = 64  # bytes: LSH_SET_LANES tokens, a cache line
     MAX_IN_BUCKET = 4  # tokens a bucket on average: then one in fifty overflows
     SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
-    FILTER_ASKED = 2  # a set that is compared with so many others gets a filter
+    BITMAP_ASKED = 2  # a set that is compared with so many others gets bitmaps
     SPANS_ASKED = 8  # comparisons before shingles are looked up without a set: the first texts mostly are similar
-    FILTER_COUNT = 2048  # if it has more tokens: the table of fewer fits into the second-level cache beside others
+    BITS = 4  # a shingle, to twice that, of the bitmap of a set
+    FILTER_COUNT = 2048  # tokens: a table of more is larger than the second-level cache, so a bitmap before it pays
     SMALL_SET = 65536  # initial capacity of the set of a long text, in shingles
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
-    MAX_CACHED = 33554432  # bytes of the cache of sets
+    MAX_CACHED = 33554432  # bytes of the caches
 
 cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
@@ -90,7 +91,7 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
     work.table.entries = work.entries if spans else NULL
     work.table.buckets = (buckets - 1) * c.LSH_SET_LANES
     work.table.bits = NULL
-    work.asked = 0
+    work.asked = work.num_bitmaps = 0
     work.table.part_bits = part_bits
     work.table.shift = 64 - part_bits
     memset(work.table.lanes, 0, buckets * (BUCKET + 1))
@@ -167,26 +168,6 @@ cdef bint _fill(ShingleSets sets, Workspace *work, uint32_t part_bits, uint64_t 
     return _fill_spans(sets, work, part) if spans else _fill_keys(sets, work, part)
 
 
-cdef int _make_filter(Workspace *work) except -1 nogil:
-    """Make the filter of a table: 8 to 16 bits a token, which fit into a nearer cache than the table."""
-    cdef size_t words = 2, i
-    cdef uint32_t shift = 57
-    cdef uint64_t bit
-    while 8 * words < work.set.count:
-        words *= 2
-        shift -= 1
-    if words > work.bits_size:
-        work.bits = <uint64_t *> resize(work.bits, words, sizeof(uint64_t))
-        work.bits_size = words
-    memset(work.bits, 0, words * sizeof(uint64_t))
-    work.bits[0] = 1
-    for i in range(work.set.count):
-        bit = work.set.tokens[i] >> shift
-        work.bits[bit >> 6] |= <uint64_t> 1 << (bit & 63)
-    work.table.bits, work.table.bits_shift = work.bits, shift
-    return 0
-
-
 cdef bint _fill_keys(ShingleSets sets, Workspace *work, uint64_t part) except -1 nogil:
     cdef size_t at = 0, end, read, shingles = work.document.length - work.set.width + 1
     while True:
@@ -220,9 +201,9 @@ cdef bint _fill_spans(ShingleSets sets, Workspace *work, uint64_t part) except -
 
 cdef inline int _worked(ShingleSets sets, size_t read) except -1 nogil:
     """Count the bytes of texts that were read, and handle signals now and then."""
-    sets.unchecked += read
-    if sets.unchecked > CHECKED:
-        sets.unchecked = 0
+    sets.read += read
+    if sets.read - sets.checked > CHECKED:
+        sets.checked = sets.read
         check_signals()
     return 0
 
@@ -245,10 +226,10 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     """Make the set of text i: whole, or else only count it, part by part.
 
     It enters the cache when it is made for the second time: many texts are compared once only, and copying their sets
-    would cost a good part of the time that making them takes.
+    would cost a good part of the time that making them takes. Its bitmap enters the cache if the chosen text has one.
     """
     cdef Text *text = &sets.texts[i]
-    cdef bint again = text.size >= 0
+    cdef bint again = text.known
     cdef uint64_t part
     cdef int64_t size
     _open(sets, work, i)
@@ -261,33 +242,144 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
         else:
             break
         text.part_bits += 1
-    text.size, text.places = size, work.places
+    text.size, text.places, text.known = size, work.places, True
     if text.part_bits == 0:
         work.whole = i
         if again:
-            _keep(sets, work, i)
+            _keep_set(sets, work, i)
+        if sets.chosen_work.num_bitmaps:
+            _keep_bitmap(sets, work, i)
     return 0
 
 
-# ---- the cache: a ring of sets, of which the oldest are overwritten ----
+# ---- bitmaps: an upper bound of the shared shingles, found in a fraction of the time ----
 
-cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
+cdef uint32_t _bitmap_log(size_t size) noexcept nogil:
+    """The logarithm of the words of the bitmap of a set."""
+    cdef uint32_t log = 0
+    while <size_t> 64 << log < BITS * size:
+        log += 1
+    return log
+
+
+cdef int _make_bitmaps(Workspace *work) except -1 nogil:
+    """Make the bitmaps of a whole set: of the usual size, of twice that, and of all smaller sizes.
+
+    The two halves of a bitmap, united, are the bitmap of half the size.
+    """
+    cdef uint32_t last = _bitmap_log(work.set.count) + 1, log
+    cdef size_t words = <size_t> 1 << last, i
+    if 2 * words > work.bits_size:
+        work.bits = <uint64_t *> resize(work.bits, 2 * words, sizeof(uint64_t))
+        work.bits_size = 2 * words
+    memset(work.bits + words, 0, words * sizeof(uint64_t))
+    _kernels.set_mark(&work.set, work.bits + words, words)
+    if work.set.count > FILTER_COUNT:
+        work.table.bits, work.table.bits_mask = work.bits + words, 64 * words - 1
+    work.num_bitmaps = last + 1
+    for log in range(last + 1):
+        words = <size_t> 1 << last - log
+        if log:
+            for i in range(words, 2 * words):
+                work.bits[i] = work.bits[i + words] | work.bits[i + 2 * words]
+        work.ones[last - log] = _kernels.count_common(work.bits + words, work.bits + words, words)
+    return 0
+
+
+cdef int _keep_bitmap(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
+    """Make the bitmap of text i, whose whole set is here, in the cache, if it fits."""
+    cdef uint32_t log = _bitmap_log(work.set.count)
+    cdef size_t words = <size_t> 1 << log, size = words * sizeof(uint64_t)
+    cdef CachedBitmap *bitmap = <CachedBitmap *> _enter(sets, BITMAPS, i, sizeof(CachedBitmap) + size)
+    cdef uint64_t *bits
+    if bitmap != NULL:
+        bits = <uint64_t *> (bitmap + 1)
+        memset(bits, 0, size)
+        _kernels.set_mark(&work.set, bits, words)
+        bitmap.log, bitmap.ones = log, <uint32_t> _kernels.count_common(bits, bits, words)
+    return 0
+
+
+cdef size_t _most_by_bitmaps(ShingleSets sets, Py_ssize_t j, size_t a, size_t b) noexcept nogil:
+    """An upper bound of the shingles that text j, which has b of them, shares with the chosen text, which has a.
+
+    For each bit that is 1 in one bitmap only, that set has a shingle that the other set does not have.
+    """
+    cdef const Workspace *work = &sets.chosen_work
+    cdef const CachedBitmap *other = <const CachedBitmap *> _cached(sets, BITMAPS, j)
+    cdef size_t words, common
+    if other == NULL or other.log >= work.num_bitmaps:
+        return min(a, b)
+    words = <size_t> 1 << other.log
+    common = _kernels.count_common(work.bits + words, <const uint64_t *> (other + 1), words)
+    return min(a + common - work.ones[other.log], b + common - other.ones)
+
+
+# ---- the caches: rings of entries, of which the oldest are overwritten ----
+
+cdef inline Cached *_cached(ShingleSets sets, int kind, Py_ssize_t i) noexcept nogil:
+    """What is cached of text i, or NULL."""
+    cdef uint32_t place = sets.texts[i].cached[kind]
+    return <Cached *> (<uint64_t *> sets.rings[kind].bytes + place - 1) if place else NULL
+
+
+cdef Cached *_enter(ShingleSets sets, int kind, Py_ssize_t i, size_t size) except? NULL nogil:
+    """Return the memory of a new entry of `size` bytes for text i; NULL if there is one, or if it does not fit."""
+    cdef Ring *ring = &sets.rings[kind]
+    cdef Cached *entry
+    cdef size_t place
+    size = (size + 7) // 8 * 8
+    if size > ring.size or sets.texts[i].cached[kind]:
+        return NULL
+    if ring.bytes == NULL:
+        ring.bytes = <uint8_t *> resize(NULL, ring.size, 1)
+    place = _make_room(sets, kind, size)
+    entry = <Cached *> (ring.bytes + place)
+    entry.size, entry.text = size, i
+    sets.texts[i].cached[kind] = <uint32_t> (place // 8 + 1)
+    return entry
+
+
+cdef size_t _make_room(ShingleSets sets, int kind, size_t size) noexcept nogil:
+    """Return the position of `size` free bytes in a ring, after removing older entries if necessary."""
+    cdef Ring *ring = &sets.rings[kind]
+    cdef Cached *oldest
+    cdef size_t place
+    while True:
+        if ring.count == 0:
+            ring.newest_end = ring.oldest = 0
+            ring.wrapped = False
+        if not ring.wrapped:
+            if ring.newest_end + size <= ring.size:
+                break
+            ring.end, ring.newest_end, ring.wrapped = ring.newest_end, 0, True
+        if ring.newest_end + size <= ring.oldest:
+            break
+        oldest = <Cached *> (ring.bytes + ring.oldest)
+        sets.texts[oldest.text].cached[kind] = 0
+        ring.oldest += oldest.size
+        ring.count -= 1
+        if ring.oldest == ring.end:
+            ring.oldest, ring.wrapped = 0, False
+    place = ring.newest_end
+    ring.newest_end += size
+    ring.count += 1
+    return place
+
+
+cdef int _keep_set(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     """Copy the whole set of text i into the cache, if it fits."""
     cdef c.lsh_set *shingles = &work.set
     cdef bint own_text = shingles.spans != NULL and work.document.text == work.words.bytes
     cdef size_t tokens = shingles.count * sizeof(uint64_t)
     cdef size_t spans = shingles.count * sizeof(c.lsh_span) if shingles.spans != NULL else 0
     cdef size_t size = sizeof(CachedSet) + tokens + spans + (work.document.length if own_text else 0)
-    cdef CachedSet *cached
+    cdef CachedSet *cached = <CachedSet *> _enter(sets, SETS, i, size)
     cdef uint8_t *at
-    size = (size + 7) // 8 * 8
-    if size > sets.ring_size or sets.texts[i].cached != NULL:
+    if cached == NULL:
         return 0
-    if sets.ring == NULL:
-        sets.ring = <uint8_t *> resize(NULL, sets.ring_size, 1)
-    cached = <CachedSet *> (sets.ring + _make_room(sets, size))
-    cached.size, cached.text, cached.set = size, i, shingles[0]
-    at = <uint8_t *> cached + sizeof(CachedSet)
+    at = <uint8_t *> (cached + 1)
+    cached.set = shingles[0]
     cached.set.tokens = <uint64_t *> at
     memcpy(at, shingles.tokens, tokens)
     if spans:
@@ -296,34 +388,7 @@ cdef int _keep(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     if own_text:
         cached.set.text = at + tokens + spans
         memcpy(at + tokens + spans, work.document.text, work.document.length)
-    sets.texts[i].cached = cached
     return 0
-
-
-cdef size_t _make_room(ShingleSets sets, size_t size) noexcept nogil:
-    """Return the position of `size` free bytes in the ring, after removing older sets if necessary."""
-    cdef CachedSet *oldest
-    cdef size_t place
-    while True:
-        if sets.num_cached == 0:
-            sets.newest_end = sets.oldest = 0
-            sets.wrapped = False
-        if not sets.wrapped:
-            if sets.newest_end + size <= sets.ring_size:
-                break
-            sets.ring_end, sets.newest_end, sets.wrapped = sets.newest_end, 0, True
-        if sets.newest_end + size <= sets.oldest:
-            break
-        oldest = <CachedSet *> (sets.ring + sets.oldest)
-        sets.texts[oldest.text].cached = NULL
-        sets.oldest += oldest.size
-        sets.num_cached -= 1
-        if sets.oldest == sets.ring_end:
-            sets.oldest, sets.wrapped = 0, False
-    place = sets.newest_end
-    sets.newest_end += size
-    sets.num_cached += 1
-    return place
 
 
 cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) except -1 nogil:
@@ -340,11 +405,11 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
     if spans:
         memcpy(work.set.spans, cached.set.spans, count * sizeof(c.lsh_span))
         if cached.set.text == own_text:
-            reserve_words(&work.words, cached.size)
-            memcpy(work.words.bytes, own_text, cached.size - (own_text - <const uint8_t *> cached))
+            reserve_words(&work.words, cached.head.size)
+            memcpy(work.words.bytes, own_text, cached.head.size - (own_text - <const uint8_t *> cached))
             work.set.text = work.words.bytes
     _kernels.set_enter(&work.set, &work.table)
-    work.whole = cached.text
+    work.whole = cached.head.text
     return 0
 
 
@@ -352,8 +417,8 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
 
 cdef const c.lsh_set *_whole(ShingleSets sets, Py_ssize_t j) except NULL nogil:
     """The set of a text that is not compared in parts."""
-    if sets.texts[j].cached != NULL:
-        return &sets.texts[j].cached.set
+    if sets.texts[j].cached[SETS]:
+        return &(<CachedSet *> _cached(sets, SETS, j)).set
     if sets.chosen_work.whole == j:
         return &sets.chosen_work.set
     if sets.other_work.whole != j:
@@ -369,7 +434,7 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
     cdef Workspace *work = &sets.other_work
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
     cdef size_t at = 0, count, places, others, shared = 0
-    if needed == 0 or sets.texts[j].cached != NULL or sets.chosen_work.whole == j or work.whole == j:
+    if sets.texts[j].cached[SETS] or sets.chosen_work.whole == j or work.whole == j:
         return needed
     if chosen.spans != NULL and sets.chosen_work.asked < SPANS_ASKED:
         return needed
@@ -451,7 +516,7 @@ cdef class ShingleSets:
     flags : int, optional
         How ASCII texts are normalised: a sum of values of `NORMALISATIONS`.
     max_cached : int, optional
-        Bytes of the cache.
+        Bytes of the caches: a quarter for sets, the rest for bitmaps.
     max_shingles : int, optional
         Distinct shingles of a text that are in memory at once, a power of two from 1,024 on; half of that for those
         that are no words of up to eight bytes. A text of more is compared part by part of the hash space, with a pass
@@ -462,7 +527,8 @@ cdef class ShingleSets:
     Notes
     -----
     A set and its table take 24 bytes a shingle, or 48 where the bytes of a shingle have to be compared; two are there
-    at once, besides the cache, which takes 8 or 24.
+    at once, and bitmaps of one of them, 2 to 4 bytes a shingle. In the caches, a shingle takes 8 or 24 bytes in a set
+    and up to 1 in a bitmap.
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
@@ -480,24 +546,28 @@ cdef class ShingleSets:
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
-        self.texts = <Text *> resize(NULL, batch.count, sizeof(Text))
+        self.texts = <Text *> calloc(max(batch.count, 1), sizeof(Text))
+        if self.texts == NULL:
+            raise MemoryError
         for i in range(batch.count):
-            self.texts[i] = Text(-1, 0, NULL, 0)
             if needed < max_cached:  # the most that the text can take there
                 needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
         if batch.count > 2:  # two have a workspace each
-            self.ring_size = min(needed, max_cached)
+            max_cached = min(max_cached, 8 * <size_t> UINT32_MAX)
+            self.rings[SETS].size = min(needed, max_cached // 4)
+            self.rings[BITMAPS].size = min(needed, max_cached - max_cached // 4)
 
     def __dealloc__(self):
         free(self.texts)
-        free(self.ring)
+        free(self.rings[SETS].bytes)
+        free(self.rings[BITMAPS].bytes)
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
 
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
-        cdef CachedSet *cached = self.texts[i].cached
+        cdef CachedSet *cached = <CachedSet *> _cached(self, SETS, i)
         self.chosen = -1
         if work.whole != i and self.texts[i].part_bits == 0:
             if cached == NULL:
@@ -511,9 +581,10 @@ cdef class ShingleSets:
         """The Jaccard similarity of the chosen text and text j where that is at least `least`, else 0.0, which
         takes less time; 0.0 where either has no shingles.
         """
+        cdef Workspace *work = &self.chosen_work
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen
-        if self.texts[j].size < 0:
+        if not self.texts[j].known:
             _make(self, &self.other_work, j)
         a, b = self.texts[i].size, self.texts[j].size
         if a == 0 or b == 0:
@@ -521,15 +592,17 @@ cdef class ShingleSets:
         needed = _least_shared(least, a, b)
         if needed > min(a, b):
             return 0.0
-        self.chosen_work.asked += 1
-        if self.chosen_work.asked == FILTER_ASKED and self.chosen_work.set.count > FILTER_COUNT:
-            _make_filter(&self.chosen_work)
+        work.asked += 1
         if self.texts[i].part_bits or self.texts[j].part_bits:
             shared = _count_by_parts(self, i, j, needed)
-        elif _most_shared(self, j, needed) < needed:
-            return 0.0
         else:
-            shared = _kernels.set_count_shared(&self.chosen_work.set, &self.chosen_work.table, _whole(self, j), needed)
+            if work.num_bitmaps == 0 and work.asked >= BITMAP_ASKED and (needed > 0 or work.set.count > FILTER_COUNT):
+                _make_bitmaps(work)
+                _keep_bitmap(self, work, i)
+            if needed and (_most_by_bitmaps(self, j, a, b) < needed or _most_shared(self, j, needed) < needed):
+                return 0.0
+            shared = _kernels.set_count_shared(&work.set, &work.table, _whole(self, j), needed)
+            _worked(self, b)
         return _jaccard(shared, a, b) if shared >= needed else 0.0
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):

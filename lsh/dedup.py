@@ -8,21 +8,25 @@ least `threshold`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
+from functools import cached_property
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _sketch_filter, _threads
-from lsh._comparing import Pairs, Walk
-from lsh._corpus import Collection, Corpus
+from lsh import _checks, _parts, _sketch_filter, _threads
+from lsh._comparing import Pairs
+from lsh._corpus import Collection, CollisionError, Corpus
 from lsh._fingerprints import SupportsArray
+from lsh._layout import Layout
+from lsh._linking import Order
 from lsh._progress import Progress, checked_progress
-from lsh._spill import Array, Spill, memory_size
+from lsh._spill import Array, Spill, bounded
 from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-STEP = 1024  # documents between two reports of progress
+MAPPED_STEP = 32  # documents between two releases of mapped files: each document may load 64 KB at some places
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -72,7 +76,6 @@ class Deduplication:
     """
 
     keep: NDArray[np.bool_]
-    labels: NDArray[np.int64]
     removed: NDArray[np.void]
     near: NDArray[np.void]
     _counts: dict[str, Any]
@@ -81,17 +84,14 @@ class Deduplication:
     def __init__(
         self,
         keep: NDArray[np.bool_],
-        labels: NDArray[np.int64],
         removed: NDArray[np.void],
         near: NDArray[np.void],
         counts: dict[str, Any],
         parameters: dict[str, Any],
     ) -> None:
-        for array in (keep, labels, removed, near):
+        for array in (keep, removed, near):
             array.flags.writeable = False
-        self.__dict__.update(
-            keep=keep, labels=labels, removed=removed, near=near, _counts=counts, _parameters=parameters
-        )
+        self.__dict__.update(keep=keep, removed=removed, near=near, _counts=counts, _parameters=parameters)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
@@ -100,12 +100,23 @@ class Deduplication:
         raise AttributeError(f"a Deduplication is immutable; {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = (self.keep, self.labels, self.removed, self.near, self._counts, self._parameters)
+        values = (self.keep, self.removed, self.near, self._counts, self._parameters)
         return Deduplication, values  # which makes the arrays read-only again
 
     def __len__(self) -> int:
         """Return the number of documents, kept or not."""
         return len(self.keep)
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """The labels of all documents; see the class. They are made at the first use, as they take 8 bytes each."""
+        removed, labels = self.removed, np.arange(len(self.keep), dtype=np.int64)
+        kept = removed["kept"]
+        if "side" in (removed.dtype.names or ()):
+            kept = np.where(removed["side"] == "new", kept, -1)
+        labels[removed["document"]] = kept
+        labels.flags.writeable = False
+        return labels
 
     @property
     def kept(self) -> NDArray[np.int64]:
@@ -209,6 +220,7 @@ def deduplicate(
     verify: Verify = "exact",
     missing: Missing = "error",
     max_memory: int | str | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Deduplication:
@@ -261,10 +273,13 @@ def deduplicate(
     missing : {"error", "empty"}, optional
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
-        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB. Band keys
-        and sketches use at most half of it; those that do not fit are in temporary files. Grouping needs another 32
-        bytes for each document. Not counted are texts that the caller holds, and what the process needs in any case,
-        up to about 100 MB for the interpreter, numpy and the texts that are being read. Default: no limit.
+        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
+        for each document (36, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
+        counted are texts that the caller holds, the result, and what the process needs in any case, up to about 100 MB
+        for the interpreter, numpy and the texts that are being read. Default: no limit.
+    temp_dir : str or os.PathLike, optional
+        The folder for temporary files, which have no name and disappear with the process. Default: the folder that
+        the environment variable TMPDIR names, or else that of the system.
     num_threads : int, optional
         Number of threads. Default: one for each core that this process may use. Fewer are used where the system does
         not start so many. The result does not depend on it.
@@ -282,7 +297,10 @@ def deduplicate(
     Raises
     ------
     TypeError, ValueError
-        If a text or a parameter is wrong; the message names it.
+        If a text or a parameter is wrong; the message names it. If `max_memory` is too small for the number of
+        documents, the message has the least one.
+    OSError
+        If the folder for temporary files cannot be written to, or has too little space.
 
     Notes
     -----
@@ -319,48 +337,37 @@ def deduplicate(
     clusters = _checks.choice("clusters", clusters, get_args(Clusters))
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
-    spill = Spill(memory_size("max_memory", max_memory))
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
     collections = _collections({"texts": texts, "against": against}, missing)
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
-    corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report)
-    new, total = corpus.offsets[1], corpus.total
+    ordered = not (isinstance(keep, str) and keep in ("first", "last"))
+    corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report, ordered)
+    new = corpus.offsets[1]
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
-    order = _by_priority(_priority(keep, new) if priority is None else priority, corpus.sizes[:new])
-    order = np.concatenate([np.arange(new, total, dtype=np.int32), order])
-    order = spill.keep(order[corpus.has_shingles[order]])
-    groups = corpus.group(order)
-    distinct = groups.documents
-    seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
-
-    similarity = corpus.similarity(groups, matching.least_equal)
-    depth = spill.array(groups.links.shape, np.int32)
-    num_old = int((distinct >= new).sum())
-    walk = Walk(similarity, groups.links, depth, num_old, matching.least, CAP, clusters == "components")
-    done, step = 0, STEP
-    while done < len(distinct):
-        done = walk.run(done, min(done + step, len(distinct)))
-        step = spill.paced(step, STEP)
-        report("comparing", done, len(distinct))
-    witness, value = walk.outcome()
-
-    first = np.where(corpus.has_shingles, groups.firsts, np.arange(total, dtype=np.int32))
-    removed = _removed(distinct, witness, value, order, first, new)
-    near = _near(*walk.near(), distinct, new)
+    order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
+    while True:
+        layout = Layout(corpus, order)
+        seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
+        try:
+            decided = _decided(corpus, layout, matching, clusters == "components")
+            break
+        except CollisionError:
+            corpus.read_again()
+    removed = _removed(layout, decided, new)
+    near = _near(layout, decided, new)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
-    labels = np.arange(new)
-    labels[removed["document"]] = np.where(removed["side"] == "new", removed["kept"], -1)
-    counts = _counts(corpus, removed, walk, similarity.compared, seconds)
+    counts = _counts(corpus, removed, decided, seconds)
     if against is None:
         # astype makes a copy without the bytes of the dropped field
         removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
         near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
     seconds["comparing"] = time.perf_counter() - started
-    return Deduplication(keeps, labels, removed, near, counts, parameters)
+    return Deduplication(keeps, removed, near, counts, parameters)
 
 
 def find_pairs(
@@ -377,6 +384,7 @@ def find_pairs(
     verify: Verify = "exact",
     missing: Missing = "error",
     max_memory: int | str | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Iterator[tuple[int, int, float]]:
@@ -392,7 +400,9 @@ def find_pairs(
         The least Jaccard similarity of a pair, more than 0 and at most 1.
     others : iterable of str or bytes, numpy array, Arrow column, or callable, optional
         A second collection: find pairs of one document of `texts` and one of `others`, and no other pairs.
-    recall, bands, shingles, hasher, num_seeds, random_state, verify, missing, max_memory, num_threads, progress
+    recall, bands, shingles, hasher, num_seeds, random_state, verify, missing
+        As for `deduplicate`.
+    max_memory, temp_dir, num_threads, progress
         As for `deduplicate`.
 
     Returns
@@ -414,7 +424,7 @@ def find_pairs(
     matching = _matching(hasher, least, verify, recall, bands)
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
-    spill = Spill(memory_size("max_memory", max_memory))
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
     collections = _collections({"texts": texts, "others": others}, missing)
     return _pairs(collections, matching, spill, workers, report)
 
@@ -426,25 +436,27 @@ def _pairs(
     two = len(collections) == 2
     estimated = matching.verify != "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
-    rows = corpus.offsets[1]
-    documents = np.flatnonzero(corpus.has_shingles).astype(np.int32)[::-1].copy()
-    entered = int((documents >= rows).sum()) if two else len(documents)
-    groups = corpus.group(documents, entered)
+    rows, total = corpus.offsets[1], corpus.total
+    order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
+    groups = corpus.group(order)
     documents = groups.documents
-    similarity = corpus.similarity(groups, matching.least_equal)
+    make_similarity = corpus.similarity(groups, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
-    pairs = Pairs(similarity, groups.links, firsts, matching.least)
-    place, offset, step = len(documents) - 1, rows if two else 0, STEP
-    stop = groups.partners - 1 if two else -1
-    while place > stop:
-        place, found, values = pairs.next(place, max(place - step, stop))
-        for partner, value in zip(documents[found].tolist(), values.tolist()):
-            yield int(documents[place]), partner - offset, value
-        place -= len(found) > 0
-        step = spill.paced(step, STEP)
-        report("comparing", len(documents) - 1 - place, len(documents) - 1 - stop)
+    offset = rows if two else 0
+    last, stop = len(documents) - 1, groups.partners - 1 if two else -1
+
+    def told(document: int) -> None:
+        spill.release()
+        report("comparing", last - document, last - stop)
+
+    threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
+    found = _parts.pairs(
+        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, threads, told, step
+    )
+    for numbers, partners, values in found:
+        yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())
 
 
 class _Matching(NamedTuple):
@@ -626,40 +638,63 @@ def _numbers(values: Array, keep: Any) -> Array:
     return numbers
 
 
-def _by_priority(priority: Keep | Array, sizes: Array) -> Array:
-    """Return the positions in the order in which documents are decided, int32."""
-    if isinstance(priority, str) and priority == "first":
-        return np.arange(len(sizes), dtype=np.int32)
-    if isinstance(priority, str) and priority == "last":
-        return np.arange(len(sizes) - 1, -1, -1, dtype=np.int32)
-    values: Array = sizes if isinstance(priority, str) else priority
+def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
+    """Return the order in which documents are decided: old documents first, then by priority."""
+    new, total = corpus.offsets[1], corpus.total
+    if isinstance(priority, str) and priority in ("first", "last"):
+        return Order([(new, total, False), (0, new, priority == "last")])
+    values: Array = corpus.sizes.read(0, new) if isinstance(priority, str) else priority
     ascending = np.argsort(values[::-1], kind="stable")  # reversed, so that ties are in order of position
-    order: Array = (len(values) - 1 - ascending[::-1]).astype(np.int32)
-    return order
+    del values
+    order = np.empty(total, np.int32)
+    order[: total - new] = np.arange(new, total, dtype=np.int32)
+    np.subtract(new - 1, ascending[::-1], out=order[total - new :], casting="unsafe")
+    return Order([(0, total, False)], order)
 
 
-def _removed(distinct: Array, witness: Array, value: Array, order: Array, first: Array, new: int) -> Array:
+def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bool) -> _parts.Decided:
+    """Decide the documents of a layout."""
+    num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
+
+    def told(done: int) -> None:
+        corpus.spill.release()
+        corpus.report("comparing", done, total)
+
+    return _parts.decide(
+        layout.parts(matching.least_equal),
+        _parts.Rule(num_old, matching.least, CAP, components),
+        lambda shape: corpus.spill.array(shape, np.int32),
+        corpus.num_threads,
+        told,
+    )
+
+
+def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
     """Return the table of removed documents; a copy gets the decision of the first copy."""
-    total = len(first)
-    by, similarity = np.full(total, -1, np.int32), np.zeros(total)
-    decided = witness >= 0
-    by[distinct[decided]] = distinct[witness[decided]]
-    similarity[distinct[decided]] = value[decided]
-    copies = order[(first[order] != order) & (order < new)]
+    first, distinct = layout.firsts, layout.documents
+    ascending = np.argsort(distinct[decided.documents])
+    documents, by = distinct[decided.documents[ascending]], distinct[decided.witnesses[ascending]]
+    similarity = decided.similarities[ascending]
+    copies = np.flatnonzero((first[:new] >= 0) & (first[:new] != np.arange(new, dtype=np.int32)))
     originals = first[copies]
-    stays = by[originals] < 0
-    by[copies] = np.where(stays, originals, by[originals])
-    similarity[copies] = np.where(stays, 1.0, similarity[originals])
-
-    documents = np.flatnonzero(by[:new] >= 0)
+    places = np.searchsorted(documents, originals)
+    inside = np.minimum(places, max(len(documents) - 1, 0))
+    by_copy, similarity_of_copy = originals.copy(), np.ones(len(copies))
+    if len(documents):
+        goes = np.flatnonzero(documents[inside] == originals)
+        by_copy[goes], similarity_of_copy[goes] = by[inside[goes]], similarity[inside[goes]]
+    documents, by = np.concatenate([documents, copies]), np.concatenate([by, by_copy])
+    ascending = np.argsort(documents)
+    documents, by = documents[ascending], by[ascending]
+    similarity = np.concatenate([similarity, similarity_of_copy])[ascending]
     removed = np.empty(len(documents), [*REMOVED, SIDE])
-    removed["document"], removed["similarity"] = documents, similarity[documents]
-    removed["identical"] = first[documents] == first[by[documents]]
-    removed["kept"], removed["side"] = _within_collection(by[documents], new)
+    removed["document"], removed["similarity"] = documents, similarity
+    removed["identical"] = first[documents] == first[by]
+    removed["kept"], removed["side"] = _within_collection(by, new)
     return removed
 
 
-def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: dict[str, float]) -> dict[str, Any]:
+def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
     return {
@@ -670,18 +705,19 @@ def _counts(corpus: Corpus, removed: Array, walk: Walk, compared: int, seconds: 
         "for_old": int((removed["side"] == "old").sum()),
         "identical": int(removed["identical"].sum()),
         "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
-        "without_shingles": int((~corpus.has_shingles[:new]).sum()),
+        "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
-        "candidates": walk.candidates,
-        "compared": compared,
-        "capped": walk.capped,
+        "candidates": decided.candidates,
+        "compared": decided.compared,
+        "capped": decided.capped,
         "seconds": seconds,
     }
 
 
-def _near(documents: Array, others: Array, similarities: Array, distinct: Array, new: int) -> Array:
-    """Return the table of pairs just below the threshold; `documents` are decided after `others`."""
-    i, j = distinct[documents].astype(np.int64), distinct[others].astype(np.int64)
+def _near(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+    """Return the table of pairs just below the threshold."""
+    i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
+    similarities = decided.near_similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from lsh._batch import Batch
-from lsh._comparing import Pairs, Similarity, Walk, content_keys, first_copies, same_texts
+from lsh._comparing import Pairs, Similarity, content_keys, first_copies, same_texts
 from lsh._minhash import UNIT_CODES
 from lsh._sets import ShingleSets
 
@@ -34,28 +34,6 @@ def test_bad_sketches(sketches, sets):
         Similarity(sketches, [0, 1], sets, [0, 1], 0)
 
 
-def test_bad_arguments_of_a_walk():
-    similarity, depth = Similarity(SKETCHES, [0, 1], two_sets(), [0, 1], 0), numpy.zeros((1, 2), numpy.int32)
-    for wrong in ([[0, 0]], [[-1, 1]], [[-1, 5]], [[-2, 0]]):
-        with pytest.raises(ValueError, match="links must lead to earlier documents"):
-            Walk(similarity, numpy.array(wrong, numpy.int32), depth, 0, 0.5, 10, False)
-    with pytest.raises(ValueError, match="depth must be as large as links"):
-        Walk(similarity, LINKS.copy(), depth[:, :1].copy(), 0, 0.5, 10, False)
-    for settled in (-1, 3):
-        with pytest.raises(ValueError, match="of the same documents"):
-            Walk(similarity, LINKS.copy(), depth, settled, 0.5, 10, False)
-    walk = Walk(similarity, LINKS.copy(), depth, 0, 0.5, 10, False)
-    for start, stop in ((-1, 1), (0, 3), (2, 1)):
-        with pytest.raises(ValueError, match="start and stop"):
-            walk.run(start, stop)
-
-
-def test_a_walk_over_a_document_without_a_text():
-    silent, depth = Similarity(SKETCHES, [0, 1], two_sets(), [0, -1], 0), numpy.zeros((1, 2), numpy.int32)
-    with pytest.raises(ValueError, match="one of them has no text"):
-        Walk(silent, LINKS.copy(), depth, 0, 0.5, 10, False).run(0, 2)
-
-
 def test_bad_arguments_of_pairs():
     similarity = Similarity(SKETCHES, [0, 1], two_sets(), [0, 1], 0)
     for firsts in ([0, 7], [-3, 0], [0]):
@@ -63,7 +41,7 @@ def test_bad_arguments_of_pairs():
             Pairs(similarity, LINKS, firsts, 0.5)
     for document, stop in ((2, 0), (0, -2), (0, 1)):
         with pytest.raises(ValueError, match="document and stop"):
-            Pairs(similarity, LINKS, [0, 1], 0.5).next(document, stop)
+            Pairs(similarity, LINKS, [0, 1], 0.5).run(document, stop, 100)
 
 
 @pytest.mark.parametrize("places", [[0, 2], [0, -1], [0]])

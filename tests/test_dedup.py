@@ -215,11 +215,26 @@ def test_deduplicate_against_brute_force(data, texts, threshold, n, unit, option
     clusters=modes,
     verify=verifications,
     loss=st.sampled_from([0.001, 0.2, 0.7]),
+    parts=st.fixed_dictionaries(
+        {
+            "LARGE": st.sampled_from([0, 1, 256]),
+            "TASK": st.sampled_from([1, 3, 512]),
+            "STEP": st.sampled_from([1, 1024]),
+            "SMALLEST_WINDOW": st.sampled_from([1, 2, 64]),
+            "MOST_SCORES": st.sampled_from([0, 5, 1 << 21]),
+            "WORTH_THREADS": st.sampled_from([0, 4]),
+            "MOSTLY_KEPT": st.sampled_from([0.0, 0.9, 2.0]),
+        }
+    ),
+    num_threads=st.integers(1, 3),
 )
 def test_deduplicate_against_twin(
-    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss
+    data, texts, threshold, n, unit, options, seeds, widths, hashbytes, cap, clusters, verify, loss, parts, num_threads
 ):
-    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets."""
+    """Few bands that miss pairs, a cap that is reached, a filter with losses: the twin uses the same buckets.
+
+    Components are cut into tasks and windows of all sizes.
+    """
     keep = data.draw(priorities(len(texts)))
     against = data.draw(st.lists(st.sampled_from(texts), max_size=3)) if texts else []
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
@@ -227,7 +242,14 @@ def test_deduplicate_against_twin(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lsh.dedup, "CAP", cap)
         patch.setattr(lsh._sketch_filter, "LOSS", loss)
-        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked)
+        plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
+        for name, value in parts.items():
+            patch.setattr(lsh._parts, name, value)
+        walked_in_parts = {**walked, "num_threads": num_threads}
+        result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
+    assert result.removed.tolist() == plain.removed.tolist()
+    assert result.near.tolist() == plain.near.tolist()
+    assert {**result.summary(), "seconds": {}} == {**plain.summary(), "seconds": {}}
     expected = reference.deduplicate(
         texts,
         threshold,
@@ -279,13 +301,21 @@ def test_nothing_is_dropped_without_a_witness(texts, threshold, n, unit, options
     hashbytes=st.sampled_from([4, 8]),
     cut=st.one_of(st.none(), st.integers(0, 12)),
     verify=verifications,
+    step=st.sampled_from([1, 3, 1024]),
+    most=st.sampled_from([0, 2, 1 << 16]),
+    num_threads=st.integers(1, 3),
 )
-def test_find_pairs_against_twin(texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify):
-    """One collection, or two: the texts before and after the cut."""
+def test_find_pairs_against_twin(
+    texts, threshold, n, unit, options, seeds, widths, hashbytes, cut, verify, step, most, num_threads
+):
+    """One collection, or two: the texts before and after the cut. Calls of all sizes, in threads."""
     hasher = MinHasher(seeds, hashbytes=hashbytes, shingles=Shingles(n, unit, **options))
     a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
-    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify}
-    found = list(find_pairs(a, threshold, **how))
+    how = {"others": b, "bands": Bands(widths=widths), "hasher": hasher, "verify": verify, "num_threads": num_threads}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh._parts, "STEP", step)
+        patch.setattr(lsh._parts, "MOST_PAIRS", most)
+        found = list(find_pairs(a, threshold, **how))
     settled = {"widths": widths, "seeds": seeds, "hashbytes": hashbytes, "n": n, "unit": unit, "verify": verify}
     assert found == reference.find_pairs(a, b, threshold=threshold, **settled, **options)
     assert all((type(i), type(j), type(s)) == (int, int, float) for i, j, s in found)

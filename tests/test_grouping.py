@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from lsh import _threads
 from lsh._batch import Batch
-from lsh._comparing import Pairs, Similarity, Walk
+from lsh._comparing import Pairs, Similarity
+from lsh._deciding import Components, Decisions, Walk
 from lsh._grouping import BinTables, Linker, band_keys
 from lsh._minhash import UNIT_CODES, shingles
 from lsh._sets import ShingleSets
@@ -193,10 +195,13 @@ def connected(count, pairs, step=7):
     for document, linked_to in enumerate(others):
         links[: len(linked_to), document] = linked_to
     similarity = Similarity(numpy.zeros((1, 1), numpy.uint32), numpy.zeros(count, numpy.int32), None, None, 0)
-    walk = Walk(similarity, links, numpy.empty_like(links), 0, 1.0, 1, True)
+    decisions = Decisions(links, numpy.empty_like(links), numpy.arange(count), 0, 1.0, 1, True)
+    walk = Walk(similarity, decisions)
     for start in range(0, count, step):
         assert walk.run(start, min(start + step, count)) == min(start + step, count)
-    roots, values = walk.outcome()
+    for start in range(0, count, step):
+        walk.attach(start, min(start + step, count))
+    roots, values = decisions.outcome()
     assert (roots.dtype, values.tolist()) == (numpy.int32, (roots >= 0).astype(float).tolist())
     return numpy.where(roots < 0, numpy.arange(count), roots).tolist()
 
@@ -212,6 +217,21 @@ def documents_and_pairs(draw):
 @example(case=(0, []))
 def test_components_against_twin(case):
     assert connected(*case) == reference.components(*case)
+
+
+@given(case=documents_and_pairs())
+@example(case=(0, []))
+def test_order_by_component(case):
+    count, pairs = case
+    roots = reference.components(count, pairs)
+    components = Components(count)
+    for some in (pairs[::2], pairs[1::2]):
+        components.connect(*numpy.array(some, numpy.int32).reshape(-1, 2).T.copy())
+    documents, starts = components.order()
+    assert (documents.dtype, starts.dtype) == (numpy.int32, numpy.int64)
+    assert documents.tolist() == sorted(range(count), key=lambda document: (roots[document], document))
+    found = [documents[start:stop].tolist() for start, stop in itertools.pairwise(starts)]
+    assert found == [[i for i in range(count) if roots[i] == root] for root in sorted(set(roots))]
 
 
 @given(case=keys_in_order(), others=st.lists(st.integers(0, 3), min_size=40, max_size=40))
@@ -256,7 +276,7 @@ def test_a_chain_of_pairs_ends(links):
     similarity = Similarity(numpy.zeros((1, 4), numpy.uint32), rows, None, None, 0)
     pairs = Pairs(similarity, numpy.array([links], numpy.int32), range(len(links)), 0.5)
     with pytest.raises(ValueError, match="links must not lead back"):
-        pairs.next(len(links) - 1, -1)
+        pairs.run(len(links) - 1, -1, 100)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "?", "S1"])

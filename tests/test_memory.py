@@ -7,6 +7,7 @@ outside an array.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import sys
@@ -21,8 +22,9 @@ import pytest
 
 from lsh._batch import Batch, extent
 from lsh._columns import Column, Columns, fixed_width
-from lsh._comparing import Pairs, Similarity, Walk, content_keys, first_copies, same_texts
-from lsh._grouping import BinSets, BinTables, Linker, band_keys
+from lsh._comparing import Pairs, Similarity, content_keys, first_copies, same_texts
+from lsh._deciding import Components, Decisions, Walk
+from lsh._grouping import BinSets, BinTables, KeyTable, Linker, band_keys
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal, shingles
 from lsh._sets import ShingleSets
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
@@ -272,7 +274,20 @@ def test_nothing_is_made_without_its_parts():
     for made in (Batch(("a",)), Column(), BinTables(2), fingerprinter(), ShingleSets(Batch(("a",)), BYTE, 1)):
         for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
             refused(duplicate, made)
-    for kind in (Batch, Columns, Fingerprinter, Similarity, Walk, Pairs, Linker, BinTables, BinSets, ShingleSets):
+    for kind in (
+        Batch,
+        Columns,
+        Fingerprinter,
+        Similarity,
+        Components,
+        Decisions,
+        Walk,
+        Pairs,
+        Linker,
+        BinTables,
+        BinSets,
+        ShingleSets,
+    ):
         refused(kind.__new__, kind)
 
 
@@ -485,6 +500,47 @@ def test_links_of_keys_that_change():
         other.join()
 
 
+def test_a_table_of_keys_of_wrong_arrays():
+    table, keys, chosen = KeyTable(3), numpy.zeros(3, numpy.uint64), numpy.ones(3, numpy.uint8)
+    pairs = numpy.zeros((3, 2), numpy.int32)
+    for wrong in (keys[:2], keys.astype(numpy.int64), numpy.zeros(6, numpy.uint64)[::2], unaligned(keys), None):
+        refused(table.link, wrong, chosen, 0, pairs)
+    for wrong in (chosen[:2], chosen.astype(numpy.int8), None):
+        refused(table.link, keys, wrong, 0, pairs)
+    for wrong in (pairs[:2], pairs.astype(numpy.int64), pairs.reshape(-1), unaligned(pairs), None):
+        refused(table.link, keys, chosen, 0, wrong)
+    for first in (-1, 2**31 - 2, 2**63 - 1):
+        refused(table.link, keys, chosen, first, pairs)
+    refused(KeyTable, 2**62)
+    assert table.link(keys, chosen, 0, pairs) == 2
+    assert table.link(keys[:0], chosen[:0], 0, pairs[:0]) == 0
+
+
+def test_a_table_of_keys_that_change():
+    """Another thread writes to keys and flags while they are linked without the GIL: pairs of some of the documents."""
+    count = 100_000
+    keys, chosen = numpy.zeros(count, numpy.uint64), numpy.ones(count, numpy.uint8)
+    values, done = numpy.arange(count, dtype=numpy.uint64), threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            numpy.multiply(values, numpy.uint64(0x9E3779B97F4A7C15), out=keys)
+            chosen[::3] = 0
+            numpy.copyto(keys, numpy.uint64(5))
+            chosen[:] = 1
+
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        for _ in range(20):
+            table, pairs = KeyTable(1), numpy.zeros((count, 2), numpy.int32)
+            found = pairs[: table.link(keys, chosen, 7, pairs)]
+            assert ((found >= 7) & (found < count + 7)).all()
+    finally:
+        done.set()
+        other.join()
+
+
 def test_bins_of_wrong_arguments():
     tables = BinTables(2)
     keys, documents = numpy.zeros((2, 3), numpy.uint64), numpy.arange(3, dtype=numpy.uint32)
@@ -588,14 +644,47 @@ def test_places_that_claim_another_length():
 @pytest.mark.parametrize("components", [False, True])
 def test_links_that_change_before_the_walk(wrong, components):
     links, depth = numpy.array([[-1, 0], [-1, 0]], numpy.int32), numpy.zeros((2, 2), numpy.int32)
-    walk = Walk(similarity(), links, depth, 0, 0.5, 10, components)
+    decisions = Decisions(links, depth, [0, 1], 0, 0.5, 10, components)
+    walk = Walk(similarity(), decisions)
     links[:] = wrong
     depth[:] = wrong
     assert walk.run(0, 2) == 2
     assert walk.run(0, 2) == 2  # documents that are decided
-    walk.outcome()
+    for as_kept in (False, True):
+        for start in (0, 1):
+            links[:], depth[:] = wrong, wrong
+            decisions.begin_window(start, 2, 10, as_kept)
+            links[:], depth[:] = wrong, wrong
+            walk.run(start, 2, walk.score(start, 2))
+    if components:
+        walk.attach(0, 2)
+    decisions.outcome()
     same = numpy.array([[-1, 0]], numpy.int32)
-    Walk(similarity(), same, same, 0, 0.5, LARGEST, components).run(0, 2)
+    Walk(similarity(), Decisions(same, same, [0, 1], 0, 0.5, LARGEST, components)).run(0, 2)
+
+
+def test_walks_in_threads_over_the_same_documents():
+    """An error of the caller: the result is wrong then, the memory is not."""
+    count, bands = 400, 3
+    links = numpy.tile(numpy.arange(-1, count - 1, dtype=numpy.int32), (bands, 1))
+    decisions = Decisions(links, numpy.zeros_like(links), numpy.arange(count), 0, 0.5, 50, False)
+    rows = numpy.zeros((count, 4), numpy.uint32)
+    rows[:] = numpy.arange(count)[:, None]
+
+    def walk() -> None:
+        mine = Walk(Similarity(rows, numpy.arange(count), None, None, 0), decisions)
+        for start in range(0, count, 20):
+            decisions.begin_window(start, min(start + 40, count), 10**6, start % 40 == 0)
+            with contextlib.suppress(ValueError):  # another thread has begun another window
+                mine.run(start, start + 20, mine.score(start, start + 20))
+            mine.run(start, start + 20)
+
+    threads = [threading.Thread(target=walk) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert decisions.outcome()[0].max() < count
 
 
 @pytest.mark.parametrize("wrong", [10**6, -(10**6), 1])
@@ -603,7 +692,7 @@ def test_links_that_change_before_the_pairs(wrong):
     links = numpy.array([[-1, 0]], numpy.int32)
     pairs = Pairs(similarity(), links, [0, 1], 0.5)
     links[:] = wrong
-    assert answers(lambda: pairs.next(1, -1), "lead back")
+    assert answers(lambda: pairs.run(1, -1, 100), "lead back")
 
 
 def test_arguments_of_walks_and_pairs():
@@ -616,16 +705,18 @@ def test_arguments_of_walks_and_pairs():
         None,
         numpy.zeros((1, 3), numpy.int32),
     ):
-        refused(Walk, similarity(), wrong, depth, 0, 0.5, 10, False)
+        refused(Decisions, wrong, depth, [0, 1], 0, 0.5, 10, False)
         refused(Pairs, similarity(), wrong, [0, 1], 0.5)
     for cap in (-1, -LARGEST - 1, 2**63):
-        refused(Walk, similarity(), links.copy(), depth, 0, 0.5, cap, False)
+        refused(Decisions, links.copy(), depth, [0, 1], 0, 0.5, cap, False)
     read_only = links.copy()
     read_only.flags.writeable = False
-    refused(Walk, similarity(), read_only, depth, 0, 0.5, 10, False)
-    refused(Walk, None, links, depth, 0, 0.5, 10, False)
+    refused(Decisions, read_only, depth, [0, 1], 0, 0.5, 10, False)
+    refused(Decisions, links.copy(), depth, Claims([0] * 3), 0, 0.5, 10, False)
+    refused(Walk, None, Decisions(links.copy(), depth, [0, 1], 0, 0.5, 10, False))
+    refused(Walk, similarity(), None)
     empty = numpy.zeros((0, 2), numpy.int32)
-    assert Walk(similarity(), empty, empty.copy(), 0, 0.5, 10, False).run(0, 2) == 2
+    assert Walk(similarity(), Decisions(empty, empty.copy(), [0, 1], 0, 0.5, 10, False)).run(0, 2) == 2
     refused(Pairs, similarity(), empty, [0, 1], 0.5)
 
 

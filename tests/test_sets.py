@@ -48,11 +48,10 @@ def similarities(found: ShingleSets, asked, least: float = 0.0) -> list[float]:
     pairs = Pairs(similarity, links, numpy.arange(len(texts), dtype=numpy.int32), least)
     values, document = [0.0] * len(asked), len(texts) - 1
     while document >= 0:
-        document, partners, value = pairs.next(document, -1)
-        if len(partners):
-            assert partners.tolist() == [document - 1]
-            values[(len(texts) - document) // 2] = float(value[0])
-            document -= 1
+        document, *found = pairs.run(document, -1, 1000)
+        for of, partner, value in zip(*(array.tolist() for array in found)):
+            assert partner == of - 1
+            values[(len(texts) - of) // 2] = value
     return values
 
 
@@ -82,16 +81,17 @@ batches = st.lists(strategies.alike(), min_size=1, max_size=3).map(
     options=strategies.normalisations,
     secret=st.sampled_from(SECRETS),
     max_cached=st.sampled_from([0, 300, 1000, 1 << 20]),
+    least=st.floats(0.01, 1),
 )
-@example(["abcdefgh", "abcdefghé", "éabcdefgh", "abcdefgh" * 2], 8, "char", {}, WEAK, 1000)
-@example([b"\0\0", b"\0", b"\0\0\0\0\0\0\0\0\0"], 8, "byte", {}, WEAK, 0)
-@example(["\0", "\0\0", "\0 \0é", "é\0"], 1, "char", {}, WEAK, 0)
-def test_similarities_against_twin(texts, n, unit, options, secret, max_cached):
+@example(["abcdefgh", "abcdefghé", "éabcdefgh", "abcdefgh" * 2], 8, "char", {}, WEAK, 1000, 0.01)
+@example([b"\0\0", b"\0", b"\0\0\0\0\0\0\0\0\0"], 8, "byte", {}, WEAK, 0, 1.0)
+@example(["\0", "\0\0", "\0 \0é", "é\0"], 1, "char", {}, WEAK, 0, 0.5)
+def test_similarities_against_twin(texts, n, unit, options, secret, max_cached, least):
     shingles = Shingles(n, unit, **options)
     found = sets(texts, shingles, secret=secret, max_cached=max_cached)
     expected = expected_pairs(texts, shingles)
-    for _ in range(2):
-        assert all_pairs(found, len(texts)) == expected
+    for threshold in (0.0, least, 0.0, least):
+        assert all_pairs(found, len(texts), threshold) == [value if value >= threshold else 0.0 for value in expected]
 
 
 @given(
@@ -159,15 +159,36 @@ def test_large_texts_are_compared_in_parts(n, unit, secret):
     assert sets(texts, shingles, secret=secret).matrix(len(texts), 0).ravel().tolist() == expected
 
 
-def test_a_cache_of_any_size_changes_nothing():
-    """Texts are requested in an order that evicts the oldest ones at every position of the ring."""
+@pytest.mark.parametrize("shingles", [Shingles(4), Shingles(2, "word"), Shingles(11, "byte"), Shingles(7, "byte")])
+def test_a_cache_of_any_size_changes_nothing(shingles):
+    """Texts are requested in an order that evicts the oldest ones at every position of the rings."""
     draw = random.Random(5)
     texts = [words_like(draw, draw.randrange(1, 60)) for _ in range(40)]
-    asked = [(draw.randrange(40), draw.randrange(40)) for _ in range(3000)]
-    for shingles in (Shingles(4), Shingles(2, "word"), Shingles(11, "byte")):
-        expected = similarities(sets(texts, shingles), asked)
-        for max_cached in (0, 100, 999, 3000, 10_007, 50_000):
-            assert similarities(sets(texts, shingles, max_cached=max_cached), asked) == expected
+    chosen = [draw.randrange(40) for _ in range(250)]
+    asked = [(i, draw.randrange(40)) for i in chosen for _ in range(12)]
+    expected = similarities(sets(texts, shingles), asked)
+    for max_cached in (0, 100, 999, 3000, 10_007, 50_000):
+        found = sets(texts, shingles, max_cached=max_cached)
+        for least in (0.0, 0.1, 0.2):
+            assert similarities(found, asked, least) == [value if value >= least else 0.0 for value in expected]
+
+
+@pytest.mark.parametrize(("n", "unit"), [(5, "byte"), (5, "char"), (12, "byte"), (2, "word")])
+def test_every_threshold_of_texts_from_a_template(n, unit):
+    """Texts of many sizes, each compared with all others: most are pruned by their bitmaps, whose sizes differ."""
+    draw = random.Random(n)
+    parts = [words_like(draw, 8) for _ in range(40)]
+    texts = []
+    for i in range(24):
+        kept = [
+            words_like(draw, 8) if draw.random() < 0.1 * (i % 4) else part for part in parts[: 1 + draw.randrange(40)]
+        ]
+        texts.append(b" ".join(kept))
+    shingles = Shingles(n, unit)
+    found, expected = sets(texts, shingles), expected_pairs(texts, shingles)
+    for value in [0.0, *sorted(set(expected))[::9]]:
+        for least in (value, math.nextafter(value, 2)):
+            assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
 
 
 def test_a_token_of_zero_is_a_shingle_like_others():
@@ -178,7 +199,9 @@ def test_a_token_of_zero_is_a_shingle_like_others():
         secret = (
             reference.as_bytes("abcdefgh")[: 8 if unit == "word" else n].ljust(8, b"\0") + b"\x07" * 112 + b"\xff" * 8
         )
-        assert all_pairs(sets(texts, shingles, secret=secret), len(texts)) == expected_pairs(texts, shingles)
+        found, expected = sets(texts, shingles, secret=secret), expected_pairs(texts, shingles)
+        for least in (0.0, 0.1, 0.3):
+            assert all_pairs(found, len(texts), least) == [value if value >= least else 0.0 for value in expected]
 
 
 def test_buckets_overflow():

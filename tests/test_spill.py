@@ -15,6 +15,9 @@ import textwrap
 
 import numpy
 import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
 from running import environment
 from test_dedup import near_of, removed_of
 
@@ -23,7 +26,7 @@ import lsh._corpus
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh._spill import MIN_FILE, Spill, memory_size
+from lsh._spill import Spill, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -192,33 +195,40 @@ def test_copies_of_a_stream_are_not_held(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Put every array that can be in a file into a file, and accept any memory bound."""
+    """Put every array that can be in a file into a file, and write columns in small chunks."""
     monkeypatch.setattr(lsh._spill, "MIN_FILE", 1)
-    monkeypatch.setattr(lsh._spill, "MIN_MEMORY", 1)
+    monkeypatch.setattr(lsh._spill, "CHUNK", 1 << 12)
 
 
 @pytest.mark.usefixtures("tiny")
 def test_files_change_nothing(corpus, files):
-    for options in ({}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": corpus[:50]}):
+    for options in (
+        {},
+        {"keep": "last"},
+        {"keep": "longest"},
+        {"clusters": "components"},
+        {"verify": None},
+        {"against": corpus[:50]},
+    ):
         expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
         assert files == []
         for texts in (corpus, streamed(corpus)):
-            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=1, **options), expected)
-        assert len(files) >= 8
+            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
+        assert len(files) >= 4
         files.clear()
     pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
-    assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="1 kB")) == pairs
+    assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="100 kB")) == pairs
     assert files
 
 
 def test_more_documents_than_a_block():
-    count = lsh._corpus.MAX_CAPACITY + 3000
+    count = lsh._corpus.STEP + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
     texts[-1] = texts[7]
     result = deduplicate(texts, 0.8, num_threads=2)
     assert {count - 2: 5, count - 1: 7}.items() <= {d: k for d, (k, _, _) in removed_of(result).items()}.items()
-    same(deduplicate(streamed(texts), 0.8, max_memory="1MB"), result)
+    same(deduplicate(streamed(texts), 0.8, max_memory="2MB"), result)
 
 
 @pytest.fixture
@@ -227,9 +237,9 @@ def files(monkeypatch) -> list[int]:
     sizes: list[int] = []
     make = Spill.file
 
-    def noted(size: int) -> mmap.mmap:
+    def noted(size: int, folder: str | None = None) -> mmap.mmap:
         sizes.append(size)
-        return make(size)
+        return make(size, folder)
 
     monkeypatch.setattr(Spill, "file", staticmethod(noted))
     return sizes
@@ -264,16 +274,96 @@ def test_what_is_freed_leaves_room(files):
         del part, mapped
 
 
-@pytest.mark.parametrize("bound", [None, 1, 1 << 30])
-def test_what_is_kept_stays_the_same(bound, files):
-    spill = Spill(bound)
-    for array in (numpy.arange(200_000), numpy.arange(5, dtype=numpy.int32)):
-        kept = spill.keep(array)
-        spill.release()
-        assert kept.dtype == array.dtype
-        assert kept.tolist() == array.tolist()
-        assert files == ([array.nbytes] if bound == 1 and array.nbytes >= MIN_FILE else [])
-        files.clear()
+# Columns.
+
+
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(lsh._spill, "CHUNK", 64)
+    monkeypatch.setattr(lsh._spill, "MIN_ROWS", 2)
+
+
+@pytest.mark.parametrize("bound", [None, 0, 1000])
+@pytest.mark.parametrize("width", [None, 3])
+@given(data=st.data())
+@strategies.examples(60)
+def test_a_column_against_an_array(bound, width, data):
+    """Whatever is in memory and whatever in a file, each way of reading gives the rows that were appended."""
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch)
+        sizes = data.draw(st.lists(st.integers(0, 40), max_size=30))
+        evicted = data.draw(st.integers(0, 30))
+        column = Spill(bound).column(numpy.int32, width)
+        expected = numpy.arange(sum(sizes) * (width or 1), dtype=numpy.int32)
+        expected = expected if width is None else expected.reshape(-1, width)
+        for number, rows in enumerate(numpy.split(expected, numpy.cumsum(sizes))):
+            column.append(rows)
+            if number == evicted:
+                column.evict()
+        start, stop = sorted(data.draw(st.lists(st.integers(0, sum(sizes)), min_size=2, max_size=2)))
+        chosen = numpy.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(expected), max_size=len(expected))))
+        parts = [(at, rows.copy()) for at, rows in column.parts(start, stop)]
+        backwards = [(at, rows.copy()) for at, rows in column.parts(start, stop, backwards=True)]
+        assert len(column) == len(expected)
+        assert column.read().tolist() == expected.tolist()
+        assert column.read(start, stop).tolist() == expected[start:stop].tolist()
+        assert column.take(chosen).tolist() == expected[chosen].tolist()
+        for found in (parts, backwards[::-1]):
+            ends = [at + len(rows) for at, rows in found]
+            assert [at for at, _ in found] == [start, *ends][: len(found)]
+            assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
+
+
+def test_columns_of_a_bound(monkeypatch):
+    """Columns are in memory up to half of the bound, and less while memory is reserved for other data."""
+    small_chunks(monkeypatch)
+    spill = Spill(10_000)
+    columns = [spill.column(numpy.uint64) for _ in range(3)]
+    for number in range(400):
+        for column in columns:
+            column.append(numpy.full(1, number, numpy.uint64))
+        assert spill.held <= 5000
+    assert 4000 < spill.held == sum(column.held for column in columns)
+    spill.reserve(8000)
+    assert spill.held <= 2000
+    assert all(column.read().tolist() == list(range(400)) for column in columns)
+    columns[0].free()
+    assert len(columns[0]) == columns[0].held == 0
+    del columns, column
+    assert spill.held == 0
+
+
+def test_many_columns_share_files(monkeypatch):
+    small_chunks(monkeypatch)
+    monkeypatch.setattr(lsh._spill, "MAX_COLUMN_FILES", 3)
+    made = []
+    temporary = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **named: made.append(1) or temporary(**named))
+    spill = Spill(0)
+    columns = [spill.column(numpy.int64) for _ in range(8)]
+    for start in range(0, 100, 10):
+        for number, column in enumerate(columns):
+            column.append(numpy.arange(start, start + 10) * number)
+    assert len(made) == 3
+    for number, column in enumerate(columns):
+        assert column.read().tolist() == [i * number for i in range(100)]
+
+
+def test_a_part_of_a_column_is_read_only():
+    column = Spill().column(numpy.int64)
+    column.append(numpy.arange(5))
+    ((_, rows),) = column.parts()
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 1
+
+
+def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
+    small_chunks(monkeypatch)
+    column = Spill(0, str(tmp_path)).column(numpy.int64)
+    column.append(numpy.arange(100))
+    os.ftruncate(column._file._file.fileno(), 100)
+    with pytest.raises(OSError, match="another process has truncated a temporary file") as caught:
+        column.read()
+    assert caught.value.filename == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -318,14 +408,15 @@ def test_sizes_of_a_wrong_type(value):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["pwrite", "posix_fallocate"])
+def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, tmp_path, name):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, name, full)
     with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
-        deduplicate(corpus, max_memory=1)
+        deduplicate(corpus, max_memory=100_000)
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []
 
@@ -334,7 +425,7 @@ def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, t
 def test_a_folder_that_is_not_there(corpus, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(OSError, match=r"max_memory needs .* set TMPDIR to another folder"):
-        deduplicate(corpus, max_memory=1)
+        deduplicate(corpus, max_memory=100_000)
 
 
 def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
@@ -350,17 +441,21 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupt_leaves_no_file(tmp_path, how):
+def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
     """Not even SIGKILL, which cannot be caught, leaves files."""
     program = textwrap.dedent(
         """
         import os, signal, sys
         import lsh, lsh._spill
-        lsh._spill.MIN_FILE = 1
+        lsh._spill.MIN_FILE, lsh._spill.CHUNK = 1, 1 << 12
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def stop(stage, done, total):
-            if stage == "comparing":
+            if stage == sys.argv[2]:
+                if sys.platform == "linux":
+                    open_files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+                    assert any(name.startswith(os.environ["TMPDIR"]) for name in open_files), open_files
                 os.kill(os.getpid(), int(sys.argv[1]))
         texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
         lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
@@ -370,27 +465,14 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
     folder.mkdir()
     start.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(int(how))],
+        [sys.executable, "-c", program, str(int(how)), stage],
         cwd=start,
         env=environment() | {"TMPDIR": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode != 0
+    assert ran.returncode == -how, ran.stderr
     if how == signal.SIGINT:
         assert ran.stderr.strip().endswith("KeyboardInterrupt")
     assert list(folder.iterdir()) == []
-
-
-def test_the_pace_follows_the_memory(monkeypatch):
-    """Process fewer documents between two releases if much of the files is mapped, and more if not."""
-    mapped = 0.0
-    monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
-    spill = Spill(1000)
-    assert spill.paced(64, 64) == 64
-    mapped = 251.0
-    assert [spill.paced(step, 64) for step in (64, 32, 8, 4)] == [32, 16, 4, 4]
-    mapped = 249.0
-    assert [spill.paced(step, 64) for step in (4, 32, 64)] == [8, 64, 64]
-    assert Spill().paced(8, 64) == 16

@@ -30,7 +30,7 @@ WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminat
 # The options for the parameters that messages of the library name. Parameters that are also English words are replaced
 # only where they begin a message or are followed by "=" and a number.
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
-OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field")}
+OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field", "temp_dir")}
 WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
 WORDS_TOO += ["confidence", "pattern", "field", "format"]
 SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for name in WORDS_TOO}}

@@ -343,6 +343,7 @@ def _decide(request: Request, texts: TextStream, against: TextStream, meter: con
         verify=matching.verify,
         missing=request.reading.missing,
         max_memory=running.max_memory,
+        temp_dir=running.temp_dir,
         num_threads=running.num_threads,
         progress=meter,
     )

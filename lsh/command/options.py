@@ -14,7 +14,7 @@ from typing import Any, Literal
 import lsh
 from lsh import _checks, _threads, files, presets
 from lsh._minhash import NORMALISATIONS
-from lsh._spill import memory_size
+from lsh._spill import memory_size, temporary_folder
 from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, chosen_bands
@@ -123,6 +123,7 @@ class Running:
 
     num_threads: int | None
     max_memory: int | None
+    temp_dir: str | None
     quiet: bool
     verbose: bool
 
@@ -216,10 +217,13 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
         group.add_argument(
             "--max-memory",
             metavar="SIZE",
-            help="memory to use, such as 2GB; data beyond it goes to temporary files in TMPDIR",
+            help="memory to use, such as 2GB; data beyond it goes to temporary files",
+        )
+        group.add_argument(
+            "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
         )
     else:
-        parser.set_defaults(max_memory=None)
+        parser.set_defaults(max_memory=None, temp_dir=None)
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     loudness.add_argument("-v", "--verbose", action="store_true", help="also print parameters, counts and times")
@@ -311,8 +315,10 @@ def running(namespace: argparse.Namespace) -> Running:
     num_threads = namespace.num_threads
     if num_threads is not None:
         num_threads = _checks.whole_number("--num-threads", num_threads, 1, _threads.MAX_THREADS)
-    max_memory = memory_size("--max-memory", namespace.max_memory)
-    return Running(num_threads, max_memory, namespace.quiet, namespace.verbose)
+    max_memory, temp_dir = memory_size("--max-memory", namespace.max_memory), namespace.temp_dir
+    if temp_dir is not None or max_memory is not None:
+        temp_dir = temporary_folder("--temp-dir", temp_dir)
+    return Running(num_threads, max_memory, temp_dir, namespace.quiet, namespace.verbose)
 
 
 def _given_or_default(namespace: argparse.Namespace, name: str) -> Any:

@@ -101,6 +101,7 @@ def _write_pairs(
             verify=matching.verify,
             missing=reading.missing,
             max_memory=running.max_memory,
+            temp_dir=running.temp_dir,
             num_threads=running.num_threads,
             progress=console.progress(running.quiet, output, sides),
         )

@@ -201,4 +201,6 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_count_shared = LSH_SYMBOL(lsh_set_count_shared),
     .set_most_shared = LSH_SYMBOL(lsh_set_most_shared),
     .set_most_spans = LSH_SYMBOL(lsh_set_most_spans),
+    .set_mark = LSH_SYMBOL(lsh_set_mark),
+    .count_common = LSH_SYMBOL(lsh_count_common),
 };

@@ -253,6 +253,53 @@ static void LSH_SYMBOL(lsh_set_add_spans)(lsh_set *set, const lsh_set_table *tab
     }
 }
 
+/* ---- bitmaps of sets ---- */
+
+static inline size_t bit_of(uint64_t token, size_t mask)
+{
+    return (size_t)(token >> LSH_SET_BIT) & mask;
+}
+
+static inline size_t is_marked(const lsh_set_table *table, uint64_t token)
+{
+    const size_t bit = bit_of(token, table->bits_mask);
+    return table->bits[bit / 64] >> bit % 64 & 1;
+}
+
+static void LSH_SYMBOL(lsh_set_mark)(const lsh_set *set, uint64_t *bits, size_t words)
+{
+    bits[0] |= 1; /* of the shingles whose token is 0, and so that none has to be looked for */
+    for (size_t i = 0; i < set->count; i++) {
+        const size_t bit = bit_of(set->tokens[i], 64 * words - 1);
+        bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+}
+
+/* How many bits of each byte are 1. */
+static inline uint64_t ones_by_byte(uint64_t word)
+{
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    return (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+}
+
+/* The bytes of a sum can count the bits of so many words. */
+enum { COUNTED = 16 };
+
+static size_t LSH_SYMBOL(lsh_count_common)(const uint64_t *a, const uint64_t *b, size_t words)
+{
+    size_t ones = 0;
+    for (size_t first = 0; first < words; first += COUNTED) {
+        const size_t count = words - first < COUNTED ? words - first : COUNTED;
+        uint64_t sum = 0;
+        for (size_t i = first; i < first + count; i++)
+            sum += ones_by_byte(a[i] & b[i]);
+        sum = (sum & 0x00FF00FF00FF00FFu) + (sum >> 8 & 0x00FF00FF00FF00FFu);
+        ones += (size_t)(sum * 0x0001000100010001u >> 48);
+    }
+    return ones;
+}
+
 /* ---- tables of existing sets, and lookups ---- */
 
 static void LSH_SYMBOL(lsh_set_enter)(const lsh_set *set, const lsh_set_table *table)
@@ -290,18 +337,16 @@ static inline size_t count_tokens(const lsh_set_table *table, const uint64_t *to
 
 enum { ASKED = 64 }; /* tokens that are looked up in one go */
 
-/* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its filter spares most
+/* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its bitmap spares most
  * of the lookups of tokens that it does not hold. */
 static __attribute__((noinline)) size_t count_filtered(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
 {
-    const uint64_t *const bits = table->bits;
-    const uint32_t shift = table->bits_shift;
+    const lsh_set_table place = *table;
     uint64_t likely[ASKED];
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t token = tokens[i], bit = token >> shift;
-        likely[found] = token;
-        found += bits[bit / 64] >> bit % 64 & 1;
+        likely[found] = tokens[i];
+        found += is_marked(&place, tokens[i]);
     }
     return count_tokens(table, likely, found);
 }
@@ -348,13 +393,10 @@ static size_t LSH_SYMBOL(lsh_set_most_spans)(const lsh_set_table *table, const l
 static inline size_t count_spans(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t first,
                                  size_t count)
 {
-    const uint64_t *const bits = table->bits;
     size_t shared = 0;
-    for (size_t j = first; j < first + count; j++) {
-        const uint64_t bit = bits ? other->tokens[j] >> table->bits_shift : 0;
-        if (bits == NULL || bits[bit / 64] >> bit % 64 & 1)
+    for (size_t j = first; j < first + count; j++)
+        if (table->bits == NULL || is_marked(table, other->tokens[j]))
             shared += (size_t)has_shingle(table, set, other, j);
-    }
     return shared;
 }
 

@@ -156,7 +156,8 @@ typedef struct {
 enum {
     LSH_SET_KEY = 8,   /* bytes of the longest shingle that is a word */
     LSH_SET_LANES = 8, /* tokens a bucket */
-    LSH_SET_ROOM = 64  /* free places that lsh_set_add_keys needs: it adds shingles in runs */
+    LSH_SET_ROOM = 64, /* free places that lsh_set_add_keys needs: it adds shingles in runs */
+    LSH_SET_BIT = 40   /* the bits of a token from this one on are the number of its bit in a bitmap */
 };
 
 /* The secret that maps shingles to tokens. Each process draws it at random, so that nobody can choose texts that fill one bucket.
@@ -187,8 +188,8 @@ typedef struct {
     size_t buckets;     /* (buckets - 1) * LSH_SET_LANES: the bits of the place of one */
     uint32_t shift;     /* how far down a token they are, times LSH_SET_LANES: right behind those of the part */
     uint32_t part_bits; /* the hash space has 2**part_bits parts, by the top bits of a token */
-    const uint64_t *bits; /* NULL, or a small filter before a large table: bit token >> bits_shift is 1 for each token, bit 0, too */
-    uint32_t bits_shift;
+    const uint64_t *bits; /* NULL, or the set's bitmap, which spares lookups in a large table */
+    size_t bits_mask;     /* its bits - 1 */
 } lsh_set_table;
 
 struct lsh_kernels {
@@ -238,6 +239,11 @@ struct lsh_kernels {
      * counted. */
     size_t (*set_most_spans)(const lsh_set_table *table, const lsh_set_secret *secret, const uint8_t *text,
                              const lsh_span *spans, size_t count);
+    /* Make a bitmap of a set, of all 0: its bit (token >> LSH_SET_BIT) % bits is 1 for each token, and bit 0, too. There
+     * are 64 * words bits, a power of two. */
+    void (*set_mark)(const lsh_set *set, uint64_t *bits, size_t words);
+    /* How many bits are 1 in both bitmaps. */
+    size_t (*count_common)(const uint64_t *a, const uint64_t *b, size_t words);
 };
 
 extern const struct lsh_kernels lsh_kernels_baseline, lsh_kernels_avx2, lsh_kernels_avx512, lsh_kernels_neon;
@@ -273,6 +279,26 @@ size_t lsh_link_slots(size_t entered);
  * words, together 20 to 24 bytes a document. Returns 0 where keys change meanwhile, which leaves the links unspecified. */
 int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order, size_t count, size_t entered,
                     lsh_link_record *records, uint32_t *table, int32_t *links);
+
+/* A slot of a table of keys: 12 bytes. It is free while `document` is less than 0. */
+typedef struct {
+    uint32_t low, high; /* of the key times an odd number */
+    int32_t document;
+} lsh_key_slot;
+
+/* Link documents by a table that holds one part of all keys, number `part` of `parts`.
+ * Documents first .. first + count - 1 have these keys; those with chosen[i] == 0 are skipped. They are looked up in
+ * this order, or in the reverse order with `backwards`. If the key of a document is in the table, two numbers are written
+ * to `pairs`: the document, and the document in the table. With `enter`, a document whose key is new is added to the table;
+ * with `replace`, a document replaces the one in the table that has its key. Returns the number of pairs, and adds the
+ * number of new keys to *used.
+ * parts < 2**16; the table has more free slots than there are documents; first + count <= 2**31. */
+size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, int backwards, int enter,
+                     int replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots, size_t *used,
+                     int32_t *pairs);
+
+/* Copy the used slots of a table of keys to a larger one, whose slots are free. */
+void lsh_link_grow(const lsh_key_slot *old, size_t count, uint32_t parts, lsh_key_slot *table, size_t slots);
 
 /* The bins of one band of a cache: an open-addressing table from key to the first document of the bin. A slot is
  * free while its head is LSH_NOTHING. mask + 1 slots, a power of two, at least one of them free. */

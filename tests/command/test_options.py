@@ -31,7 +31,7 @@ def test_defaults():
     matching = options.matching(namespace)
     assert matching == Matching(0.8, hasher, lsh.plan(0.8, 0.99, 128), "exact", "representative")
     assert options.reading(namespace) == Reading(None, None, None, None, None, None, None, "error", "error", None)
-    assert options.running(namespace) == Running(None, None, False, False)
+    assert options.running(namespace) == Running(None, None, None, False, False)
 
 
 def test_values_that_are_given():
@@ -46,7 +46,7 @@ def test_values_that_are_given():
     csv = files.Format("csv", "gz")
     expected = Reading(csv, "a.b", "key", None, False, ";", "latin-1", "skip", "empty", "*.md")
     assert options.reading(namespace) == expected
-    assert options.running(namespace) == Running(3, 2_000_000, False, True)
+    assert options.running(namespace) == Running(3, 2_000_000, None, False, True)
 
 
 def test_bands_are_given_or_planned():

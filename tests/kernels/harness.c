@@ -453,7 +453,7 @@ static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t 
     return j < count;
 }
 
-static room filter_room, token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+static room bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
     lsh_set set;
@@ -516,19 +516,36 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
     failures += at != count;
 }
 
-/* Give the table of a set a filter of 2**lg bits. */
-static void make_filter(whole_set *made, uint32_t lg)
+/* Make bitmaps of two sets, and give the table of the first one its bitmap; returns whether they bound what is shared. */
+static int check_bitmaps(const struct lsh_kernels *level, whole_set made[2], size_t shared)
 {
-    const size_t bytes = ((size_t)1 << lg) / 8;
-    uint64_t *bits = at_end(filter_room, bytes);
-    memset(bits, 0, bytes);
-    bits[0] = 1;
-    for (size_t i = 0; i < made->set.count; i++) {
-        const uint64_t bit = made->set.tokens[i] >> (64 - lg);
-        bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    static uint64_t expected[1 << 6];
+    const size_t words = (size_t)1 << below(7), bytes = words * 8;
+    uint64_t *bits[2];
+    size_t common = 0, ones[2] = {0, 0};
+    for (size_t w = 0; w < 2; w++) {
+        bits[w] = at_end(bitmap_room[w], bytes);
+        memset(bits[w], 0, bytes);
+        memset(expected, 0, bytes);
+        expected[0] = 1;
+        for (size_t i = 0; i < made[w].set.count; i++) {
+            const uint64_t bit = (made[w].set.tokens[i] >> 40) % (64 * words);
+            expected[bit / 64] |= (uint64_t)1 << bit % 64;
+        }
+        level->set_mark(&made[w].set, bits[w], words);
+        if (memcmp(bits[w], expected, bytes))
+            return 0;
     }
-    made->table.bits = bits;
-    made->table.bits_shift = 64 - lg;
+    for (size_t bit = 0; bit < 64 * words; bit++) {
+        const uint64_t a = bits[0][bit / 64] >> bit % 64 & 1, b = bits[1][bit / 64] >> bit % 64 & 1;
+        common += a & b;
+        ones[0] += a;
+        ones[1] += b;
+    }
+    made[0].table.bits = bits[0];
+    made[0].table.bits_mask = 64 * words - 1;
+    return level->count_common(bits[0], bits[1], words) == common &&
+           size_of(&made[0].set) + common >= shared + ones[0] && size_of(&made[1].set) + common >= shared + ones[1];
 }
 
 /* The number of places of the second text with a token of the first set; at least the number of shared places. */
@@ -580,9 +597,10 @@ static void check_sets(const parameters *p, size_t shingles)
                 make_set(levels[l], p, w, firsts[w], counts[w], spans[w], &secret, part_bits, part, &made[w]);
                 found[w] += size_of(&made[w].set);
             }
-            if (below(2))
-                make_filter(&made[0], (uint32_t)between(6, 12));
             const size_t here = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0);
+            if (below(2) && (!check_bitmaps(levels[l], made, here) ||
+                             levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0) != here))
+                failed(levels[l]->level, "a bitmap", p, l);
             const size_t bounded = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, least);
             shared += here;
             pruned += here >= least ? bounded != here : bounded >= least;
@@ -777,6 +795,59 @@ static void check_links(void)
     drop_room(link_room);
 }
 
+/* Compare the pairs of each part of the keys with a search through the documents that are seen before. */
+static void check_link_parts(void)
+{
+    const size_t documents = between(1, 400), values = between(1, 2 * documents), first = below(1000);
+    const uint32_t parts = (uint32_t)between(1, 5);
+    const int backwards = below(2), replace = below(2), shift = below(2) ? 0 : (int)below(64);
+    const size_t few = documents + between(1, 3), slots = 2 * documents + between(1, 100);
+    room keys_room = make_room(documents * sizeof(uint64_t)), chosen_room = make_room(documents);
+    room few_room = make_room(few * sizeof(lsh_key_slot)), table_room = make_room(slots * sizeof(lsh_key_slot));
+    room pair_room = make_room(2 * documents * sizeof(int32_t));
+    uint64_t *keys = at_end(keys_room, documents * sizeof *keys);
+    uint8_t *chosen = at_end(chosen_room, documents);
+    lsh_key_slot *small = at_end(few_room, few * sizeof *small), *table = at_end(table_room, slots * sizeof *table);
+    int32_t *pairs = at_end(pair_room, 2 * documents * sizeof *pairs), *found = malloc(documents * sizeof *found);
+    for (size_t d = 0; d < documents; d++) {
+        keys[d] = (uint64_t)below(values) << shift;
+        chosen[d] = below(8) != 0;
+        found[d] = -1;
+    }
+    for (uint32_t part = 0; part < parts; part++) {
+        const size_t half = below(documents + 1); /* in a table that grows after this */
+        size_t used = 0, count;
+        memset(small, 0xFF, few * sizeof *small);
+        memset(table, 0xFF, slots * sizeof *table);
+        for (int second = 0; second < 2; second++) {
+            const size_t begin = second != backwards ? half : 0, end = second != backwards ? documents : half;
+            count = lsh_link_part(keys + begin, chosen + begin, end - begin, first + begin, backwards, 1, replace, part, parts,
+                                  second ? table : small, second ? slots : few, &used, pairs);
+            for (size_t i = 0; i < count; i++)
+                found[(size_t)pairs[2 * i] - first] = pairs[2 * i + 1] - (int32_t)first;
+            if (!second)
+                lsh_link_grow(small, few, parts, table, slots);
+        }
+    }
+    for (size_t i = 0; i < documents; i++) {
+        int32_t wanted = -1;
+        for (size_t j = backwards ? documents - 1 : 0; j != i; j += backwards ? -1 : 1)
+            if (chosen[i] && chosen[j] && keys[i] == keys[j] && (replace || wanted < 0))
+                wanted = (int32_t)j;
+        if (found[i] != wanted) {
+            fprintf(stderr, "a link of a part differs, %zu documents, %u parts\n", documents, (unsigned)parts);
+            failures++;
+            break;
+        }
+    }
+    free(found);
+    drop_room(keys_room);
+    drop_room(chosen_room);
+    drop_room(few_room);
+    drop_room(table_room);
+    drop_room(pair_room);
+}
+
 static void prepare(void)
 {
     text_room = make_room(MAX_TEXT);
@@ -786,8 +857,8 @@ static void prepare(void)
     state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
-    filter_room = make_room((size_t)1 << 12);
     for (size_t w = 0; w < 2; w++) {
+        bitmap_room[w] = make_room((size_t)1 << 9);
         token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
         span_room[w] = make_room(MAX_PIECES * sizeof(lsh_span));
         lane_room[w] = make_room(((size_t)LSH_SET_LANES << 9) * sizeof(uint64_t));
@@ -967,6 +1038,7 @@ int main(int argc, char **argv)
         check_counts();
         check_whole_hashes();
         check_links();
+        check_link_parts();
         for (int again = 0; again < 16; again++)
             check_fields();
         for (size_t l = 0; l < level_count; l++)

@@ -1,0 +1,699 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""Decide which documents are kept, component by component.
+
+Documents that are linked through shared buckets are one component. What is decided about a document depends on its
+component only, so components can be decided in any order and in threads. `Components` finds them. `Decisions` holds the
+buckets of the documents and what is decided about them, and each thread has a `Walk` over it. Documents are numbers
+from 0 here: component by component, and in the order of the walk within each. `lsh._parts` shares the work among
+threads.
+"""
+
+from libc.math cimport fmax, fmin
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from lsh._comparing cimport FILTERED, RUN, Similarity
+from lsh._components cimport find, flatten, root_of, unite
+from lsh._memory cimport acquire, check_aligned
+
+import threading
+
+import numpy as np
+
+cdef enum:
+    NEAR = 100  # pairs just below the threshold that are remembered
+    WINDOW = 1 << 14  # documents in a window at most
+
+cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
+
+
+cdef class Components:
+    """The connected components of documents.
+
+    Parameters
+    ----------
+    count : int
+        The number of documents, which are numbers from 0 in the order of the walk.
+    """
+
+    cdef int32_t[::1] parents  # of each document an earlier member of its component, or itself
+    cdef object lock
+
+    def __cinit__(self, Py_ssize_t count):
+        if not 0 <= count <= _MAX_DOCUMENTS:
+            raise ValueError(f"count must be 0 to {_MAX_DOCUMENTS} documents, got {count}")
+        self.parents = np.arange(count, dtype=np.int32)
+        self.lock = threading.Lock()
+
+    def connect(self, const int32_t[::1] documents not None, const int32_t[::1] others not None):
+        """Connect documents pair by pair: `documents` and `others` have the same length."""
+        cdef Py_ssize_t i
+        cdef uint32_t a, b, count = <uint32_t> self.parents.shape[0]
+        cdef bint inside = True
+        if documents.shape[0] != others.shape[0]:
+            raise ValueError(
+                f"documents and others must have the same length, got {documents.shape[0]} and {others.shape[0]}"
+            )
+        check_aligned(&documents[0], sizeof(int32_t))
+        check_aligned(&others[0], sizeof(int32_t))
+        acquire(self.lock)
+        try:
+            with nogil:
+                for i in range(documents.shape[0]):
+                    a, b = <uint32_t> documents[i], <uint32_t> others[i]
+                    if a >= count or b >= count:
+                        inside = False
+                        break
+                    unite(&self.parents[0], <int32_t> a, <int32_t> b)
+        finally:
+            self.lock.release()
+        if not inside:
+            raise ValueError(f"documents must be from 0 to {<Py_ssize_t> count - 1}")
+
+    def order(self):
+        """Return the documents component by component; those of a component, and the components, by first number.
+
+        Returns
+        -------
+        documents : numpy.ndarray
+            int32, shape ``(n,)``.
+        starts : numpy.ndarray
+            int64, shape ``(components + 1,)``: where each component begins in `documents`, and n.
+        """
+        cdef int32_t i, root, found = 0, count = <int32_t> self.parents.shape[0]
+        cdef int64_t at = 0
+        documents, ends = np.empty(count, np.int32), np.zeros(count, np.int64)
+        cdef int32_t[::1] placed = documents
+        cdef int64_t[::1] places = ends
+        acquire(self.lock)
+        try:
+            with nogil:
+                if count:
+                    flatten(&self.parents[0], count)
+                for i in range(count):
+                    places[self.parents[i]] += 1
+                for i in range(count):  # from sizes to where each component begins, at its root
+                    if self.parents[i] == i:
+                        at += places[i]
+                        places[i] = at - places[i]
+                        found += 1
+                for i in range(count):
+                    root = self.parents[i]
+                    placed[places[root]] = i
+                    places[root] += 1
+            roots = np.flatnonzero(np.asarray(self.parents) == np.arange(count, dtype=np.int32))
+        finally:
+            self.lock.release()
+        return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
+
+
+cdef class Decisions:
+    """The buckets of the documents of some components, and what is decided about these documents.
+
+    Parameters
+    ----------
+    links : numpy.ndarray
+        int32, shape ``(bands, n)``: for each document and band the latest document before it in the same bucket, or -1.
+        It is overwritten.
+    members : numpy.ndarray
+        int32, as large: memory for the members of the buckets, of any content.
+    ranks : numpy.ndarray
+        int32, shape ``(n,)``: the place of each document in the order of the walk over all components.
+    settled : int
+        Documents of a rank below this one are kept without being compared with each other.
+    threshold : float
+        Least similarity of a duplicate.
+    cap : int
+        In a bucket only the latest `cap` members are compared with.
+    components : bool
+        Walk over components; see `Walk`.
+    floor : float, optional
+        As many pairs below the threshold as are remembered, of other components, are at least so similar.
+
+    Notes
+    -----
+    The members of a bucket of m documents take m numbers side by side: how many there are, then the members in order.
+    The last document of a bucket does not become a member, as no document comes after it.
+    """
+
+    cdef readonly Py_ssize_t count
+    cdef readonly double floor         # the largest that a walk has reached; see the parameter
+    cdef int32_t[:, ::1] buckets       # by band and document: where the members are, -2 less it for the last one; or -1
+    cdef int32_t[:, ::1] members
+    cdef const int32_t[::1] ranks
+    cdef int32_t[::1] witness          # -1 of a kept document
+    cdef double[::1] value             # the similarity to the witness
+    cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
+    cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
+    cdef Py_ssize_t window             # where the window begins
+    cdef Py_ssize_t window_end
+    cdef bint as_kept                  # whether these members may be documents of the window
+    cdef Py_ssize_t settled
+    cdef Py_ssize_t cap
+    cdef double threshold
+    cdef object lock                   # of `floor` and the window
+
+    def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
+                  Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0):
+        cdef Py_ssize_t band, i, count = links.shape[1]
+        if count > _MAX_DOCUMENTS or settled < 0 or cap < 0:
+            raise ValueError("settled and cap must be 0 or more, and links of less than 2**31 documents")
+        if members.shape[0] != links.shape[0] or members.shape[1] != count:
+            raise ValueError("members must be as large as links")
+        check_aligned(&links[0, 0], sizeof(int32_t))
+        check_aligned(&members[0, 0], sizeof(int32_t))
+        own = np.array(ranks, np.int32).reshape(-1)
+        if len(own) != count:
+            raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
+        self.buckets, self.members, self.ranks = links, members, own
+        self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
+        self.parents = np.arange(count, dtype=np.int32) if components else None
+        self.before = np.empty((links.shape[0], min(<Py_ssize_t> WINDOW, count)), np.int32)
+        self.witness = np.full(count, -1, np.int32)
+        self.value = np.zeros(count)
+        self.lock = threading.Lock()
+        for band in range(links.shape[0]):
+            for i in range(count):
+                if not -1 <= links[band, i] < i:
+                    raise ValueError("links must lead to earlier documents")
+        with nogil:
+            for band in range(links.shape[0]):
+                self._make_buckets(band)
+
+    cdef void _make_buckets(self, Py_ssize_t band) noexcept nogil:
+        """Turn the links of a band into places of buckets, all of which are empty.
+
+        Numbers that were changed since they were checked lead to wrong buckets, but not out of the arrays.
+        """
+        cdef int32_t i, root, size, count = <int32_t> self.count
+        cdef int32_t at = 0
+        for i in range(count):  # the first document of each bucket, and the sizes there
+            root = self.buckets[band, i]
+            self.members[band, i] = 0
+            if 0 <= root < i:
+                root = self.buckets[band, root]
+            root = root if 0 <= root < i else i
+            self.buckets[band, i] = root
+            self.members[band, root] += 1
+        for i in range(count):  # where each bucket begins, at its first document
+            if self.buckets[band, i] == i:
+                size = self.members[band, i]
+                self.members[band, i] = at if size > 1 else -1
+                at += size if 1 < size <= count - at else 0
+        for i in range(count - 1, -1, -1):  # and at each of its documents, of which the last one comes first
+            root = self.buckets[band, i]
+            if not 0 <= root <= i or self.members[band, root] == -1:
+                self.buckets[band, i] = -1
+            elif self.members[band, root] >= 0:
+                self.buckets[band, i] = -2 - self.members[band, root]
+                self.members[band, root] = self.buckets[band, i]
+            else:
+                self.buckets[band, i] = -2 - self.members[band, root]
+        for i in range(count):
+            self.members[band, i] = 0
+
+    def outcome(self):
+        """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
+        return np.array(self.witness), np.array(self.value)
+
+    def begin_window(self, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t most, bint as_kept):
+        """Prepare a window of documents from `start` on, for `Walk.score`. Those before it are decided.
+
+        Parameters
+        ----------
+        start, stop : int
+            The documents that may be in it.
+        most : int
+            It ends where its documents have more candidates than this.
+        as_kept : bool
+            Score the documents of the window with each other, too, as if they were all kept.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, shape ``(m,)``: how many candidates each document of the window has at most.
+        """
+        cdef Py_ssize_t band, i, end, found = 0
+        cdef int32_t place, before
+        if not 0 <= start < stop <= self.count:
+            raise ValueError("start and stop must lie within the documents")
+        end = min(stop, start + WINDOW)
+        counts = np.zeros(end - start, np.int64)
+        cdef int64_t[::1] candidates = counts
+        with nogil:
+            for i in range(end - start):
+                for band in range(self.buckets.shape[0]):
+                    place = place_of(self.buckets[band, start + i])
+                    before = number_of(self.members, band, place)
+                    self.before[band, i] = before
+                    if as_kept:
+                        enter(self.members, band, self.buckets[band, start + i], <int32_t> (start + i))
+                    if self.ranks[start + i] >= self.settled:
+                        candidates[i] += min(<Py_ssize_t> before, self.cap)
+                found += candidates[i]
+                if found > most:
+                    end = start + i + 1
+                    break
+            for i in range(end - start - 1, -1 if as_kept else end - start - 1, -1):  # as it was before
+                for band in range(self.buckets.shape[0]):
+                    place = place_of(self.buckets[band, start + i])
+                    if 0 <= place < self.count:
+                        self.members[band, place] = self.before[band, i]
+        with self.lock:
+            self.window, self.window_end, self.as_kept = start, end, as_kept
+        return counts[:end - start]
+
+
+cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
+    """Where the members of a bucket are, or -1: `Decisions.buckets` tells the last document apart."""
+    return bucket if bucket >= -1 else -2 - bucket
+
+
+cdef inline int32_t number_of(int32_t[:, ::1] members, Py_ssize_t band, int32_t place) noexcept nogil:
+    """How many members a bucket has; 0 for no bucket."""
+    cdef int32_t count = <int32_t> members.shape[1]
+    return max(0, min(members[band, place], count - 1 - place)) if 0 <= place < count else 0
+
+
+cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket, int32_t document) noexcept nogil:
+    """Make a document a member of its bucket, if another one comes after it there."""
+    cdef int32_t number = number_of(members, band, bucket)
+    if bucket >= 0 and bucket + number + 1 < members.shape[1]:
+        members[band, bucket] = number + 1
+        members[band, bucket + number + 1] = document
+
+
+cdef class Scores:
+    """The similarities of some documents to members before them; made by `Walk.score`."""
+
+    cdef Decisions all
+    cdef Py_ssize_t window
+    cdef bint as_kept                  # see Decisions.begin_window
+    cdef Py_ssize_t start
+    cdef const int64_t[::1] bounds     # those of document start + i are bounds[i] to bounds[i + 1] - 1
+    cdef const int32_t[::1] others     # with as_kept first all of the window as FILTERED, then those past the filter
+    cdef const int32_t[::1] bands      # the first band that they share
+    cdef const double[::1] values
+    cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
+
+
+cdef class Walk:
+    """Decide document by document which are kept.
+
+    The representative walk: a document is removed if an earlier kept one shares a bucket in any band with it and has a
+    similarity of at least `threshold`; its witness is the most similar such document, the earliest on a tie. Only kept
+    documents are members of their buckets, so a bucket of a million copies costs one step a copy.
+
+    The walk over components: documents that are similar through others belong together, and the earliest is kept. A
+    document is compared with all of its bucket, but for those it is connected with already.
+
+    Several walks may go on at the same time over one object of decisions, each in a thread and over other components.
+    In a large component, several walks first score the documents of a window (`Decisions.begin_window`, `score`), and
+    then one of them decides the window.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        Of the documents; for this walk only.
+    decisions : Decisions
+        What is decided, of all walks.
+    """
+
+    cdef readonly int64_t capped       # bucket members that the cap passed over, over all documents and bands
+    cdef readonly int64_t candidates   # pairs that share a bucket
+    cdef readonly int64_t compared     # pairs that got past the filter
+    cdef readonly int64_t kept         # documents
+    cdef Similarity similarity
+    cdef Decisions all
+    cdef int32_t[:, ::1] buckets       # from here to `before`: the arrays of the decisions
+    cdef int32_t[:, ::1] members
+    cdef const int32_t[::1] ranks
+    cdef int32_t[::1] witness
+    cdef double[::1] value
+    cdef int32_t[::1] parents
+    cdef int32_t[:, ::1] before
+    cdef Py_ssize_t window
+    cdef Py_ssize_t settled
+    cdef Py_ssize_t cap
+    cdef double threshold
+    cdef int32_t[::1] stamp            # the last document that found this one; -2 less it, if it was scored with it
+    cdef int32_t[::1] found
+    cdef int32_t[::1] found_in         # the first band that they share
+    cdef int32_t[::1] joined           # the last document that was scored as similar to this component; None at first
+    cdef int32_t[::1] scored_for       # the last document that has a score with this one; None before any scores
+    cdef double[::1] score_with
+    cdef int32_t[NEAR] near_document
+    cdef int32_t[NEAR] near_other
+    cdef double[NEAR] near_value
+    cdef int32_t[NEAR] near_band       # the first band that the two share
+    cdef Py_ssize_t num_near
+    cdef Py_ssize_t least_near         # the least of them, once they are NEAR
+    cdef double floor                  # of the decisions when `run` or `score` began
+
+    def __cinit__(self, Similarity similarity not None, Decisions decisions not None):
+        cdef Py_ssize_t count = decisions.count
+        if similarity.count != count:
+            raise ValueError("similarity and decisions must be of the same documents")
+        self.similarity, self.all = similarity, decisions
+        self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
+        self.witness, self.value, self.before = decisions.witness, decisions.value, decisions.before
+        self.parents, self.settled, self.cap = decisions.parents, decisions.settled, decisions.cap
+        self.threshold = decisions.threshold
+        self.joined = self.scored_for = self.score_with = None
+        self.stamp = np.full(count, -1, np.int32)
+        most = min(count, self.buckets.shape[0] * min(self.cap, count))
+        self.found, self.found_in = np.empty(most, np.int32), np.empty(most, np.int32)
+
+    def run(self, Py_ssize_t start, Py_ssize_t stop, Scores scores=None):
+        """Decide documents from `start` on, but not from `stop` on; to be called over all of a component in turn.
+
+        Parameters
+        ----------
+        start, stop : int
+            The documents.
+        scores : Scores, optional
+            Of these documents.
+
+        Returns
+        -------
+        int
+            The document to continue with; earlier than `stop` after a certain amount of work.
+        """
+        cdef Py_ssize_t document = start
+        cdef int64_t before = self.similarity.work
+        if scores is not None and not (scores.all is self.all and scores.start <= start
+                                       and stop <= scores.start + scores.candidates.shape[0]):
+            raise ValueError("scores must be of these documents")
+        self._begin(start, stop)
+        try:
+            if scores is not None:
+                self._prepare(scores)
+            with nogil:
+                while document < stop and self.similarity.work - before <= RUN:
+                    self._decide(<int32_t> document, scores)
+                    document += 1
+        finally:
+            self._end()
+        return document
+
+    def score(self, Py_ssize_t start, Py_ssize_t stop):
+        """Compare documents of the window with the members before it; return their `Scores` for `run`."""
+        cdef Py_ssize_t document, most = 0
+        cdef Scores scores = Scores()
+        self._begin(start, stop)
+        try:
+            with self.all.lock:
+                if not self.all.window <= start <= stop <= self.all.window_end:
+                    raise ValueError("start and stop must lie within the window")
+                self.window, scores.as_kept = self.all.window, self.all.as_kept
+            if self.parents is not None and self.joined is None:
+                self.joined = np.full(self.all.count, -1, np.int32)
+            for document in range(start, stop):
+                most += (1 + scores.as_kept) * self._most_found(document)
+            scores.all, scores.window, scores.start = self.all, self.window, start
+            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(most, np.int32),
+                        np.empty(most, np.int32), np.empty(most), np.empty(stop - start, np.int64))
+        finally:
+            self._end()
+        return scores
+
+    def attach(self, Py_ssize_t start, Py_ssize_t stop):
+        """End the walk over components for documents from `start` to `stop`, whose components have been decided.
+
+        Each gets the earliest of its component as its witness.
+        """
+        cdef int32_t document, root
+        if self.parents is None:
+            raise ValueError("attach is for the walk over components")
+        self._begin(start, stop)
+        try:
+            with nogil:
+                for document in range(<int32_t> start, <int32_t> stop):
+                    root = root_of(&self.parents[0], document)
+                    if root != document and self.ranks[document] >= self.settled:
+                        self.witness[document] = root
+                        self.value[document] = self.similarity.exact(document, root, 0.0)
+                        self.compared += self.similarity.sets is not None
+        finally:
+            self._end()
+
+    def near(self):
+        """Return the most similar pairs below the threshold, as arrays: document, the other one, their similarity.
+
+        They are in descending order of similarity, then in the order in which the walk finds them: by document, by the
+        first band that the two share, the latest other one first.
+        """
+        count = self.num_near
+        documents = np.array(<int32_t[:NEAR]> self.near_document)[:count]
+        others = np.array(<int32_t[:NEAR]> self.near_other)[:count]
+        values = np.array(<double[:NEAR]> self.near_value)[:count]
+        bands = np.array(<int32_t[:NEAR]> self.near_band)[:count]
+        order = np.lexsort((-others, bands, np.asarray(self.ranks)[documents], -values))
+        return documents[order], others[order], values[order]
+
+    cdef int _begin(self, Py_ssize_t start, Py_ssize_t stop) except -1:
+        if not 0 <= start <= stop <= self.all.count:
+            raise ValueError("start and stop must lie within the documents")
+        with self.all.lock:
+            self.floor = self.all.floor
+        acquire(self.similarity.lock)
+        return 0
+
+    cdef int _end(self) except -1:
+        self.similarity.lock.release()
+        if self.num_near == NEAR:
+            with self.all.lock:
+                self.all.floor = max(self.all.floor, self.near_value[self.least_near])
+        return 0
+
+    cdef Py_ssize_t _gather(self, int32_t document, bint scored) noexcept nogil:
+        """Collect the members that share a bucket with a document, the latest of each bucket first.
+
+        With `scored`, only those that are not before the window.
+        """
+        cdef Py_ssize_t band, found = 0
+        cdef int32_t place, number
+        for band in range(self.buckets.shape[0]):
+            place = place_of(self.buckets[band, document])
+            number = number_of(self.members, band, place)
+            found = self._find(band, place, number, self.before[band, document - self.window] if scored else 0,
+                               document, document, found)
+        return found
+
+    cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
+        """Collect the members that a document of the window is scored with."""
+        cdef Py_ssize_t band, found = 0
+        cdef int32_t place, number
+        for band in range(self.buckets.shape[0] if self.ranks[document] >= self.settled else 0):
+            place = place_of(self.buckets[band, document])
+            number = self.before[band, document - self.window]
+            if 0 <= place <= self.members.shape[1] - 1 - number:
+                found = self._find(band, place, number, 0, document, -2 - document, found)
+        return found
+
+    cdef inline Py_ssize_t _find(self, Py_ssize_t band, int32_t place, int32_t number, int32_t least, int32_t document,
+                                 int32_t mark, Py_ssize_t found) noexcept nogil:
+        """Add members of a bucket that do not have this mark to those that were found; return how many these are.
+
+        They are the latest ones of the first `number` members, but not of the first `least`; the cap counts all.
+        """
+        cdef int32_t at
+        cdef uint32_t other
+        least = <int32_t> max(<Py_ssize_t> least, number - self.cap)
+        for at in range(place + number, place + least, -1):
+            other = <uint32_t> self.members[band, at]
+            if other < <uint32_t> document and self.stamp[other] != mark and found < self.found.shape[0]:
+                self.stamp[other] = mark
+                self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
+                found += 1
+        return found
+
+    cdef int _decide(self, int32_t document, Scores scores) except -1 nogil:
+        cdef Py_ssize_t band, found
+        cdef bint partly_scored = scores is not None
+        cdef int32_t best = -1
+        cdef double most = 0.0
+        if self.ranks[document] >= self.settled:
+            if scores is None or self._is_cut(document) or self.parents is not None:
+                found = self._gather(document, False)
+                if scores is not None:
+                    self._spread(document, scores)
+            else:
+                found = 0 if scores.as_kept else self._gather(document, True)
+                self._judge_scored(document, scores, &best, &most)
+                partly_scored = False
+            self.candidates += found
+            self._compare(document, found, partly_scored, &best, &most)
+            for band in range(self.buckets.shape[0]):
+                self.capped += max(0, number_of(self.members, band, place_of(self.buckets[band, document])) - self.cap)
+        if best >= 0:
+            self.witness[document], self.value[document] = best, most
+        else:  # from now on, documents are compared with it
+            self.kept += 1
+            for band in range(self.buckets.shape[0]):
+                enter(self.members, band, self.buckets[band, document], document)
+        return 0
+
+    cdef bint _is_cut(self, int32_t document) noexcept nogil:
+        """Tell whether a document was scored with other members than it is compared with, because of the cap.
+
+        In a bucket that is longer than the cap, the members of the window take the places of the earliest ones, and
+        where one of them was removed after all, an earlier one takes its place.
+        """
+        cdef Py_ssize_t band
+        cdef int32_t number, before
+        cdef bint cut = False
+        for band in range(self.buckets.shape[0]):
+            number = number_of(self.members, band, place_of(self.buckets[band, document]))
+            before = self.before[band, document - self.window]
+            cut |= number != before and max(number, before) > self.cap
+        return cut
+
+    cdef void _judge_scored(self, int32_t document, Scores scores, int32_t *best, double *most) noexcept nogil:
+        """Take all scores of a document into account, but those with removed documents of the window."""
+        cdef Py_ssize_t i, at = document - scores.start
+        self.candidates += scores.candidates[at]
+        for i in range(scores.bounds[at], scores.bounds[at + 1]):
+            if scores.others[i] >= scores.window and self.witness[scores.others[i]] >= 0:
+                self.candidates -= scores.values[i] == FILTERED
+            elif scores.values[i] != FILTERED:
+                self._judge(document, scores.others[i], scores.bands[i], scores.values[i], best, most)
+
+    cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
+                      double *most) except -1 nogil:
+        """Compare a document with the members that were found."""
+        cdef Py_ssize_t i
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
+        cdef int32_t other
+        cdef double value
+        if found and parents == NULL and not scored:
+            found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+        for i in range(found):
+            other = self.found[i]
+            if parents != NULL and find(parents, document) == find(parents, other):
+                continue
+            if parents == NULL and not scored:
+                value = self.similarity.exact(document, other, self._least())
+            elif scored and self.scored_for[other] == document:
+                value = self.score_with[other]
+            else:
+                value = self.similarity.value(document, other, self._least())
+            if value != FILTERED:
+                self._judge(document, other, self.found_in[i], value, best, most)
+        return 0
+
+    cdef void _judge(self, int32_t document, int32_t other, int32_t band, double value, int32_t *best,
+                     double *most) noexcept nogil:
+        """Take the similarity of a pair that got past the filter into account."""
+        self.compared += 1
+        if value >= self.threshold:
+            if self.parents is not None:
+                unite(&self.parents[0], document, other)
+            elif best[0] < 0 or value > most[0] or (value == most[0] and other < best[0]):
+                best[0], most[0] = other, value
+        elif value >= 0.0:
+            self._remember(document, other, band, value)
+
+    # ---- windows ----
+
+    cdef int _prepare(self, Scores scores) except -1:
+        """Allocate what is needed to use scores."""
+        if self.scored_for is None:
+            self.score_with = np.empty(self.all.count)
+            self.scored_for = np.full(self.all.count, -1, np.int32)
+        with self.all.lock:
+            if scores.window != self.all.window:
+                raise ValueError("scores must be of the present window")
+        self.window = scores.window
+        return 0
+
+    cdef Py_ssize_t _most_found(self, Py_ssize_t document) noexcept nogil:
+        """How many members a document is scored with at most."""
+        cdef Py_ssize_t band, found = 0
+        if self.ranks[document] < self.settled:
+            return 0
+        for band in range(self.buckets.shape[0]):
+            found += min(<Py_ssize_t> self.before[band, document - self.window], self.cap)
+        return min(found, self.found.shape[0])
+
+    cdef int _score(self, Scores scores, int64_t[::1] bounds, int32_t[::1] others, int32_t[::1] bands,
+                    double[::1] values, int64_t[::1] candidates) except -1:
+        """Compare documents with the members before the window; nothing that other walks read is changed."""
+        cdef Py_ssize_t document, i, found, end = 0
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
+        cdef int32_t root = 0
+        cdef double value
+        with nogil:
+            for document in range(scores.start, scores.start + candidates.shape[0]):
+                found = self._gather_ahead(<int32_t> document)
+                candidates[document - scores.start] = found
+                if parents == NULL:
+                    for i in range(found if scores.as_kept else 0):
+                        if self.found[i] >= self.window and end < others.shape[0]:
+                            others[end], values[end] = self.found[i], FILTERED
+                            end += 1
+                    if found:
+                        found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+                for i in range(found):
+                    if parents == NULL:
+                        value = self.similarity.exact(document, self.found[i], self._least())
+                    else:
+                        root = root_of(parents, self.found[i])
+                        if self.joined[root] == document:
+                            continue
+                        value = self.similarity.value(document, self.found[i], self._least())
+                        if value >= self.threshold:
+                            self.joined[root] = <int32_t> document
+                    if end < others.shape[0]:
+                        others[end], bands[end], values[end] = self.found[i], self.found_in[i], value
+                        end += 1
+                bounds[document - scores.start + 1] = end
+        scores.bounds, scores.others, scores.bands = bounds, others, bands
+        scores.values, scores.candidates = values, candidates
+        return 0
+
+    cdef void _spread(self, int32_t document, Scores scores) noexcept nogil:
+        """Note the scores of a document at the members that it was compared with."""
+        cdef Py_ssize_t i, at = document - scores.start
+        for i in range(scores.bounds[at], scores.bounds[at + 1]):
+            self.scored_for[scores.others[i]] = document
+            self.score_with[scores.others[i]] = scores.values[i]
+
+    # ---- the pairs just below the threshold ----
+
+    cdef double _least(self) noexcept nogil:
+        """Similarities below this value change nothing."""
+        cdef double least = self.floor
+        if self.num_near == NEAR:
+            least = fmax(least, self.near_value[self.least_near])
+        return fmin(self.threshold, least)
+
+    cdef void _remember(self, int32_t document, int32_t other, int32_t band, double value) noexcept nogil:
+        """Add a pair to the nearest pairs below the threshold, if it is one."""
+        cdef Py_ssize_t i, at = self.num_near
+        if at == NEAR:
+            at = self.least_near
+            if not self._is_nearer(value, document, band, other, at):
+                return
+        else:
+            self.num_near += 1
+        self.near_document[at], self.near_other[at] = document, other
+        self.near_value[at], self.near_band[at] = value, band
+        if self.num_near < NEAR:
+            return
+        at = 0
+        for i in range(1, NEAR):
+            if self._is_nearer(self.near_value[at], self.near_document[at], self.near_band[at], self.near_other[at], i):
+                at = i
+        self.least_near = at
+
+    cdef bint _is_nearer(self, double value, int32_t document, int32_t band, int32_t other,
+                         Py_ssize_t at) noexcept nogil:
+        """Tell whether a pair comes before the one that is remembered at `at`; see `near`."""
+        cdef int32_t rank = self.ranks[document], rank_there = self.ranks[self.near_document[at]]
+        if value != self.near_value[at]:
+            return value > self.near_value[at]
+        if rank != rank_there:
+            return rank < rank_there
+        if band != self.near_band[at]:
+            return band < self.near_band[at]
+        return other > self.near_other[at]

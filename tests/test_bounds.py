@@ -1,0 +1,225 @@
+"""A bound of memory is kept, or an error names the least one; temporary files are in the folder that is named."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections import namedtuple
+
+import numpy
+import pytest
+from running import done, environment, refused
+
+import lsh
+import lsh._corpus
+import lsh._spill
+from lsh import deduplicate, find_pairs
+from lsh._corpus import LEAST_BYTES, LEAST_ORDERED_BYTES
+
+BESIDE = 120_000_000  # bytes beside the bound, for the interpreter, numpy and the texts that are being read
+TEXTS = [f"text number {i} of many, {i * i}" for i in range(20_000)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
+@pytest.mark.parametrize("keep", ["first", "longest", "pairs"])
+def test_the_peak_of_a_process(keep, tmp_path):
+    """Keys and sketches of 500,000 texts take 150 MB; the bound is 20 MB."""
+    program = textwrap.dedent(
+        """
+        import hashlib, json, sys
+        import lsh
+        def texts():
+            for i in range(500_000):
+                yield hashlib.sha256(b"%d" % (i % 490_000)).hexdigest()
+        running = {"max_memory": "20MB", "temp_dir": sys.argv[1], "num_threads": 2}
+        if sys.argv[2] == "pairs":
+            found = sum(1 for _ in lsh.find_pairs(texts, **running))
+        else:
+            found = lsh.deduplicate(texts, keep=sys.argv[2], **running).summary()["removed"]
+        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+        print(json.dumps([found, 1024 * int(peak.split()[1])]))
+        """
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), keep]
+    found, peak = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment()).stdout)
+    assert found >= 10_000
+    assert peak <= 20_000_000 + BESIDE
+    assert list(tmp_path.iterdir()) == []
+
+
+# The least bound.
+
+
+def least(texts, **options) -> int:
+    with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+(KB|MB) or more for 20,000 documents") as caught:
+        deduplicate(texts, max_memory=100_000, **options)
+    assert "got 100,000 bytes" in str(caught.value)
+    number, unit = re.search(r"be ([0-9]+)(KB|MB)", str(caught.value)).groups()
+    return int(number) * (1000 if unit == "KB" else 10**6)
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": "last"}, {"keep": "longest"}, {"keep": range(20_000)}])
+def test_the_bound_that_an_error_names_is_enough(options):
+    enough = least(TEXTS, **options)
+    expected = LEAST_ORDERED_BYTES if options.get("keep", "last") not in ("first", "last") else LEAST_BYTES
+    assert enough == 20_000 * expected
+    bounded = deduplicate(TEXTS, max_memory=enough, **options)
+    assert bounded.keep.tolist() == deduplicate(TEXTS, **options).keep.tolist()
+    with pytest.raises(ValueError, match="max_memory must be"):
+        deduplicate(TEXTS, max_memory=enough - 1, **options)
+
+
+def test_a_bound_that_is_too_small_is_an_error_before_the_work():
+    """Where the number of texts is known; an element of them is not looked at."""
+    for find in (deduplicate, lambda *texts, **options: list(find_pairs(*texts, **options))):
+        with pytest.raises(
+            ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 100,000 bytes"
+        ):
+            find([object()] * 20_000, max_memory="100KB")
+    with pytest.raises(ValueError, match=r"for 20,000 documents"):  # old documents count
+        deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
+
+
+def test_a_stream_that_grows_past_a_bound(monkeypatch):
+    """The error comes as soon as there are too many documents, not at the end of the stream."""
+    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
+    given = []
+
+    def texts():
+        for i in range(10**9):
+            given.append(i)
+            yield f"text {i}"
+
+    with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+KB or more for [0-9,]+ documents or more, got"):
+        deduplicate(texts, max_memory="240KB", num_threads=1)
+    assert 10_000 < len(given) < 20_000
+    with pytest.raises(
+        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents or more, got 479,999"
+    ):
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+    monkeypatch.setattr(lsh._corpus, "STEP", 1 << 16)
+    with pytest.raises(ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 479,999 bytes"):
+        deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+
+
+# The folder of temporary files.
+
+
+@pytest.fixture
+def small(monkeypatch) -> list[str | None]:
+    """Write columns in small chunks; the folder of each temporary file that is made."""
+    monkeypatch.setattr(lsh._spill, "CHUNK", 1 << 14)
+    folders: list[str | None] = []
+    make = tempfile.TemporaryFile
+
+    def noted(*given, dir=None, **named):
+        if named.get("prefix") == "lsh-":
+            folders.append(dir)
+        return make(*given, dir=dir, **named)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    return folders
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count
+    texts = TEXTS + TEXTS[:100]
+    expected = deduplicate(texts)
+    found = deduplicate(texts, max_memory="1MB", temp_dir=kind(tmp_path))
+    assert found.keep.tolist() == expected.keep.tolist()
+    assert set(small) == {str(tmp_path)}
+    small.clear()
+    pairs = list(find_pairs(texts, max_memory="1MB", temp_dir=kind(tmp_path)))
+    assert pairs == list(find_pairs(texts))
+    assert set(small) == {str(tmp_path)}
+    assert list(tmp_path.iterdir()) == []
+    small.clear()
+    assert deduplicate(texts, temp_dir=tmp_path).keep.tolist() == expected.keep.tolist()
+    assert small == []  # without a bound there are no files
+
+
+def test_a_folder_that_is_none(tmp_path):
+    def read():
+        raise AssertionError("the texts are read")
+
+    (tmp_path / "file").touch()
+    for find in (deduplicate, find_pairs):
+        for place in ("nowhere", "file"):
+            with pytest.raises(FileNotFoundError, match="temp_dir must name a folder that can be written to") as caught:
+                find(read, max_memory="1GB", temp_dir=tmp_path / place)
+            assert caught.value.filename == str(tmp_path / place)
+        for wrong in (3, b"/tmp", ["/tmp"]):
+            with pytest.raises(TypeError, match="temp_dir must be the path of a folder, got"):
+                find(read, max_memory="1GB", temp_dir=wrong)
+        with pytest.raises(ValueError, match="temp_dir must be the path of a folder, got an empty text"):
+            find(read, temp_dir="")
+
+
+def test_too_little_space_is_an_error_before_the_work(monkeypatch, tmp_path):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
+    texts = [object()] * 20_000
+    with pytest.raises(OSError, match=r"needs 5,440,000 bytes of temporary files: 1,000 bytes are free") as caught:
+        deduplicate(texts, max_memory="1MB", temp_dir=tmp_path)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path)
+    assert str(caught.value.strerror).endswith("set temp_dir to another folder")
+    assert len(deduplicate(TEXTS, max_memory="1GB", temp_dir=tmp_path)) == 20_000  # fits into memory
+
+
+@pytest.mark.parametrize("after", [0, 3, 20])
+def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after):
+    written = []
+    write = os.pwrite
+
+    def full(number, data, offset):
+        written.append(offset)
+        if len(written) > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(number, data[: len(data) // 2 + 1], offset)  # a write may write a part only
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+        deduplicate(TEXTS, max_memory="1MB", temp_dir=tmp_path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
+    assert len(written) == after + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# The command.
+
+
+def test_the_folder_of_the_command(small, tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"".join(b"%s\n" % text.encode() for text in TEXTS + TEXTS[:9]))
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    done(tmp_path, "dedup", "in.txt", "-o", "expected.txt")
+    done(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--max-memory", "1MB", "--temp-dir", "temporary")
+    assert (tmp_path / "out.txt").read_bytes() == (tmp_path / "expected.txt").read_bytes()
+    done(tmp_path, "pairs", "in.txt", "-o", "pairs.tsv", "--max-memory", "1MB", "--temp-dir", "temporary")
+    assert set(small) == {"temporary"}
+    assert list(folder.iterdir()) == []
+    problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--temp-dir", "nowhere")
+    assert "nowhere: --temp-dir must name a folder that can be written to; name another folder" in problem
+    problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--max-memory", "300KB")
+    assert "--max-memory must be 481KB or more for 20,009 documents, got 300,000 bytes" in problem
+
+
+# What grows with the documents.
+
+
+def test_labels_are_made_at_the_first_use():
+    result = deduplicate([*TEXTS[:5], TEXTS[2]], against=[TEXTS[4]])
+    assert "labels" not in vars(result)
+    assert result.labels.tolist() == [0, 1, 2, 3, -1, 2]
+    assert result.labels is result.labels
+    assert result.labels.dtype == numpy.int64
+    assert not result.labels.flags.writeable

@@ -14,7 +14,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from lsh.files.records import InputError
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
 AHEAD = 2  # ranges that are fetched while the one before them is used
 WHOLE_AHEAD = 8  # small files that are fetched at the same time
-GAP = 1 << 18  # bytes that are skipped rather than jumped over: reading them takes about as long as a request
+GAP = 1 << 18  # bytes that are read and skipped: that takes about as long as another request
 BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
-CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds without an answer of a server of the web
+CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
 
 # Packages by scheme, where the scheme does not have the name of one.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
-# Of a listing: the first that there is changes when the file changes.
+# Values of a listing: the first one that a filesystem has changes when the file changes.
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
 
 
 class State(NamedTuple):
-    """The size of a file, ``None`` if the server does not tell it, and what changes when the file changes."""
+    """The size of a file, ``None`` if the server does not tell it, and a value that changes with the file."""
 
     size: int | None
     tag: str
@@ -97,7 +97,7 @@ def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """Turn any error of a filesystem into one that names the URL and what to do; nothing secret is in it."""
+    """Turn any error of a filesystem into one that names the URL and what to do, without secrets."""
     try:
         yield
     except (InputError, ImportError, MemoryError):
@@ -112,13 +112,12 @@ def _error(url: str, error: BaseException) -> OSError:
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
         causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     names = " ".join(type(one).__name__ for one in causes)
     name = shown(url)
     status = max((getattr(one, "status", 0) for one in causes if isinstance(getattr(one, "status", 0), int)), default=0)
     if "Credentials" in names:
-        problem = f"no credentials found for {scheme(url)}://; set them as its other programs need them"
-        return PermissionError(errno.EACCES, problem, name)
+        return PermissionError(errno.EACCES, f"no credentials found; {_credentials(scheme(url))}", name)
     if "PermissionError" in names or status in (401, 403):
         return PermissionError(errno.EACCES, "access denied; check the credentials and the name", name)
     if status >= 500:
@@ -133,6 +132,13 @@ def _error(url: str, error: BaseException) -> OSError:
     return OSError(errno.EIO, f"{type(error).__name__}: {cleaned(str(error))}", name)
 
 
+def _credentials(kind: str) -> str:
+    """Return what to do where credentials are missing."""
+    if kind in ("s3", "s3a"):
+        return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use aws configure"
+    return f"configure them as {PACKAGES.get(kind, kind)} documents"
+
+
 def _is_transient(error: BaseException) -> bool:
     """Tell whether the same request may succeed: the connection was lost, or the server is busy."""
     if isinstance(error, (FileNotFoundError, PermissionError)):
@@ -142,13 +148,13 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError)) or (of_web and (status >= 500 or status in (408, 429)))
 
 
-# ---- what there is ----
+# ---- listing ----
 
 
-def key(url: str) -> tuple[str, str]:
-    """Return what is equal for two URLs of the same file, without a request."""
+def key(url: str) -> tuple[Any, str]:
+    """Return a value that is equal for two URLs of the same file, without a request."""
     filesystem, name = located(url)
-    return type(filesystem).__name__, name.rstrip("/")
+    return filesystem, name.rstrip("/")
 
 
 def matches(url: str) -> list[Found]:
@@ -219,12 +225,13 @@ class File:
         """Tell whether the server sends parts of the file; some servers of the web do not."""
         if self._has_ranges is None:
             self._has_ranges = self.size is not None
-            with suppress(ValueError), explained(self.url):
+            with explained(self.url):
                 if self.size is not None and self.size > 1:
                     self._has_ranges = self._sends_second_byte()
         return self._has_ranges
 
     def _sends_second_byte(self) -> bool:
+        """Tell whether the server sends the second byte alone."""
         with self._filesystem.open(self._name, "rb", block_size=1, cache_type="none", size=self.size) as file:
             file.seek(1)
             try:
@@ -306,10 +313,10 @@ def ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Ge
 
 
 class _Ranges(io.RawIOBase):
-    """A file that is read by ranges: large ones from the start on, with the next ones fetched meanwhile.
+    """A file that is read by ranges of `BLOCK` bytes, with the next ones fetched meanwhile.
 
-    After a jump, as in Parquet files, the first range is as short as possible; if reading goes on from there, each is
-    twice as long as the one before.
+    After a jump, as in Parquet files, a range has the bytes that are asked for. If reading goes on from there, each
+    range is twice as long as the one before.
     """
 
     def __init__(self, file: File) -> None:
@@ -364,7 +371,7 @@ class _Ranges(io.RawIOBase):
             end += len(self._block)
 
     def _stop(self) -> None:
-        """Stop to read ahead."""
+        """Stop reading ahead."""
         if self._next is not None:
             self._next.close()
         self._next = None

@@ -760,14 +760,15 @@ def names_folder(path: str) -> bool:
 def lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder, or to it; links are resolved."""
     path, folder = urls.local(path), urls.local(folder)
-    if urls.is_url(path) or urls.is_url(folder):
-        both = urls.is_url(path) and urls.is_url(folder)
-        (inner, name), (outer, start) = (remote.key(path), remote.key(folder)) if both else (("", ""), ("-", ""))
-        return inner == outer and f"{name}/".startswith(f"{start}/")
+    if urls.is_url(path) != urls.is_url(folder):
+        return False
+    if urls.is_url(path):
+        (place, name), (outer, start) = remote.key(path), remote.key(folder)
+        return place == outer and f"{name}/".startswith(f"{start}/")
     if STANDARD in (path, folder) or not os.path.isdir(folder):
         return False
-    inner, outer = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.commonpath([inner, outer]) == outer
+    inner, outside = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([inner, outside]) == outside
 
 
 def within(folder: str, relative: str) -> str:

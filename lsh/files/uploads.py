@@ -19,6 +19,7 @@ from lsh.files.urls import WEB, scheme, shown
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+BUCKETS = ("s3", "s3a", "gs", "gcs")  # URLs of these name a bucket and an object in it
 PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
 MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
 
@@ -34,12 +35,12 @@ def check_target(url: str) -> None:
         If it cannot be written.
     """
     if scheme(url) in WEB:
-        raise ValueError(f"{shown(url)}: files of the web can be read only; write to a local file, or to s3://")
+        raise ValueError(f"{shown(url)}: files of the web can only be read; write to a local file, or to s3://")
     filesystem, name = remote.located(url)
-    if "/" not in name.strip("/") and scheme(url) != "memory":
+    if "/" not in name.strip("/") and scheme(url) in BUCKETS:
         raise ValueError(f"{shown(url)}: it names no file; write {scheme(url)}://BUCKET/NAME")
     if has_parts(url):
-        with remote.explained(url):  # begun and given up: an error of the credentials comes before the work
+        with remote.explained(url):  # an upload that is aborted: it fails if permissions are missing
             file = filesystem.open(name.rstrip("/"), "wb", block_size=PART, autocommit=False)
             try:
                 file._initiate_upload()
@@ -54,7 +55,7 @@ def has_parts(url: str) -> bool:
 
 
 def sink(url: str) -> Upload | Spooled:
-    """Return a file that appears at the URL when `commit` is called; call `discard` in place of it after an error."""
+    """Return a file that appears at the URL when `commit` is called; after an error, call `discard` instead."""
     return Upload(url) if has_parts(url) else Spooled(url)
 
 

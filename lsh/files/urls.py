@@ -79,7 +79,7 @@ def shown(path: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return a URL without a version or, in the web, its query and fragment, so that its ending is that of a file.
+    """Return a URL without version, query and fragment, so that it ends as the name of the file does.
 
     Examples
     --------
@@ -91,12 +91,13 @@ def file_name(path: str) -> str:
 
 
 def scheme(path: str) -> str:
+    """Return the scheme of a URL in lower case, ``""`` for a local path."""
     found = URL.match(path)
     return "" if found is None else found[1].lower()
 
 
 def has_magic(url: str) -> bool:
-    """Tell whether a URL is a pattern; in one of the web, ``?`` and ``[`` are no part of a pattern."""
+    """Tell whether a URL is a pattern; in ``https://`` only ``*`` makes one."""
     rest = url[len(scheme(url)) :].partition(VERSION)[0]
     return "*" in rest if scheme(url) in WEB else re.search(r"[*?[]", rest) is not None
 

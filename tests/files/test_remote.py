@@ -170,6 +170,35 @@ def test_reads_and_writes(tmp_path, memory):
     assert contents(tmp_path) == {}
 
 
+def test_every_command_takes_urls(tmp_path, memory):
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
+    (tmp_path / "a.txt").write_text(STORY)
+    for line in (["stats", "{}in.tsv"], ["show", "{}in.tsv", "a", "c"], ["plan", "--corpus", "{}in.tsv"]):
+        local, there = (done(tmp_path, *[word.format(start) for word in line]) for start in ("", "memory://"))
+        assert there.replace(b"memory://", b"") == local
+    done(tmp_path, "pairs", "memory://in.tsv", "-o", "memory://pairs.tsv")
+    assert memory.cat_file("/pairs.tsv") == done(tmp_path, "pairs", "in.tsv")
+    assert done(tmp_path, "compare", "a.txt", "memory://b.txt.gz").startswith(b"exact     1.000000")
+    (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\nnot json\n')
+    line = ["bad.jsonl", "-o", "memory://out.jsonl", "--on-bad-line", "skip", "--rejects", "memory://rejects.txt"]
+    done(tmp_path, "dedup", *line)
+    assert memory.cat_file("/rejects.txt") == b"not json\n"
+
+
+def test_a_plot_at_a_url(tmp_path, memory):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    done(tmp_path, "plan", "--plot", "memory://curve.svg")
+    assert b"<svg" in memory.cat_file("/curve.svg")
+
+
+def test_old_documents_at_a_url(tmp_path, memory):
+    memory.pipe({"/old/1.tsv": LINES.splitlines(keepends=True)[0], "/old/2.tsv": b"z\tanother text\n"})
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    done(tmp_path, "dedup", "in.tsv", "--against", "memory://old", "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == LINES.splitlines(keepends=True)[1]
+
+
 @pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "tsv.xz", "csv", "jsonl", "parquet", "arrow"])
 def test_the_output_is_that_of_local_files(tmp_path, memory, ending):
     draw = random.Random(1)
@@ -269,7 +298,10 @@ def test_a_folder_of_texts(tmp_path, memory, source, out):
         (["memory://in/none-*.tsv", "-o", "out.tsv"], "memory://in/none-*.tsv: no file matches this pattern"),
         (["memory://in/a.what", "-o", "out.tsv"], "memory://in/a.what: the ending of its name must say its format"),
         (["memory://in", "--pattern", "*.x", "-o", "out.tsv"], "memory://in: no file matches the pattern '*.x'"),
-        (["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"], "https://example.org/a.tsv?***: files of the"),
+        (
+            ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
+            "https://example.org/a.tsv?***: files of the web can only be",
+        ),
     ],
 )
 def test_refused(tmp_path, memory, line, problem):
@@ -553,7 +585,7 @@ class ClientError(Exception):
 @pytest.mark.parametrize(
     ("error", "kind", "problem"),
     [
-        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found for s3://; set them as its other"),
+        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(503), OSError, "the server failed (status 503); run again later"),

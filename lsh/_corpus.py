@@ -19,7 +19,6 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
-from lsh._layout import CollisionError, Layout
 from lsh._linking import Links, Order
 from lsh._progress import Progress
 from lsh._spill import Array, Column, Spill, size_argument
@@ -44,6 +43,10 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
     """Return the slice of the values from start to stop - 1."""
     bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
     return slice(*np.searchsorted(ascending, bounds).tolist())
+
+
+class CollisionError(Exception):
+    """Two texts have the same content key, but not the same bytes."""
 
 
 class Collection:
@@ -276,15 +279,10 @@ class Corpus:
         """Read every collection again with a new secret, after a collision of content keys."""
         self._read()
 
-    def layout(self, order: Order) -> Layout:
-        """Link the first copies of texts, and put those that share a bucket in order of their components."""
-        firsts, found, shares = self._linked(order, copies=False)
-        return Layout(self, order.documents(shares), firsts, found)
-
     def group(self, order: Order) -> Groups:
         """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
-            firsts, found, shares = self._linked(order, copies=True)
+            firsts, found, shares = self.linked(order, copies=True)
             try:
                 members, places, batch = self.texts(firsts, shares)
                 break
@@ -303,7 +301,7 @@ class Corpus:
         at = places[np.searchsorted(members, documents)]
         return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
 
-    def _linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
         """Find identical texts, and link the documents with shingles that share a bucket.
 
         Returns

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
-from lsh._corpus import Collection, Corpus
+from lsh._corpus import Collection, CollisionError, Corpus
 from lsh._fingerprints import SupportsArray
-from lsh._layout import CollisionError, Layout
+from lsh._layout import Layout
 from lsh._linking import Order
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
@@ -349,7 +349,7 @@ def deduplicate(
 
     order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
     while True:
-        layout = corpus.layout(order)
+        layout = Layout(corpus, order)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
         try:
             decided = _decided(corpus, layout, matching, clusters == "components")

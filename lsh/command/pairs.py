@@ -91,9 +91,16 @@ def _write_pairs(
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
         formats = inputs.formats(reading, collections)
-        documents = [opened.enter_context(inputs.open_documents(reading, one, formats=formats)) for one in collections]
+        spill = inputs.own_spill(running)
+        documents = [
+            opened.enter_context(inputs.open_documents(reading, one, formats=formats, spill=spill))
+            for one in collections
+        ]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
-        sides = [inputs.TextStream([one], notes=None if running.quiet else name) for one, name in zip(documents, names)]
+        sides = [
+            inputs.TextStream([one], notes=None if running.quiet else name, spill=spill)
+            for one, name in zip(documents, names)
+        ]
         found = lsh.find_pairs(
             sides[0],
             matching.threshold,

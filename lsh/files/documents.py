@@ -86,7 +86,7 @@ class Documents:
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
     spill : Spill, optional
-        Allocates the memory for the places of the records. Default: without a bound.
+        Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
 
     Attributes
     ----------
@@ -166,12 +166,12 @@ class Documents:
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        self.inputs = [Input(source.path, source.format.compression) for source in sources]
+        spill = Spill() if spill is None else spill
+        self.inputs = [Input(source.path, source.format.compression, spill.folder) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
-            places = Spill() if spill is None else spill
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, places)
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, spill)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""

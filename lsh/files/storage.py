@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
@@ -40,6 +41,8 @@ class Input:
         The file, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
+    folder : str, optional
+        For the copy of a pipe. Default: TMPDIR, or the folder of the system.
 
     Attributes
     ----------
@@ -49,7 +52,7 @@ class Input:
         The path, or ``"standard input"``.
     """
 
-    def __init__(self, path: str, packed: str) -> None:
+    def __init__(self, path: str, packed: str, folder: str | None = None) -> None:
         self.name = "standard input" if path == STANDARD else path
         self.path, self.packed = path, packed
         compression.check_available(packed)
@@ -60,10 +63,10 @@ class Input:
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
-            self._copy = _copied(sys.stdin.buffer, self.name)
+            self._copy = _copied(sys.stdin.buffer, self.name, folder)
         elif os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
-                self._copy = _copied(pipe, self.name)
+                self._copy = _copied(pipe, self.name, folder)
 
     def close(self) -> None:
         """Close the copy of a pipe."""
@@ -224,15 +227,16 @@ def content(path: str) -> bytes:
     return data
 
 
-def _copied(file: IO[bytes], name: str) -> IO[bytes]:
+def _copied(file: IO[bytes], name: str, folder: str | None = None) -> IO[bytes]:
     """Copy the rest of `file` to a temporary file."""
-    with temporary_errors(f"a copy of {name}"):
-        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
+    with errors():
+        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115 - as long as the source
     try:
         while chunk := file.read(BUFFER):
-            with temporary_errors(f"a copy of {name}"):
+            with errors():
                 copy.write(chunk)
-        with temporary_errors(f"a copy of {name}"):
+        with errors():
             copy.flush()
     except BaseException:  # an interrupt, too
         with suppress(OSError):

@@ -1,8 +1,8 @@
 """Documents in files: reading them, and writing the kept ones.
 
-`Documents` are files of one format, or a folder of texts. They are read as often as needed: once for ids and texts, and
-once more for the kept records, which are written as they were read. The formats are in `jsonl`, `separated`, `tables`
-and `folder`, files themselves in `storage`, and `finding` tells which files are read.
+`Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
+their positions, and the kept records are copied by their places. The formats are in `jsonl`, `separated`, `tables` and
+`folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
 """
 
 from __future__ import annotations

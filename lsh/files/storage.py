@@ -1,7 +1,8 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file. A
-target is written beside its place and then renamed, so an interrupted run leaves the old file.
+An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file.
+`Ranges` reads and copies parts of an input; a compressed input is unpacked again. A target is written beside its place
+and then renamed, so an interrupted run leaves the old file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What all formats of text share: opening files, marks, headers, blocks of lines, bad lines, numbers, kept records.
 
 A file is cut into records: lines or, in CSV, one line or more. The first reading notes where each record is, so that it
-can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only if a format requires it; other encodings are decoded.
+can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
+if a format requires it; other encodings are decoded.
 
 The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
 lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its

@@ -8,7 +8,7 @@ another need no offsets.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
 RECORD, GAP, SKIPPED, CONTINUED = range(4)  # kinds; the next entry continues a record that is longer than MAX_LENGTH
 MAX_WAITING, MAX_PART = 1 << 12, 1 << 16  # entries
-MAX_READ, MAX_GAP = 1 << 19, 1 << 15  # bytes that are read at once, and that are read between two records
 
 Array = np.ndarray[Any, Any]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -172,13 +171,3 @@ class Places:
             if stop > done:
                 yield records.chosen(positions[done:stop] - first)
             done = stop
-
-
-def reads(begins: Sequence[int], ends: Sequence[int]) -> Iterator[slice]:
-    """Yield which neighbouring ranges of bytes, of one or more, are read at once."""
-    first, limit = 0, begins[0] + MAX_READ
-    for number, (begin, before, end) in enumerate(zip(begins[1:], ends, ends[1:]), 1):
-        if begin - before > MAX_GAP or end > limit:
-            yield slice(first, number)
-            first, limit = number, begin + MAX_READ
-    yield slice(first, len(begins))

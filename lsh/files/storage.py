@@ -21,8 +21,9 @@ from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression
+from lsh.files._fields import read_ranges
 from lsh.files.blocks import descriptor, read_at
-from lsh.files.places import Array, reads
+from lsh.files.places import Array
 from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
@@ -167,43 +168,34 @@ class Ranges:
         while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
             self._at += len(data)
 
-    def pieces(self, begins: Array, ends: Array) -> Iterator[bytes]:
-        """Yield the bytes of ranges, which ascend, in pieces of one or more of them, or of a part of a long one."""
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            first, stop = starts[some.start], stops[some.stop - 1]
-            if some.stop - some.start == 1:
-                yield from (self.read(at, min(at + BUFFER, stop)) for at in range(first, stop, BUFFER))
-            else:
-                yield self._joined(starts[some], stops[some])
+    def joined(self, begins: Array, ends: Array) -> bytes:
+        """Return the bytes of ranges, one after the other."""
+        if self._descriptor is None:
+            return b"".join(map(self.read, begins.tolist(), ends.tolist()))
+        data = read_ranges(self._descriptor, begins, ends)
+        os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
+        if len(data) < int((ends - begins).sum()):
+            raise self._input.changed()
+        return data
 
-    def _joined(self, starts: Sequence[int], stops: Sequence[int]) -> bytes:
-        """Return the bytes of neighbouring ranges, which are read at once."""
-        first = starts[0]
-        data = memoryview(self.read(first, stops[-1]))
-        return b"".join([data[begin - first : end - first] for begin, end in zip(starts, stops)])
-
-    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
-        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
-        if self._descriptor is None:  # a piece is unpacked while the one before it is packed
-            for piece in prefetched(self.pieces(begins, ends)):
-                target.write(piece)
+    def copy(self, parts: Iterator[tuple[Array, Array]], target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, by parts of some that ascend, to a target; call `report` after each part."""
+        if self._descriptor is None:  # a part is unpacked while the one before it is packed
+            for data in prefetched(self.joined(*part) for part in parts):
+                target.write(data)
                 report()
             return
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            if some.stop - some.start > 1:
-                target.write(self._joined(starts[some], stops[some]))
-                report()
-                continue
-            for at in range(starts[some.start], stops[some.start], BUFFER):
-                self._copy_range(self._descriptor, at, min(at + BUFFER, stops[some.start]), target)
-                report()
+        for begins, ends in parts:
+            if len(begins) == 1:
+                self._copy_range(self._descriptor, int(begins[0]), int(ends[0]), target)
+            else:
+                target.write(self.joined(begins, ends))
+            report()
 
     def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
         """Write a range of bytes of a file, by the kernel where it can."""
         begin += target.copy_range(source, begin, end - begin)
-        os.lseek(source, begin, os.SEEK_SET)  # the position is shown as progress
+        os.lseek(source, begin, os.SEEK_SET)
         if begin < end:
             target.write(self.read(begin, end))
 

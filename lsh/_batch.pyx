@@ -24,6 +24,7 @@ from lsh._columns import fault as _fault
 
 cdef Py_ssize_t _MAX_SIZE = <Py_ssize_t> (<size_t> -1 // 2)
 cdef uint8_t _missing = 0  # a missing text is an empty text at this address
+cdef uint8_t _empty = 0  # the address of empty texts that are in no memory
 
 
 cdef int _refuse_missing(Py_ssize_t position, str name, value=None) except -1:
@@ -190,7 +191,7 @@ cdef class Batch:
             begin, end = end, offsets[i + 1]
             if not 0 <= begin <= end <= data.shape[0]:
                 raise ValueError(f"offsets must ascend within the {data.shape[0]} bytes, got {begin} and {end}")
-            batch.texts[i] = &data[0] + begin if data.shape[0] else &_missing
+            batch.texts[i] = &data[0] + begin if data.shape[0] else &_empty
             batch.lengths[i] = end - begin
         return batch
 

@@ -82,24 +82,33 @@ cdef class Similarity:
             return FILTERED
         return self.exact(i, j, least)
 
-    cdef Py_ssize_t filter(self, int32_t i, const int32_t *others, int32_t *places, Py_ssize_t count) except -1 nogil:
-        """Keep, in order, those of `count` places whose document others[place] may be similar to document i.
+    cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
+                                Py_ssize_t count) except -1 nogil:
+        """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
-        Returns how many they are. What `exact` needs of these documents is prefetched.
+        The numbers in `along` move with them.
         """
-        cdef Py_ssize_t at, kept
-        cdef int step
-        self._worked(SKETCH_WORK * count)
+        cdef Py_ssize_t i, passed
+        self._worked(count * SKETCH_WORK)
         if self.sets is None:
-            for at in range(count):
-                c.lsh_prefetch(self._row(others[places[at]]))
             return count
-        kept = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, i, others, places, count)
-        for step in range(2):
-            for at in range(kept):
-                if self.texts[others[places[at]]] >= 0:
-                    self.sets.expect(self.texts[others[places[at]]], step)
-        return kept
+        passed = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others, along,
+                                       count)
+        for i in range(min(passed, 2 * AHEAD)):
+            self.sets.expect(self.texts[others[i]], False)
+        for i in range(min(passed, AHEAD)):
+            self.sets.expect(self.texts[others[i]], True)
+        return passed
+
+    cdef void expect(self, const int32_t *others, Py_ssize_t count) noexcept nogil:
+        """Prefetch what `exact` needs of documents that are compared soon after the first of these."""
+        if count > AHEAD:
+            if self.sets is None:
+                c.lsh_prefetch(self._row(others[AHEAD]))
+                return
+            self.sets.expect(self.texts[others[AHEAD]], True)
+        if count > 2 * AHEAD:
+            self.sets.expect(self.texts[others[2 * AHEAD]], False)
 
     cdef int _worked(self, int64_t work) except -1 nogil:
         """Count work, and handle signals now and then."""
@@ -110,7 +119,7 @@ cdef class Similarity:
         return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
+        """The same without the filter."""
         cdef double found
         cdef size_t before
         if self.sets is None:

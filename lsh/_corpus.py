@@ -2,7 +2,8 @@
 
 Each text is read once to compute its band keys, its sketch (its fingerprint, if pairs are not verified exactly) and a
 hash of its content. A text that shares a bucket with another one is needed again: it is read in place, or, if the
-collection is a callable, that is called again and the text copied. Other texts are not held here.
+collection is a callable, that is called again and the text copied. A `TextSource` reads these texts alone. Other texts
+are not held here.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
-from lsh._deciding import Components
+from lsh._layout import CollisionError, Layout
 from lsh._linking import Links, Order
 from lsh._progress import Progress
 from lsh._spill import Array, Column, Spill, size_to_type
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, each_piece
+from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
@@ -42,20 +43,6 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
     """Return the slice of the values from start to stop - 1."""
     bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
     return slice(*np.searchsorted(ascending, bounds).tolist())
-
-
-class NeededTexts(NamedTuple):
-    """The texts of a collection that are needed again, and the content keys and sizes of all its texts."""
-
-    positions: Array  # int32: ascending
-    stands: Array  # int32: for each the first position with the same content key
-    content: Array  # uint64: the content keys of all texts from the first reading
-    secret: bytes  # the key of the hash that computed them
-    sizes: Array  # int64: the bytes of all texts
-
-    def within(self, first: int, count: int) -> Array:
-        """Return the needed positions among `count` positions from `first` on."""
-        return self.positions[_between(self.positions, first, first + count)]
 
 
 class Collection:
@@ -96,69 +83,81 @@ class Collection:
                 "give the same texts at each call"
             )
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the texts are in memory."""
+        return self._again is None
+
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece that begins at position `first`."""
         return Batch(piece, first, self.missing, None, self.name, start, stop)
 
-    def read_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Return the needed texts, one for each content key, in the order of their positions.
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions in batches, with their positions.
 
-        ``None`` if two texts have the same content key but not the same bytes.
+        Parameters
+        ----------
+        needed : numpy.ndarray
+            int32: the positions, ascending.
+        content_of : callable
+            Returns the content keys of the texts at some positions, from the first reading.
+        secret : bytes
+            The key of the hash that computed them.
+        report : callable
+            For progress.
+
+        Raises
+        ------
+        ValueError
+            If a callable returns another text than in the first reading.
         """
-        if self._again is not None:
-            return self._call_again(needed, spill, report)
-        batches = []
-        for first, piece in self.pieces():
-            chosen = needed.within(first, len(piece)) - first
-            if len(chosen) and isinstance(piece, tuple):
-                texts = [piece[i] for i in chosen.tolist()]
-                batches.append(Batch(texts, first, self.missing, None, self.name))
-            elif len(chosen):
-                batches.append(self.batch(first, piece, 0, len(piece)).take(chosen))
-        batch = Batch.join(batches)
-        copies = np.flatnonzero(needed.stands != needed.positions)
-        stands = np.searchsorted(needed.positions, needed.stands[copies])
-        if not same_texts(batch, stands, batch, copies):
-            return None
-        return batch.take(np.flatnonzero(needed.stands == needed.positions))
-
-    def _call_again(self, needed: NeededTexts, spill: Spill, report: Progress) -> Batch | None:
-        """Call the callable again, and copy the texts that are needed."""
-        own = needed.positions[needed.stands == needed.positions]
-        ends = np.concatenate([[0], np.cumsum(needed.sizes[own])])
-        kept = spill.array(int(ends[-1]), np.uint8)
-        texts = Batch.of_bytes(kept, ends)
-        for first, piece in self.pieces():
-            batch = self.batch(first, piece, 0, len(piece))
+        if self._again is None:
+            for first, piece in self.pieces():
+                chosen = needed[_between(needed, first, first + len(piece))]
+                if len(chosen) and isinstance(piece, tuple):
+                    texts = [piece[i - first] for i in chosen.tolist()]
+                    yield chosen, Batch(texts, first, self.missing, None, self.name)
+                elif len(chosen):
+                    yield chosen, self.batch(first, piece, 0, len(piece)).take(chosen - first)
+            return
+        for positions, batch in self._again_at(needed):
             found = np.empty(len(batch), np.uint64)
-            content_keys(batch, needed.secret, found)
-            expected = needed.content[first : first + len(batch)]
-            changed = np.flatnonzero(found[: len(expected)] != expected)
+            content_keys(batch, secret, found)
+            changed = np.flatnonzero(found != content_of(positions))
             if len(changed):
                 raise ValueError(
-                    f"{self.name}[{first + changed[0]}] differs between the first and the second call; a callable must "
-                    "give the same texts at each call"
+                    f"{self.name}[{positions[changed[0]]}] differs between the first and the second call; a callable "
+                    "must give the same texts at each call"
                 )
-            here = _between(own, first, first + len(batch))
-            if here.start < here.stop:
-                batch.take(own[here] - first).write(kept[ends[here.start] : ends[here.stop]])
-            chosen = needed.within(first, len(batch))
-            stands = needed.stands[np.searchsorted(needed.positions, chosen)]
-            copies = stands != chosen
-            if not same_texts(texts, np.searchsorted(own, stands[copies]), batch, chosen[copies] - first):
-                return None
-            spill.release()
-            report("texts", first + len(batch), self.size)
-        return texts
+            chosen = needed[_between(needed, int(positions[0]), int(positions[-1]) + 1)]
+            if len(chosen):
+                yield chosen, batch.take(np.searchsorted(positions, chosen))
+            report("texts", int(positions[-1]) + 1, self.size)
+
+    def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
+        if isinstance(self._again, TextSource):
+            done = 0
+            for batch in self._again.take(needed):
+                positions = needed[done : done + len(batch)]
+                done += len(batch)
+                yield positions, batch
+            if done < len(needed):
+                raise ValueError(f"{self.name} gave {done:,} of the {len(needed):,} texts that were asked for")
+            return
+        for first, piece in self.pieces():
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
+            if count > 0:
+                yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
 class Groups(NamedTuple):
     """The documents that share a bucket with another one, and their texts."""
 
-    documents: Array  # int32: their positions, in the given order; or component by component
-    ranks: Array  # int32: their places in the given order
-    starts: Array  # int64: where each component begins in `documents`, and their number; without components empty
-    partners: int  # links lead to so many of the documents, the first ones in the given order
+    documents: Array  # int32: their positions, in the given order
+    partners: int  # links lead to so many of them, the first ones
     links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
     firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
     batch: Batch
@@ -272,50 +271,57 @@ class Corpus:
             )
         self.spill.reserve(needed)
 
-    def group(self, order: Order, copies: bool = False) -> Groups:
-        """Find identical texts, and link the documents with shingles that share a bucket.
+    def read_again(self) -> None:
+        """Read every collection again with a new secret, after a collision of content keys."""
+        self._read()
 
-        Parameters
-        ----------
-        order : Order
-            The order of all documents.
-        copies : bool, optional
-            Whether copies of a text are linked, too. Default: only the first copy of each text is, and the documents of
-            each component come one after the other.
-        """
+    def layout(self, order: Order) -> Layout:
+        """Link the first copies of texts, and put those that share a bucket in order of their components."""
+        firsts, found, shares = self._linked(order, copies=False)
+        return Layout(self, order.documents(shares), firsts, found)
+
+    def group(self, order: Order) -> Groups:
+        """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
-            self.spill.reserve(STATE_BYTES * self.total)
-            firsts = Links(self.spill, order, self.has_shingles, 1).firsts(self.content)
-            found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
-            shares = np.zeros(self.total, np.bool_)
-            for column in found:
-                for _, pairs in column.parts():
-                    shares[pairs] = True
-            texts = self._texts(firsts, shares)
-            if texts is not None:
+            firsts, found, shares = self._linked(order, copies=True)
+            try:
+                members, places, batch = self.texts(firsts, shares)
                 break
-            self._read()  # a collision of 64-bit keys: read again with a new secret
-        places, batch = texts
+            except CollisionError:
+                self.read_again()
         self.content.free()
         documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
-        ranks, starts = np.arange(len(documents), dtype=np.int32), np.empty(0, np.int64)
-        numbers[documents] = ranks
-        if not copies:
-            components = Components(len(documents))
-            for column in found:
-                for _, pairs in column.parts():
-                    components.connect(numbers[pairs[:, 0]], numbers[pairs[:, 1]])
-            ranks, starts = components.order()
-            documents = documents[ranks]
-            numbers[documents] = np.arange(len(documents), dtype=np.int32)
+        numbers[documents] = np.arange(len(documents), dtype=np.int32)
         links = self.spill.array((len(found), len(documents)), np.int32)
         for row in links[::-1]:
             row.fill(-1)
             for _, pairs in found.pop().parts():
                 row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-        return Groups(documents, ranks, starts, order.num_entered(shares), links, firsts, batch, places[documents])
+        at = places[np.searchsorted(members, documents)]
+        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
+
+    def _linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+        """Find identical texts, and link the documents with shingles that share a bucket.
+
+        Returns
+        -------
+        firsts : numpy.ndarray
+            int32: by position the first document with the same bytes; -1 of one that takes no part.
+        found : list of Column
+            For each band the links. With `copies`, copies of a text are linked, too.
+        shares : numpy.ndarray
+            bool: by position, whether it is in a link.
+        """
+        self.spill.reserve(STATE_BYTES * self.total)
+        firsts = Links(self.spill, order, self.has_shingles, 1).firsts(self.content)
+        found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        shares = np.zeros(self.total, np.bool_)
+        for column in found:
+            for _, pairs in column.parts():
+                shares[pairs] = True
+        return firsts, found, shares
 
     def _links(self, order: Order, chosen: Array) -> list[Column]:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
@@ -326,44 +332,108 @@ class Corpus:
             self.report("grouping", len(all_found), len(bands))
         return all_found
 
-    def _texts(self, firsts: Array, shares: Array) -> tuple[Array, Batch] | None:
-        """Return the texts of the documents that share a bucket: by position an index of a batch, and the batch.
+    def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts at some positions, which ascend, in batches with their positions."""
+        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+            here = members[_between(members, offset, end)]
+            for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
+                yield positions + np.int32(offset), batch
 
-        The batch has one of several identical texts of a collection. ``None`` if two texts have the same content key
-        but not the same bytes.
+    def _needed_of(self, collection: Collection, offset: int, needed: Array) -> Iterator[tuple[Array, Batch]]:
+        if not len(needed):
+            return iter(())
+
+        def content_of(positions: Array) -> Array:
+            return self.content.take(positions + np.int32(offset))
+
+        return collection.needed_texts(needed, content_of, self.secret, self.report)
+
+    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts.
+
+        Returns
+        -------
+        members : numpy.ndarray
+            int32: the positions of these documents, ascending.
+        places : numpy.ndarray
+            int32: for each the index in the batch of a text with the same bytes.
+        batch : Batch
+            One of several identical texts of a collection.
+
+        Raises
+        ------
+        CollisionError
+            If two texts have the same content key but not the same bytes.
         """
-        numbers = np.arange(self.total, dtype=np.int32)
-        needed = np.zeros(self.total, np.bool_)
-        needed[firsts[shares]] = True
-        needed[firsts[(firsts >= 0) & (firsts != numbers)]] = True
-        members = numbers[(firsts >= 0) & needed[firsts]]
-        content, sizes = self.content.array(), self.sizes.array()
-        stands, places = np.empty(self.total, np.int32), np.empty(self.total, np.int32)
-        known = np.full(self.total, -1, np.int32)  # by the first document with a content: the index of its text
+        members, codes, count = self._members(firsts, shares)
+        places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
+        stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
         for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
-            here = members[_between(members, offset, end)]
+            inside = _between(members, offset, end)
+            here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[firsts[here][::-1]] = here[::-1]  # the last assignment remains: the first text with a content
-            own = stands[firsts[here]]
-            known_of = content[offset:end], self.secret, sizes[offset:end]
-            again = NeededTexts(here - offset, own - offset, *known_of)
-            batch = collection.read_again(again, self.spill, self.report)
-            if batch is None:
-                return None
-            kept = here[own == here]
-            places[kept] = np.arange(at, at + len(kept), dtype=np.int32)
-            places[here] = places[own]
-            batches.append(batch)
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            own = stands[code]
+            batches.append(self._one_of_each(collection, offset, here, own))
+            kept = code[own == here]
+            text_of[kept] = np.arange(at, at + len(kept), dtype=np.int32)
+            places[inside] = text_of[code]
             at += len(kept)
             joined = Batch.join(batches)
-            copies = kept[known[firsts[kept]] >= 0]
-            if not same_texts(joined, known[firsts[copies]], joined, places[copies]):
-                return None
-            known[firsts[kept]] = places[kept]
-        return places, Batch.join(batches)
+            copies = kept[known[kept] >= 0]
+            if not same_texts(joined, known[copies], joined, text_of[copies]):
+                raise CollisionError
+            known[kept] = text_of[kept]
+        return members, places, Batch.join(batches)
+
+    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
+        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
+
+        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        """
+        needed = np.zeros(self.total, np.bool_)  # by the first document with a content
+        pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
+        for piece in pieces:
+            some = firsts[piece]
+            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            needed[some[wanted & (some >= 0)]] = True
+        found = [np.empty(0, np.int32)]
+        for piece in pieces:
+            some = firsts[piece]
+            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
+        members, distinct = np.concatenate(found), np.flatnonzero(needed)
+        numbers = np.empty(self.total, np.int32)
+        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return members, numbers[firsts[members]], len(distinct)
+
+    def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
+        """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""
+        own = here[stands == here]
+        found = self._needed_of(collection, offset, here - np.int32(offset))
+        if collection.is_held:
+            batch = Batch.join([batch for _, batch in found])
+            copies = np.flatnonzero(stands != here)
+            if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):
+                raise CollisionError
+            return batch.take(np.flatnonzero(stands == here))
+        ends = np.concatenate([[0], np.cumsum(self.sizes.take(own))])
+        kept = self.spill.array(int(ends[-1]), np.uint8)
+        texts = Batch.of_bytes(kept, ends)
+        for positions, batch in found:
+            positions = positions + np.int32(offset)
+            new = own[_between(own, int(positions[0]), int(positions[-1]) + 1)]
+            if len(new):
+                first = int(np.searchsorted(own, new[0]))
+                batch.take(np.searchsorted(positions, new)).write(kept[ends[first] : ends[first + len(new)]])
+            stands_here = stands[np.searchsorted(here, positions)]
+            copies = np.flatnonzero(stands_here != positions)
+            if not same_texts(texts, np.searchsorted(own, stands_here[copies]), batch, copies):
+                raise CollisionError
+            self.spill.release()
+        return texts
 
     def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
         """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.

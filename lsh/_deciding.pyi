@@ -21,7 +21,7 @@ class Decisions:
     def __new__(
         cls,
         links: _Int32,
-        depth: _Int32,
+        members: _Int32,
         ranks: _Int32,
         settled: int,
         threshold: float,

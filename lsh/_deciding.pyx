@@ -3,12 +3,13 @@
 
 Documents that are linked through shared buckets are one component. What is decided about a document depends on its
 component only, so components can be decided in any order and in threads. `Components` finds them. `Decisions` holds the
-links of the documents and what is decided about them, and each thread has a `Walk` over it. Documents are numbers from
-0 here: component by component, and in the order of the walk within each. `lsh._parts` shares the work among threads.
+buckets of the documents and what is decided about them, and each thread has a `Walk` over it. Documents are numbers
+from 0 here: component by component, and in the order of the walk within each. `lsh._parts` shares the work among
+threads.
 """
 
 from libc.math cimport fmax, fmin
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from lsh._comparing cimport FILTERED, RUN, Similarity
 from lsh._components cimport find, flatten, root_of, unite
@@ -19,7 +20,6 @@ import threading
 import numpy as np
 
 cdef enum:
-    CHUNK = 512  # candidates that are filtered in one go
     NEAR = 100  # pairs just below the threshold that are remembered
     WINDOW = 1 << 14  # documents in a window at most
 
@@ -107,15 +107,15 @@ cdef class Components:
 
 
 cdef class Decisions:
-    """The links of the documents of some components, and what is decided about them.
+    """The buckets of the documents of some components, and what is decided about these documents.
 
     Parameters
     ----------
     links : numpy.ndarray
         int32, shape ``(bands, n)``: for each document and band the latest document before it in the same bucket, or -1.
-        A walk changes it.
-    depth : numpy.ndarray
-        int32, as large: memory for the walks, of any content.
+        It is overwritten.
+    members : numpy.ndarray
+        int32, as large: memory for the members of the buckets, of any content.
     ranks : numpy.ndarray
         int32, shape ``(n,)``: the place of each document in the order of the walk over all components.
     settled : int
@@ -128,52 +128,88 @@ cdef class Decisions:
         Walk over components; see `Walk`.
     floor : float, optional
         As many pairs below the threshold as are remembered, of other components, are at least so similar.
+
+    Notes
+    -----
+    The members of a bucket of m documents take m numbers side by side: how many there are, then the members in order.
+    The last document of a bucket does not become a member, as no document comes after it.
     """
 
     cdef readonly Py_ssize_t count
     cdef readonly double floor         # the largest that a walk has reached; see the parameter
-    cdef int32_t[:, ::1] links
-    cdef int32_t[:, ::1] depth         # members of the chain that ends here
+    cdef int32_t[:, ::1] buckets       # by band and document: where the members are, -2 less it for the last one; or -1
+    cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
-    cdef uint8_t[::1] member           # whether later documents are compared with it
     cdef int32_t[::1] witness          # -1 of a kept document
     cdef double[::1] value             # the similarity to the witness
     cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
-    cdef int32_t[:, ::1] ahead         # by band, for each document of the window, the member to begin with, or -1
-    cdef int32_t[:, ::1] reach         # and how many members its chain has
-    cdef bint as_kept                  # whether these members may be documents of the window
+    cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
     cdef Py_ssize_t window             # where the window begins
     cdef Py_ssize_t window_end
+    cdef bint as_kept                  # whether these members may be documents of the window
     cdef Py_ssize_t settled
     cdef Py_ssize_t cap
     cdef double threshold
-    cdef object lock                   # of `floor`
+    cdef object lock                   # of `floor` and the window
 
-    def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] depth not None, ranks not None,
+    def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0):
         cdef Py_ssize_t band, i, count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or cap < 0:
             raise ValueError("settled and cap must be 0 or more, and links of less than 2**31 documents")
-        if depth.shape[0] != links.shape[0] or depth.shape[1] != count:
-            raise ValueError("depth must be as large as links")
+        if members.shape[0] != links.shape[0] or members.shape[1] != count:
+            raise ValueError("members must be as large as links")
         check_aligned(&links[0, 0], sizeof(int32_t))
-        check_aligned(&depth[0, 0], sizeof(int32_t))
+        check_aligned(&members[0, 0], sizeof(int32_t))
+        own = np.array(ranks, np.int32).reshape(-1)
+        if len(own) != count:
+            raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
+        self.buckets, self.members, self.ranks = links, members, own
+        self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
+        self.parents = np.arange(count, dtype=np.int32) if components else None
+        self.before = np.empty((links.shape[0], min(<Py_ssize_t> WINDOW, count)), np.int32)
+        self.witness = np.full(count, -1, np.int32)
+        self.value = np.zeros(count)
+        self.lock = threading.Lock()
         for band in range(links.shape[0]):
             for i in range(count):
                 if not -1 <= links[band, i] < i:
                     raise ValueError("links must lead to earlier documents")
-        own = np.array(ranks, np.int32).reshape(-1)
-        if len(own) != count:
-            raise ValueError(f"ranks must be of {count} documents, got {len(own)}")
-        self.links, self.depth, self.ranks = links, depth, own
-        self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
-        self.parents = np.arange(count, dtype=np.int32) if components else None
-        window = links.shape[0], min(<Py_ssize_t> WINDOW, count)
-        self.ahead, self.reach = np.empty(window, np.int32), np.empty(window, np.int32)
-        self.member = np.zeros(count, np.uint8)
-        self.witness = np.full(count, -1, np.int32)
-        self.value = np.zeros(count)
-        self.lock = threading.Lock()
+        with nogil:
+            for band in range(links.shape[0]):
+                self._make_buckets(band)
+
+    cdef void _make_buckets(self, Py_ssize_t band) noexcept nogil:
+        """Turn the links of a band into places of buckets, all of which are empty.
+
+        Numbers that were changed since they were checked lead to wrong buckets, but not out of the arrays.
+        """
+        cdef int32_t i, root, size, count = <int32_t> self.count
+        cdef int32_t at = 0
+        for i in range(count):  # the first document of each bucket, and the sizes there
+            root = self.buckets[band, i]
+            self.members[band, i] = 0
+            if 0 <= root < i:
+                root = self.buckets[band, root]
+            root = root if 0 <= root < i else i
+            self.buckets[band, i] = root
+            self.members[band, root] += 1
+        for i in range(count):  # where each bucket begins, at its first document
+            if self.buckets[band, i] == i:
+                size = self.members[band, i]
+                self.members[band, i] = at if size > 1 else -1
+                at += size if 1 < size <= count - at else 0
+        for i in range(count - 1, -1, -1):  # and at each of its documents, of which the last one comes first
+            root = self.buckets[band, i]
+            if not 0 <= root <= i or self.members[band, root] == -1:
+                self.buckets[band, i] = -1
+            elif self.members[band, root] >= 0:
+                self.buckets[band, i] = -2 - self.members[band, root]
+                self.members[band, root] = self.buckets[band, i]
+            else:
+                self.buckets[band, i] = -2 - self.members[band, root]
+        for i in range(count):
+            self.members[band, i] = 0
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
@@ -197,7 +233,7 @@ cdef class Decisions:
             int64, shape ``(m,)``: how many candidates each document of the window has at most.
         """
         cdef Py_ssize_t band, i, end, found = 0
-        cdef uint32_t other
+        cdef int32_t place, before
         if not 0 <= start < stop <= self.count:
             raise ValueError("start and stop must lie within the documents")
         end = min(stop, start + WINDOW)
@@ -205,50 +241,56 @@ cdef class Decisions:
         cdef int64_t[::1] candidates = counts
         with nogil:
             for i in range(end - start):
-                for band in range(self.links.shape[0]):
-                    other = <uint32_t> self.links[band, start + i]
-                    if other >= <uint32_t> (start + i):
-                        self.ahead[band, i], self.reach[band, i] = -1, 0
-                    elif other < <uint32_t> start:
-                        other = self._member_from(band, other)
-                        self.ahead[band, i] = <int32_t> other
-                        self.reach[band, i] = 0 if other >= <uint32_t> start else max(0, self.depth[band, other])
-                    elif as_kept:
-                        self.ahead[band, i] = <int32_t> other
-                        self.reach[band, i] = self.reach[band, other - start] + 1
-                    else:
-                        self.ahead[band, i] = self.ahead[band, other - start]
-                        self.reach[band, i] = self.reach[band, other - start]
+                for band in range(self.buckets.shape[0]):
+                    place = place_of(self.buckets[band, start + i])
+                    before = number_of(self.members, band, place)
+                    self.before[band, i] = before
+                    if as_kept:
+                        enter(self.members, band, self.buckets[band, start + i], <int32_t> (start + i))
                     if self.ranks[start + i] >= self.settled:
-                        candidates[i] += min(<Py_ssize_t> self.reach[band, i], self.cap)
+                        candidates[i] += min(<Py_ssize_t> before, self.cap)
                 found += candidates[i]
                 if found > most:
                     end = start + i + 1
                     break
+            for i in range(end - start - 1, -1 if as_kept else end - start - 1, -1):  # as it was before
+                for band in range(self.buckets.shape[0]):
+                    place = place_of(self.buckets[band, start + i])
+                    if 0 <= place < self.count:
+                        self.members[band, place] = self.before[band, i]
         with self.lock:
             self.window, self.window_end, self.as_kept = start, end, as_kept
         return counts[:end - start]
 
-    cdef inline uint32_t _member_from(self, Py_ssize_t band, uint32_t document) noexcept nogil:
-        """A decided document if it is a member, else the latest member before it in the bucket; -1 for none.
 
-        The links of a decided document lead to members.
-        """
-        cdef uint32_t other = <uint32_t> self.links[band, document]
-        if self.member[document]:
-            return document
-        return other if other < document else <uint32_t> -1
+cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
+    """Where the members of a bucket are, or -1: `Decisions.buckets` tells the last document apart."""
+    return bucket if bucket >= -1 else -2 - bucket
+
+
+cdef inline int32_t number_of(int32_t[:, ::1] members, Py_ssize_t band, int32_t place) noexcept nogil:
+    """How many members a bucket has; 0 for no bucket."""
+    cdef int32_t count = <int32_t> members.shape[1]
+    return max(0, min(members[band, place], count - 1 - place)) if 0 <= place < count else 0
+
+
+cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket, int32_t document) noexcept nogil:
+    """Make a document a member of its bucket, if another one comes after it there."""
+    cdef int32_t number = number_of(members, band, bucket)
+    if bucket >= 0 and bucket + number + 1 < members.shape[1]:
+        members[band, bucket] = number + 1
+        members[band, bucket + number + 1] = document
 
 
 cdef class Scores:
-    """The similarities of some documents to members before their window; made by `Walk.score`."""
+    """The similarities of some documents to members before them; made by `Walk.score`."""
 
     cdef Decisions all
     cdef Py_ssize_t window
     cdef bint as_kept                  # see Decisions.begin_window
     cdef Py_ssize_t start
     cdef const int64_t[::1] bounds     # those of document start + i are bounds[i] to bounds[i + 1] - 1
-    cdef const int32_t[::1] others
+    cdef const int32_t[::1] others     # with as_kept first all of the window as FILTERED, then those past the filter
     cdef const int32_t[::1] bands      # the first band that they share
     cdef const double[::1] values
     cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
@@ -258,9 +300,8 @@ cdef class Walk:
     """Decide document by document which are kept.
 
     The representative walk: a document is removed if an earlier kept one shares a bucket in any band with it and has a
-    similarity of at least `threshold`; its witness is the most similar such document, the earliest on a tie. A chain is
-    shortened as the walk goes, so that it passes over removed documents and a bucket of a million copies costs one step
-    a copy.
+    similarity of at least `threshold`; its witness is the most similar such document, the earliest on a tie. Only kept
+    documents are members of their buckets, so a bucket of a million copies costs one step a copy.
 
     The walk over components: documents that are similar through others belong together, and the earliest is kept. A
     document is compared with all of its bucket, but for those it is connected with already.
@@ -283,16 +324,13 @@ cdef class Walk:
     cdef readonly int64_t kept         # documents
     cdef Similarity similarity
     cdef Decisions all
-    cdef int32_t[:, ::1] links         # from here to `reach`: the arrays of the decisions
-    cdef int32_t[:, ::1] depth
+    cdef int32_t[:, ::1] buckets       # from here to `before`: the arrays of the decisions
+    cdef int32_t[:, ::1] members
     cdef const int32_t[::1] ranks
-    cdef uint8_t[::1] member
     cdef int32_t[::1] witness
     cdef double[::1] value
     cdef int32_t[::1] parents
-    cdef int32_t[:, ::1] ahead
-    cdef int32_t[:, ::1] reach
-    cdef uint8_t[:, ::1] differs       # by band, for each document of the window: whether one of its chain is removed
+    cdef int32_t[:, ::1] before
     cdef Py_ssize_t window
     cdef Py_ssize_t settled
     cdef Py_ssize_t cap
@@ -316,14 +354,13 @@ cdef class Walk:
         if similarity.count != count:
             raise ValueError("similarity and decisions must be of the same documents")
         self.similarity, self.all = similarity, decisions
-        self.links, self.depth, self.ranks = decisions.links, decisions.depth, decisions.ranks
-        self.member, self.witness, self.value = decisions.member, decisions.witness, decisions.value
+        self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
+        self.witness, self.value, self.before = decisions.witness, decisions.value, decisions.before
         self.parents, self.settled, self.cap = decisions.parents, decisions.settled, decisions.cap
         self.threshold = decisions.threshold
-        self.ahead, self.reach = decisions.ahead, decisions.reach
-        self.differs = self.joined = self.scored_for = self.score_with = None
+        self.joined = self.scored_for = self.score_with = None
         self.stamp = np.full(count, -1, np.int32)
-        most = min(count, decisions.links.shape[0] * min(decisions.cap, count))
+        most = min(count, self.buckets.shape[0] * min(self.cap, count))
         self.found, self.found_in = np.empty(most, np.int32), np.empty(most, np.int32)
 
     def run(self, Py_ssize_t start, Py_ssize_t stop, Scores scores=None):
@@ -371,7 +408,7 @@ cdef class Walk:
             if self.parents is not None and self.joined is None:
                 self.joined = np.full(self.all.count, -1, np.int32)
             for document in range(start, stop):
-                most += self._most_found(document)
+                most += (1 + scores.as_kept) * self._most_found(document)
             scores.all, scores.window, scores.start = self.all, self.window, start
             self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(most, np.int32),
                         np.empty(most, np.int32), np.empty(most), np.empty(stop - start, np.int64))
@@ -428,128 +465,121 @@ cdef class Walk:
                 self.all.floor = max(self.all.floor, self.near_value[self.least_near])
         return 0
 
-    cdef bint _shorten(self, int32_t document) noexcept nogil:
-        """Make the links of a document lead to members, and count these; returns whether the cap passes over any.
+    cdef Py_ssize_t _gather(self, int32_t document, bint scored) noexcept nogil:
+        """Collect the members that share a bucket with a document, the latest of each bucket first.
 
-        A chain ends at the first link that does not lead to an earlier document, even if the array was changed. As an
-        unsigned number, -1 is not less than any document.
+        With `scored`, only those that are not before the window.
         """
-        cdef Py_ssize_t band
-        cdef uint32_t other, later
-        cdef bint capped = False
-        for band in range(self.links.shape[0]):
-            self.depth[band, document] = 0
-            later, other = <uint32_t> document, <uint32_t> self.links[band, document]
-            if other < later and not self.member[other]:
-                later, other = other, <uint32_t> self.links[band, other]
-                self.links[band, document] = <int32_t> other
-            if other < later:
-                self.depth[band, document] = self.depth[band, other]
-                capped |= self.depth[band, other] > self.cap
-        return capped
-
-    cdef Py_ssize_t _gather(self, int32_t document, uint32_t first) noexcept nogil:
-        """Collect the members from `first` on that share a bucket with a document whose links are shortened."""
-        cdef Py_ssize_t band, found = 0, seen
-        cdef uint32_t later, other
-        for band in range(self.links.shape[0]):
-            seen = 0
-            later, other = <uint32_t> document, <uint32_t> self.links[band, document]
-            while other < later and other >= first and seen < self.cap:
-                found = self._find(other, band, document, found)
-                later, other = other, <uint32_t> self.links[band, other]
-                seen += 1
+        cdef Py_ssize_t band, found = 0
+        cdef int32_t place, number
+        for band in range(self.buckets.shape[0]):
+            place = place_of(self.buckets[band, document])
+            number = number_of(self.members, band, place)
+            found = self._find(band, place, number, self.before[band, document - self.window] if scored else 0,
+                               document, document, found)
         return found
 
-    cdef inline Py_ssize_t _find(self, uint32_t other, Py_ssize_t band, int32_t mark, Py_ssize_t found) noexcept nogil:
-        """Add a member to those that were found, if it does not have this mark; return how many these are."""
-        if self.stamp[other] == mark or found == self.found.shape[0]:
-            return found
-        self.stamp[other] = mark
-        self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
-        return found + 1
+    cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
+        """Collect the members that a document of the window is scored with."""
+        cdef Py_ssize_t band, found = 0
+        cdef int32_t place, number
+        for band in range(self.buckets.shape[0] if self.ranks[document] >= self.settled else 0):
+            place = place_of(self.buckets[band, document])
+            number = self.before[band, document - self.window]
+            if 0 <= place <= self.members.shape[1] - 1 - number:
+                found = self._find(band, place, number, 0, document, -2 - document, found)
+        return found
+
+    cdef inline Py_ssize_t _find(self, Py_ssize_t band, int32_t place, int32_t number, int32_t least, int32_t document,
+                                 int32_t mark, Py_ssize_t found) noexcept nogil:
+        """Add members of a bucket that do not have this mark to those that were found; return how many these are.
+
+        They are the latest ones of the first `number` members, but not of the first `least`; the cap counts all.
+        """
+        cdef int32_t at
+        cdef uint32_t other
+        least = <int32_t> max(<Py_ssize_t> least, number - self.cap)
+        for at in range(place + number, place + least, -1):
+            other = <uint32_t> self.members[band, at]
+            if other < <uint32_t> document and self.stamp[other] != mark and found < self.found.shape[0]:
+                self.stamp[other] = mark
+                self.found[found], self.found_in[found] = <int32_t> other, <int32_t> band
+                found += 1
+        return found
 
     cdef int _decide(self, int32_t document, Scores scores) except -1 nogil:
         cdef Py_ssize_t band, found
-        cdef bint capped = self._shorten(document), in_part = scores is not None
+        cdef bint partly_scored = scores is not None
         cdef int32_t best = -1
         cdef double most = 0.0
-        if scores is not None and scores.as_kept:
-            capped = self._is_cut(document, scores.window)
         if self.ranks[document] >= self.settled:
-            for band in range(self.links.shape[0]):
-                self.capped += max(0, self.depth[band, document] - self.cap)
-            if scores is None or self.parents is not None or capped:
-                found = self._gather(document, 0)
-                self.candidates += found
+            if scores is None or self._is_cut(document) or self.parents is not None:
+                found = self._gather(document, False)
                 if scores is not None:
                     self._spread(document, scores)
             else:
-                found = 0 if scores.as_kept else self._gather(document, <uint32_t> scores.window)
-                self.candidates += found
+                found = 0 if scores.as_kept else self._gather(document, True)
                 self._judge_scored(document, scores, &best, &most)
-                in_part = False
-            self._compare(document, found, in_part, &best, &most)
+                partly_scored = False
+            self.candidates += found
+            self._compare(document, found, partly_scored, &best, &most)
+            for band in range(self.buckets.shape[0]):
+                self.capped += max(0, number_of(self.members, band, place_of(self.buckets[band, document])) - self.cap)
         if best >= 0:
             self.witness[document], self.value[document] = best, most
         else:  # from now on, documents are compared with it
-            self.member[document] = 1
             self.kept += 1
-            for band in range(self.links.shape[0]):
-                self.depth[band, document] += 1
+            for band in range(self.buckets.shape[0]):
+                enter(self.members, band, self.buckets[band, document], document)
         return 0
+
+    cdef bint _is_cut(self, int32_t document) noexcept nogil:
+        """Tell whether a document was scored with other members than it is compared with, because of the cap.
+
+        In a bucket that is longer than the cap, the members of the window take the places of the earliest ones, and
+        where one of them was removed after all, an earlier one takes its place.
+        """
+        cdef Py_ssize_t band
+        cdef int32_t number, before
+        cdef bint cut = False
+        for band in range(self.buckets.shape[0]):
+            number = number_of(self.members, band, place_of(self.buckets[band, document]))
+            before = self.before[band, document - self.window]
+            cut |= number != before and max(number, before) > self.cap
+        return cut
 
     cdef void _judge_scored(self, int32_t document, Scores scores, int32_t *best, double *most) noexcept nogil:
         """Take all scores of a document into account, but those with removed documents of the window."""
         cdef Py_ssize_t i, at = document - scores.start
         self.candidates += scores.candidates[at]
         for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            if scores.others[i] >= scores.window and not self.member[scores.others[i]]:
-                self.candidates -= 1
+            if scores.others[i] >= scores.window and self.witness[scores.others[i]] >= 0:
+                self.candidates -= scores.values[i] == FILTERED
             elif scores.values[i] != FILTERED:
                 self._judge(document, scores.others[i], scores.bands[i], scores.values[i], best, most)
-
-    cdef bint _is_cut(self, int32_t document, Py_ssize_t window) noexcept nogil:
-        """Tell whether a document was not scored with all members that it is compared with, as others were removed.
-
-        Only in a chain that is longer than the cap: there, a removed document took the place of an earlier member.
-        """
-        cdef Py_ssize_t band, i = document - window
-        cdef bint differs = False, is_long = False
-        cdef uint32_t other
-        for band in range(self.links.shape[0]):
-            other = <uint32_t> self.ahead[band, i]
-            self.differs[band, i] = (<uint32_t> window <= other < <uint32_t> document and
-                                     (not self.member[other] or self.differs[band, other - window]))
-            differs |= self.differs[band, i]
-            is_long |= self.reach[band, i] > self.cap
-        return differs and is_long
 
     cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
                       double *most) except -1 nogil:
         """Compare a document with the members that were found."""
-        cdef Py_ssize_t first = 0, last, k, count
+        cdef Py_ssize_t i
         cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t i, other
-        cdef int32_t[CHUNK] places
+        cdef int32_t other
         cdef double value
-        while first < found:
-            last, count = min(first + CHUNK, found), 0
-            for i in range(<int32_t> first, <int32_t> last):
-                if parents == NULL or find(parents, document) != find(parents, self.found[i]):
-                    places[count] = i
-                    count += 1
-            count = self.similarity.filter(document, &self.found[0], places, count)
-            for k in range(count):
-                i, other = places[k], self.found[places[k]]
-                if parents != NULL and find(parents, document) == find(parents, other):
-                    continue
-                if scored and self.scored_for[other] == document:
-                    value = self.score_with[other]
-                else:
-                    value = self.similarity.exact(document, other, self._least())
+        if found and parents == NULL and not scored:
+            found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+        for i in range(found):
+            other = self.found[i]
+            if parents != NULL and find(parents, document) == find(parents, other):
+                continue
+            if parents == NULL and not scored:
+                self.similarity.expect(&self.found[i], found - i)
+                value = self.similarity.exact(document, other, self._least())
+            elif scored and self.scored_for[other] == document:
+                value = self.score_with[other]
+            else:
+                value = self.similarity.value(document, other, self._least())
+            if value != FILTERED:
                 self._judge(document, other, self.found_in[i], value, best, most)
-            first = last
         return 0
 
     cdef void _judge(self, int32_t document, int32_t other, int32_t band, double value, int32_t *best,
@@ -574,8 +604,7 @@ cdef class Walk:
         with self.all.lock:
             if scores.window != self.all.window:
                 raise ValueError("scores must be of the present window")
-        if self.differs is None:
-            self.differs = np.zeros((self.ahead.shape[0], self.ahead.shape[1]), np.uint8)
+        self.window = scores.window
         return 0
 
     cdef Py_ssize_t _most_found(self, Py_ssize_t document) noexcept nogil:
@@ -583,73 +612,46 @@ cdef class Walk:
         cdef Py_ssize_t band, found = 0
         if self.ranks[document] < self.settled:
             return 0
-        for band in range(self.links.shape[0]):
-            found += min(<Py_ssize_t> self.reach[band, document - self.window], self.cap)
+        for band in range(self.buckets.shape[0]):
+            found += min(<Py_ssize_t> self.before[band, document - self.window], self.cap)
         return min(found, self.found.shape[0])
 
     cdef int _score(self, Scores scores, int64_t[::1] bounds, int32_t[::1] others, int32_t[::1] bands,
                     double[::1] values, int64_t[::1] candidates) except -1:
         """Compare documents with the members before the window; nothing that other walks read is changed."""
-        cdef Py_ssize_t document, found, end = 0
+        cdef Py_ssize_t document, i, found, end = 0
+        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
+        cdef int32_t root = 0
+        cdef double value
         with nogil:
             for document in range(scores.start, scores.start + candidates.shape[0]):
-                found = candidates[document - scores.start] = self._gather_ahead(<int32_t> document)
-                end = self._score_found(<int32_t> document, found, others, bands, values, end)
+                found = self._gather_ahead(<int32_t> document)
+                candidates[document - scores.start] = found
+                if parents == NULL:
+                    for i in range(found if scores.as_kept else 0):
+                        if self.found[i] >= self.window and end < others.shape[0]:
+                            others[end], values[end] = self.found[i], FILTERED
+                            end += 1
+                    if found:
+                        found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+                for i in range(found):
+                    if parents == NULL:
+                        self.similarity.expect(&self.found[i], found - i)
+                        value = self.similarity.exact(document, self.found[i], self._least())
+                    else:
+                        root = root_of(parents, self.found[i])
+                        if self.joined[root] == document:
+                            continue
+                        value = self.similarity.value(document, self.found[i], self._least())
+                        if value >= self.threshold:
+                            self.joined[root] = <int32_t> document
+                    if end < others.shape[0]:
+                        others[end], bands[end], values[end] = self.found[i], self.found_in[i], value
+                        end += 1
                 bounds[document - scores.start + 1] = end
         scores.bounds, scores.others, scores.bands = bounds, others, bands
         scores.values, scores.candidates = values, candidates
         return 0
-
-    cdef Py_ssize_t _score_found(self, int32_t document, Py_ssize_t found, int32_t[::1] others, int32_t[::1] bands,
-                                 double[::1] values, Py_ssize_t end) except -1 nogil:
-        """Compare a document with the members that were found; write the scores from `end` on, return where they end."""
-        cdef Py_ssize_t first = 0, last, i, k, count
-        cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
-        cdef int32_t[CHUNK] places
-        cdef int32_t other, root = 0
-        cdef double value
-        while first < found:
-            last, count, k = min(first + CHUNK, found), 0, 0
-            for i in range(first, last):
-                if parents == NULL or self.joined[root_of(parents, self.found[i])] != document:
-                    places[count] = <int32_t> i
-                    count += 1
-            count = self.similarity.filter(document, &self.found[0], places, count)
-            for i in range(first, last):
-                other, value = self.found[i], FILTERED
-                if k < count and places[k] == i:
-                    k += 1
-                    if parents != NULL:
-                        root = root_of(parents, other)
-                        if self.joined[root] == document:
-                            continue
-                    value = self.similarity.exact(document, other, self._least())
-                    if parents != NULL and value >= self.threshold:
-                        self.joined[root] = document
-                elif parents != NULL or other < self.window:
-                    continue
-                if end < others.shape[0]:
-                    others[end], bands[end], values[end] = other, self.found_in[i], value
-                    end += 1
-            first = last
-        return end
-
-    cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
-        """Collect the members that a document of the window is scored with."""
-        cdef Py_ssize_t band, seen, found = 0
-        cdef uint32_t later, other
-        for band in range(self.links.shape[0] if self.ranks[document] >= self.settled else 0):
-            seen = 0
-            later, other = <uint32_t> document, <uint32_t> self.ahead[band, document - self.window]
-            while other < later and seen < self.cap:
-                found = self._find(other, band, -2 - document, found)
-                later = other
-                if other >= <uint32_t> self.window:
-                    other = <uint32_t> self.ahead[band, other - self.window]
-                else:
-                    other = <uint32_t> self.links[band, other]
-                seen += 1
-        return found
 
     cdef void _spread(self, int32_t document, Scores scores) noexcept nogil:
         """Note the scores of a document at the members that it was compared with."""

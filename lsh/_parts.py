@@ -8,14 +8,15 @@ are scored against each other, too, as if all were kept. The result does not dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from lsh import _threads
-from lsh._comparing import Pairs, Similarity
+from lsh._comparing import Pairs
 from lsh._deciding import Decisions, Scores, Walk
+from lsh._layout import Part
 from lsh._spill import Array
 
 LARGE = 256  # documents of a component; a larger one is decided in windows
@@ -23,7 +24,7 @@ TASK = 512  # documents that a thread decides in one call
 STEP = 1024  # documents of a large component between two reports in one thread
 SMALLEST_WINDOW = 64  # documents
 GROWTH = 16  # a window has at most this fraction of the documents before it: it compares its own one by one
-MOST_SCORES = 1 << 21  # of a window, each takes 12 bytes
+MOST_SCORES = 1 << 21  # of a window, each takes 16 bytes
 WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
@@ -31,66 +32,86 @@ MAX_NEAR = 100
 MOST_PAIRS = 1 << 16  # candidates of the documents whose pairs a thread finds in one call; one may have more
 
 
+class Rule(NamedTuple):
+    """How documents are decided; see `Decisions`."""
+
+    settled: int
+    threshold: float
+    cap: int
+    components: bool
+
+
 class Decided(NamedTuple):
-    """What was decided about the documents of some components, numbered from 0.
+    """What was decided about documents.
 
     Attributes
     ----------
-    witness, similarity : numpy.ndarray
-        By document: its witness (int32, -1 of a kept one) and the similarity to it (float64).
-    near : tuple of numpy.ndarray
-        The most similar pairs below the threshold, the most similar first: document, the other one, similarity.
+    documents, witnesses, similarities : numpy.ndarray
+        The documents that are removed and their witnesses (int32), and the similarity of the two (float64).
+    near_documents, near_others, near_similarities : numpy.ndarray
+        The most similar pairs below the threshold, the most similar first, then in the order of the walk.
+    near_ranks : numpy.ndarray
+        int32: the places of `near_documents` in the order of the walk.
     candidates, compared, capped : int
         See `Deduplication.summary`.
     """
 
-    witness: Array
-    similarity: Array
-    near: tuple[Array, Array, Array]
+    documents: Array
+    witnesses: Array
+    similarities: Array
+    near_documents: Array
+    near_others: Array
+    near_similarities: Array
+    near_ranks: Array
     candidates: int
     compared: int
     capped: int
 
 
 def decide(
-    decisions: Decisions,
-    starts: Array,
-    ranks: Array,
-    make_similarity: Callable[[], Similarity],
-    components: bool,
+    parts: Iterable[Part],
+    rule: Rule,
+    make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
 ) -> Decided:
-    """Decide all documents.
+    """Decide all documents of some parts.
 
     Parameters
     ----------
-    decisions : Decisions
-        The documents, of which nothing has been decided.
-    starts : numpy.ndarray
-        int64: the first document of each component, and the number of documents.
-    ranks : numpy.ndarray
-        int32: the place of each document in the order of the walk over all components.
-    make_similarity : callable
-        Returns a new similarity of the documents; each thread has its own.
-    components : bool
-        Whether `decisions` are those of the walk over components.
+    parts : iterable of Part
+        The documents. A part is not used any more when the next one is asked for.
+    rule : Rule
+        How they are decided.
+    make_members : callable
+        Returns an uninitialized array of int32 of a shape.
     num_threads : int
         1 or more; the result does not depend on it.
     report : callable
         Called with the number of documents that have been decided, from time to time.
     """
-    work = _Work(decisions, make_similarity, components, num_threads)
-    done = 0
-    for decided in _threads.map_in_order(work.decide, _tasks(starts), num_threads):
-        done += decided
-        report(done)
-    sizes = np.diff(starts)
-    for number in np.flatnonzero(sizes > LARGE).tolist():
-        for decided in work.decide_large(int(starts[number]), int(starts[number + 1])):
+    found, floor, done = list[Decided](), 0.0, 0
+    for part in parts:
+        decisions = Decisions(part.links, make_members(part.links.shape), part.ranks, *rule, floor)
+        work = _Work(part, decisions, rule.components, num_threads)
+        for decided in work.run():
             done += decided
             report(done)
-    return work.outcome(ranks)
+        found.append(work.outcome())
+        floor = decisions.floor
+        del part, decisions, work  # before the next part is read
+    return _joined(found)
+
+
+def _joined(found: list[Decided]) -> Decided:
+    """Return what was decided about all parts."""
+    none, no_values = np.empty(0, np.int32), np.empty(0)
+    columns = zip((none, none, no_values, none, none, no_values, none), *(one[:7] for one in found))
+    documents, witnesses, similarities, *near = map(np.concatenate, columns)
+    first = np.lexsort((near[3], -near[2]))[:MAX_NEAR]  # pairs of the same document come from one part
+    near = [column[first] for column in near]
+    counts = [sum(counted) for counted in zip((0, 0, 0), *(one[7:] for one in found))]
+    return Decided(documents, witnesses, similarities, near[0], near[1], near[2], near[3], *counts)
 
 
 def _tasks(starts: Array) -> Iterator[tuple[int, int]]:
@@ -107,20 +128,25 @@ def _tasks(starts: Array) -> Iterator[tuple[int, int]]:
 class _Work:
     """The walks of all threads."""
 
-    def __init__(
-        self, decisions: Decisions, make_similarity: Callable[[], Similarity], components: bool, num_threads: int
-    ) -> None:
-        self.decisions, self.make_similarity = decisions, make_similarity
+    def __init__(self, part: Part, decisions: Decisions, components: bool, num_threads: int) -> None:
+        self.part, self.decisions = part, decisions
         self.components, self.num_threads = components, num_threads
         self.walks: list[Walk] = []
         self.idle: list[Walk] = []  # walks that no thread uses at the moment; append and pop are atomic
+
+    def run(self) -> Iterator[int]:
+        """Decide all documents; yield how many have been decided since the last time."""
+        starts = self.part.starts
+        yield from _threads.map_in_order(self.decide, _tasks(starts), self.num_threads)
+        for number in np.flatnonzero(np.diff(starts) > LARGE).tolist():
+            yield from self.decide_large(int(starts[number]), int(starts[number + 1]))
 
     def walk(self) -> Walk:
         """Return a walk that no other thread uses; the caller appends it to `idle` afterwards."""
         try:
             return self.idle.pop()
         except IndexError:
-            walk = Walk(self.make_similarity(), self.decisions)
+            walk = Walk(self.part.make_similarity(), self.decisions)
             self.walks.append(walk)
             return walk
 
@@ -179,16 +205,23 @@ class _Work:
         walk.attach(*documents)
         self.idle.append(walk)
 
-    def outcome(self, ranks: Array) -> Decided:
-        """Return what was decided; near pairs in descending order of similarity, then in the order of the walk."""
-        found = [walk.near() for walk in self.walks]
+    def outcome(self) -> Decided:
+        """Return what was decided."""
+        first, ranks = self.part.first, self.part.ranks
+        witness, similarity = self.decisions.outcome()
+        removed = np.flatnonzero(witness >= 0).astype(np.int32)
+        near = [walk.near() for walk in self.walks]
         documents, others, similarities = map(
-            np.concatenate, zip((np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)), *found)
+            np.concatenate, zip((np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0)), *near)
         )
-        first = np.lexsort((ranks[documents], -similarities))[:MAX_NEAR]
         return Decided(
-            *self.decisions.outcome(),
-            (documents[first], others[first], similarities[first]),
+            removed + np.int32(first),
+            witness[removed] + np.int32(first),
+            similarity[removed],
+            documents + np.int32(first),
+            others + np.int32(first),
+            similarities,
+            ranks[documents],
             sum(walk.candidates for walk in self.walks),
             sum(walk.compared for walk in self.walks),
             sum(walk.capped for walk in self.walks),

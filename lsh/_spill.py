@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 MIN_MEMORY = 100_000  # bytes; a smaller limit is most likely a size without its unit
 MIN_FILE = 1 << 18  # bytes; smaller arrays are not put into files
 CHUNK = 1 << 19  # bytes of a column that are written or read at once
-MAX_CHUNK = 1 << 24  # bytes; without a bound the chunks of a column grow with it
+MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
@@ -216,6 +216,11 @@ class Spill:
                 raise OSError(errno.ENOSPC, f"{free:,} bytes are free")
 
     @property
+    def free(self) -> int:
+        """The bytes that arrays and columns can still take in memory under the bound; at least 0."""
+        return max((self._most or 0) - self.held, 0)
+
+    @property
     def room(self) -> int:
         """The bytes of the bound that are neither held by arrays and columns nor reserved; at least 0."""
         return max((self.bound or 0) - self.held - self._reserved, 0)
@@ -378,13 +383,14 @@ class Column:
         self._chunks: list[Array | int] = []  # full ones: the rows, or where they begin in the file
         self._starts: list[int] = []  # the position of the first row of each
         self._ends = 0  # the position after the last row of the full chunks
-        self._buffer, self._filled, self._is_held = self._rows(0), 0, False
+        self._buffer, self._filled, self._is_held = self.rows(0), 0, False
         self.held = 0
 
     def __len__(self) -> int:
         return self._ends + self._filled
 
-    def _rows(self, count: int) -> Array:
+    def rows(self, count: int) -> Array:
+        """Return an uninitialized array of rows."""
         return np.empty((count, *self._row_shape), self.dtype)
 
     def append(self, rows: Array) -> None:
@@ -403,19 +409,21 @@ class Column:
 
     def _begin(self) -> None:
         """Make a buffer for the next chunk."""
-        grown = 0 if self._spill.is_bounded else len(self) * self.row_size >> 3
-        most = min(max(self._chunk_size, grown), MAX_CHUNK)
-        count = max(1, min(max(self._expected - len(self), len(self), MIN_ROWS), most // self.row_size))
+        size, wanted = self._chunk_size, max(self._expected - len(self), len(self), MIN_ROWS)
+        if not self._spill.is_bounded:
+            known = max(self._expected - len(self), len(self) >> 3)
+            size = min(max(size, known * self.row_size), MAX_CHUNK)
+        count = max(1, min(wanted, size // self.row_size))
         size = count * self.row_size
         self._is_held = self._spill.has_room(size)
         if self._is_held:
             if size < MIN_FILE:
-                self._buffer = self._rows(count)
+                self._buffer = self.rows(count)
             else:
                 self._buffer = np.frombuffer(_anonymous(size), self.dtype).reshape(count, *self._row_shape)
             self.held += size
         elif len(self._buffer) != count:
-            self._buffer = self._rows(count)
+            self._buffer = self.rows(count)
 
     def _store(self) -> None:
         """Put the buffer into the list of chunks, or write it to the file."""
@@ -425,7 +433,7 @@ class Column:
             self._starts.append(self._ends)
             self._ends, self._filled = self._ends + self._filled, 0
         if self._is_held:
-            self._buffer = self._rows(0)
+            self._buffer = self.rows(0)
 
     def _write(self, rows: Array) -> int:
         if self._file is None:
@@ -437,7 +445,7 @@ class Column:
         if self.held:
             self._store()
             self._chunks = [chunk if isinstance(chunk, int) else self._write(chunk) for chunk in self._chunks]
-            self._buffer, self._is_held, self.held = self._rows(0), False, 0
+            self._buffer, self._is_held, self.held = self.rows(0), False, 0
 
     def parts(self, start: int = 0, stop: int | None = None, backwards: bool = False) -> Iterator[tuple[int, Array]]:
         """Yield rows start to stop - 1 in parts: the position of the first row of a part, and the rows.
@@ -450,7 +458,7 @@ class Column:
         bounds = [*self._starts, self._ends] if self._filled else self._starts
         first = max(bisect_right(bounds, start) - 1, 0)
         last = bisect_right(bounds, stop - 1)
-        buffer = self._rows(min(step, stop - start)) if self._file is not None and start < stop else self._rows(0)
+        buffer = self.rows(min(step, stop - start)) if self._file is not None and start < stop else self.rows(0)
         for number in reversed(range(first, last)) if backwards else range(first, last):
             begin, end = bounds[number], bounds[number + 1] if number + 1 < len(bounds) else len(self)
             origin, begin, end = begin, max(begin, start), min(end, stop)
@@ -472,7 +480,7 @@ class Column:
     def read(self, start: int = 0, stop: int | None = None, out: Array | None = None) -> Array:
         """Return a copy of rows start to stop - 1, in `out` if it is given."""
         stop = len(self) if stop is None else min(stop, len(self))
-        rows = self._rows(max(stop - start, 0)) if out is None else out
+        rows = self.rows(max(stop - start, 0)) if out is None else out
         for at, part in self.parts(start, stop):
             rows[at - start : at - start + len(part)] = part
         return rows
@@ -487,7 +495,7 @@ class Column:
 
     def take(self, positions: Array, out: Array | None = None) -> Array:
         """Return the rows at some positions, which must ascend, in `out` if it is given."""
-        rows = self._rows(len(positions)) if out is None else out
+        rows = self.rows(len(positions)) if out is None else out
         bounds, done = [*self._starts, self._ends, len(self)], 0
         while done < len(positions):  # chunks without any of them are not read
             at = int(positions[done])

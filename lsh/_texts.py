@@ -7,6 +7,7 @@ Arrow data is read through the PyCapsule interface, other collections by iterati
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -24,6 +25,18 @@ class Pieces(NamedTuple):
     """Texts that are already in pieces."""
 
     pieces: Iterator[Piece]
+
+
+class TextSource(ABC):
+    """A callable that returns all texts, and reads some of them again without the others."""
+
+    @abstractmethod
+    def __call__(self) -> Pieces:
+        """Return all texts, the same at each call."""
+
+    @abstractmethod
+    def take(self, positions: np.ndarray[Any, Any]) -> Iterator[Batch]:
+        """Yield the texts at some positions, which ascend."""
 
 
 class ArrowArray(Protocol):

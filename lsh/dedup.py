@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import Collection, Corpus
-from lsh._deciding import Decisions
 from lsh._fingerprints import SupportsArray
+from lsh._layout import CollisionError, Layout
 from lsh._linking import Order
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
@@ -347,27 +347,16 @@ def deduplicate(
     seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
 
     order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
-    groups = corpus.group(order)
-    distinct = groups.documents
-    seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
-
-    make_similarity = corpus.similarity(groups, matching.least_equal)
-    depth = spill.array(groups.links.shape, np.int32)
-    num_old = int((distinct >= new).sum())
-    chained = clusters == "components"
-    decisions = Decisions(groups.links, depth, groups.ranks, num_old, matching.least, CAP, chained)
-    decided = _parts.decide(
-        decisions,
-        groups.starts,
-        groups.ranks,
-        make_similarity,
-        chained,
-        workers,
-        lambda done: (spill.release(), report("comparing", done, len(distinct))),
-    )
-
-    removed = _removed(distinct, decided.witness, decided.similarity, groups.firsts, new)
-    near = _near(*decided.near, distinct, new)
+    while True:
+        layout = corpus.layout(order)
+        seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
+        try:
+            decided = _decided(corpus, layout, matching, clusters == "components")
+            break
+        except CollisionError:
+            corpus.read_again()
+    removed = _removed(layout, decided, new)
+    near = _near(layout, decided, new)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     counts = _counts(corpus, removed, decided, seconds)
@@ -448,7 +437,7 @@ def _pairs(
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
-    groups = corpus.group(order, copies=True)
+    groups = corpus.group(order)
     documents = groups.documents
     make_similarity = corpus.similarity(groups, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
@@ -661,11 +650,29 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
     return Order([(0, total, False)], order)
 
 
-def _removed(distinct: Array, witness: Array, value: Array, first: Array, new: int) -> Array:
+def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bool) -> _parts.Decided:
+    """Decide the documents of a layout."""
+    num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
+
+    def told(done: int) -> None:
+        corpus.spill.release()
+        corpus.report("comparing", done, total)
+
+    return _parts.decide(
+        layout.parts(matching.least_equal),
+        _parts.Rule(num_old, matching.least, CAP, components),
+        lambda shape: corpus.spill.array(shape, np.int32),
+        corpus.num_threads,
+        told,
+    )
+
+
+def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
     """Return the table of removed documents; a copy gets the decision of the first copy."""
-    decided = np.flatnonzero(witness >= 0)
-    decided = decided[np.argsort(distinct[decided])]
-    documents, by, similarity = distinct[decided], distinct[witness[decided]], value[decided]
+    first, distinct = layout.firsts, layout.documents
+    ascending = np.argsort(distinct[decided.documents])
+    documents, by = distinct[decided.documents[ascending]], distinct[decided.witnesses[ascending]]
+    similarity = decided.similarities[ascending]
     copies = np.flatnonzero((first[:new] >= 0) & (first[:new] != np.arange(new, dtype=np.int32)))
     originals = first[copies]
     places = np.searchsorted(documents, originals)
@@ -705,9 +712,10 @@ def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: di
     }
 
 
-def _near(documents: Array, others: Array, similarities: Array, distinct: Array, new: int) -> Array:
-    """Return the table of pairs just below the threshold; `documents` are decided after `others`."""
-    i, j = distinct[documents].astype(np.int64), distinct[others].astype(np.int64)
+def _near(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+    """Return the table of pairs just below the threshold."""
+    i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
+    similarities = decided.near_similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))

@@ -30,7 +30,7 @@ def test_bad_arguments_of_decisions():
     for wrong in ([[0, 0]], [[-1, 1]], [[-1, 5]], [[-2, 0]]):
         with pytest.raises(ValueError, match="links must lead to earlier documents"):
             decisions(wrong)
-    with pytest.raises(ValueError, match="depth must be as large as links"):
+    with pytest.raises(ValueError, match="members must be as large as links"):
         Decisions(LINKS.copy(), numpy.zeros((1, 1), numpy.int32), [0, 1], 0, 0.5, 10, False)
     with pytest.raises(ValueError, match="ranks must be of 2 documents, got 3"):
         Decisions(LINKS.copy(), LINKS.copy(), [0, 1, 2], 0, 0.5, 10, False)

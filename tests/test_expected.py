@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import harness
 
+import lsh
+
 EXPECTED: dict[str, dict[str, str]] = json.loads(expected.FILE.read_text(encoding="utf-8"))
 WAYS = {
     "one thread": {"num_threads": 1},
@@ -42,6 +44,13 @@ def of_generated(name: str) -> dict[str, Callable[..., str]]:
 @pytest.mark.parametrize(("name", "case"), GENERATED)
 def test_generated(name, case, way):
     assert of_generated(name)[case](**WAYS[way]) == EXPECTED[name][case]
+
+
+@pytest.mark.parametrize(("name", "case"), [one for one in GENERATED if "pairs" not in one[1]])
+def test_generated_in_many_parts(name, case, monkeypatch):
+    monkeypatch.setattr(lsh._spill.Spill, "has_room", lambda self, size: size < 50_000)
+    monkeypatch.setattr(lsh._layout, "SMALLEST_PART", 20_000)
+    assert of_generated(name)[case](max_memory="100KB", num_threads=2) == EXPECTED[name][case]
 
 
 @pytest.mark.slow

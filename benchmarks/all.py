@@ -231,7 +231,8 @@ def engine_table(result: Result) -> str:
     rows = []
     for name, found in result["cases"].items():
         summary = found["summary"]
-        bound = f", max_memory {found['max_memory']}" if found["max_memory"] else ""
+        kept = {True: ", kept", False: ", exceeded"}.get(found.get("bound_kept"), "")
+        bound = f", max_memory {found['max_memory']}{kept}" if found["max_memory"] else ""
         kind = "streamed" if found["streamed"] else "in memory"
         threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
         planted = found["planted_found"]

@@ -8,7 +8,6 @@ from lsh._sets cimport ShingleSets
 
 cdef enum:
     RUN = 1 << 28  # bytes of work after which a walk returns, so that progress can be reported
-    AHEAD = 8  # candidates whose sketches are prefetched while one is compared
     FILTERED = -1  # the value of a pair whose sketches differ too much
     LEFT_OUT = -2  # the value of a pair that is less similar than was asked for
 

@@ -21,6 +21,7 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
+    AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
@@ -86,7 +87,7 @@ cdef class Similarity:
                                 Py_ssize_t count) except -1 nogil:
         """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
-        The numbers in `along` move with them.
+        The numbers in `along` move with them. What `exact` needs of these documents is prefetched.
         """
         cdef Py_ssize_t i, passed
         self._worked(count * SKETCH_WORK)
@@ -119,7 +120,7 @@ cdef class Similarity:
         return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The same without the filter."""
+        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
         cdef double found
         cdef size_t before
         if self.sets is None:

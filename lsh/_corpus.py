@@ -19,10 +19,9 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
-from lsh._layout import CollisionError, Layout
 from lsh._linking import Links, Order
 from lsh._progress import Progress
-from lsh._spill import Array, Column, Spill, size_to_type
+from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
@@ -32,8 +31,9 @@ MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
-LEAST_BYTES = 16  # a document, the least bound: the same, and tables of keys
-LEAST_ORDERED_BYTES = 32  # where the order of the documents is not that of their positions, or its reverse
+ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
+LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
+LEAST_ORDERED_BYTES = 36  # in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -43,6 +43,10 @@ def _between(ascending: Array, start: int, stop: int) -> slice:
     """Return the slice of the values from start to stop - 1."""
     bounds = np.array([start, stop], ascending.dtype)  # with another dtype numpy would convert the whole array
     return slice(*np.searchsorted(ascending, bounds).tolist())
+
+
+class CollisionError(Exception):
+    """Two texts have the same content key, but not the same bytes."""
 
 
 class Collection:
@@ -267,7 +271,7 @@ class Corpus:
         if self.spill.bound is not None and needed > self.spill.bound:
             documents = f"{count:,} documents{' or more' if growing else ''}"
             raise ValueError(
-                f"max_memory must be {size_to_type(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
+                f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
             )
         self.spill.reserve(needed)
 
@@ -275,15 +279,10 @@ class Corpus:
         """Read every collection again with a new secret, after a collision of content keys."""
         self._read()
 
-    def layout(self, order: Order) -> Layout:
-        """Link the first copies of texts, and put those that share a bucket in order of their components."""
-        firsts, found, shares = self._linked(order, copies=False)
-        return Layout(self, order.documents(shares), firsts, found)
-
     def group(self, order: Order) -> Groups:
         """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
-            firsts, found, shares = self._linked(order, copies=True)
+            firsts, found, shares = self.linked(order, copies=True)
             try:
                 members, places, batch = self.texts(firsts, shares)
                 break
@@ -302,7 +301,7 @@ class Corpus:
         at = places[np.searchsorted(members, documents)]
         return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
 
-    def _linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
+    def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
         """Find identical texts, and link the documents with shingles that share a bucket.
 
         Returns
@@ -314,8 +313,11 @@ class Corpus:
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
         """
-        self.spill.reserve(STATE_BYTES * self.total)
-        firsts = Links(self.spill, order, self.has_shingles, 1).firsts(self.content)
+        self.spill.reserve((STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)) * self.total)
+        links = Links(self.spill, order, self.has_shingles, 1)
+        with self.spill.reserved(links.num_bytes):
+            firsts = links.firsts(self.content)
+        del links
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
         shares = np.zeros(self.total, np.bool_)
         for column in found:
@@ -327,9 +329,10 @@ class Corpus:
         """Return for each band the links of the chosen documents: pairs of a document and the one before it."""
         links, bands = Links(self.spill, order, chosen, self.num_threads), range(self.bands.num_bands)
         all_found = []
-        for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
-            all_found.append(found)
-            self.report("grouping", len(all_found), len(bands))
+        with self.spill.reserved(links.num_bytes):
+            for found in _threads.map_in_order(lambda band: links.of_band(self.keys[band]), bands, links.num_threads):
+                all_found.append(found)
+                self.report("grouping", len(all_found), len(bands))
         return all_found
 
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
@@ -449,7 +452,7 @@ class Corpus:
             self.sketches.take(positions[start : start + STEP], out=sketches[start : start + STEP])
             self.spill.release()
         self.sketches.free()
-        self.spill.expect_leaps()  # from here on, texts are read in no particular order
+        self.spill.expect_random_access()  # from here on, texts are read in no particular order
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
         make_sets = shingle_sets(self.hasher.shingles, groups.batch)

@@ -163,9 +163,9 @@ cdef class Linker:
 
 
 cdef class KeyTable:
-    """Find documents with equal keys, part by part, so that the table takes as little memory as there is.
+    """Link documents with a table that holds one part of all keys at a time, to save memory.
 
-    A table has the keys of one part at a time, 24 bytes a key. Not safe to share between threads.
+    The table takes 24 bytes a key. Not safe to share between threads.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ cdef class KeyTable:
         free(self.table)
 
     def start(self, uint32_t part, uint32_t parts):
-        """Forget all keys, and begin with part `part` of `parts`."""
+        """Remove all keys, and start with part `part` of `parts`."""
         if not part < parts < 1 << 16:
             raise ValueError(f"part must be less than parts, and parts less than 65,536, got {part} and {parts}")
         acquire(self.lock)
@@ -200,30 +200,30 @@ cdef class KeyTable:
 
     def link(self, const uint64_t[::1] keys not None, const uint8_t[::1] chosen not None, Py_ssize_t first,
              int32_t[:, ::1] pairs not None, bint backwards=False, bint enter=True, bint replace=True):
-        """Look up the keys of some documents, and enter those documents; the GIL is released.
+        """Look up the keys of some documents, and add the documents to the table; the GIL is released.
 
         Parameters
         ----------
         keys : numpy.ndarray
             uint64: the keys of documents first, first + 1, ...
         chosen : numpy.ndarray
-            uint8, as many: 0 for a document that takes no part.
+            uint8, as many: 0 for a document to skip.
         first : int
             The first document.
         pairs : numpy.ndarray
             Receives the pairs: int32, shape ``(n, 2)`` with n at least the number of keys.
         backwards : bool, optional
-            Whether the last document comes first.
+            Whether to look up the documents in descending order.
         enter : bool, optional
-            Whether documents enter the table, or are looked up only.
+            Whether documents are added to the table, or only looked up.
         replace : bool, optional
-            Whether a document takes the place of an earlier one with the same key.
+            Whether a document replaces an earlier one with the same key.
 
         Returns
         -------
         int
-            The number of pairs: documents, each with the latest one before it that has the same key, or the first one
-            if none is replaced. Only those of this part are among them.
+            The number of pairs: a document, and the latest one before it with the same key, or the first one without
+            `replace`. Only keys of the current part are looked up.
         """
         cdef Py_ssize_t done = 0, at, more
         cdef size_t found = 0

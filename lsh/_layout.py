@@ -10,27 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lsh._batch import Batch
 from lsh._comparing import Similarity, same_texts
+from lsh._corpus import CollisionError, Corpus
 from lsh._deciding import Components
+from lsh._linking import Order
 from lsh._placing import PlacedRows, PlacedTexts
 from lsh._spill import Array, Column
 from lsh.shingling import shingle_sets
 
-if TYPE_CHECKING:
-    from lsh._corpus import Corpus
-
 STEP = 1 << 16  # documents that are distributed at once
 DOCUMENT_BYTES = 64  # a document of a part takes, besides links, sketch and text
 SMALLEST_PART = 1 << 20  # bytes
-
-
-class CollisionError(Exception):
-    """Two texts have the same content key, but not the same bytes."""
 
 
 class Part(NamedTuple):
@@ -64,12 +59,8 @@ class Layout:
     ----------
     corpus : Corpus
         All documents.
-    documents : numpy.ndarray
-        int32: the positions of these documents, in the order of the walk.
-    firsts : numpy.ndarray
-        int32: by position the first document with the same bytes; -1 if it takes no part.
-    found : list of Column
-        For each band the links: pairs of a document and the one before it, int32 of shape (n, 2).
+    order : Order
+        The order in which they are decided.
 
     Attributes
     ----------
@@ -78,15 +69,17 @@ class Layout:
     ranks, starts : numpy.ndarray
         int32 and int64: the place of each in the order of the walk; where each component begins.
     firsts : numpy.ndarray
-        See the parameter.
+        int32: by position the first document with the same bytes; -1 if it takes no part.
     """
 
-    def __init__(self, corpus: Corpus, documents: Array, firsts: Array, found: list[Column]) -> None:
-        self._corpus, self.firsts, self._found = corpus, firsts, found
+    def __init__(self, corpus: Corpus, order: Order) -> None:
+        self._corpus = corpus
+        self.firsts, self._found, shares = corpus.linked(order, copies=False)
+        documents = order.documents(shares)
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
         self._numbers[documents] = np.arange(len(documents), dtype=np.int32)
         components = Components(len(documents))
-        for column in found:
+        for column in self._found:
             for _, pairs in column.parts():
                 components.connect(self._numbers[pairs[:, 0]], self._numbers[pairs[:, 1]])
         self.ranks, self.starts = components.order()

@@ -1,8 +1,9 @@
-"""Documents with equal keys, such as a shared bucket or the same content, within a limit of memory.
+"""Find documents with equal keys, such as band keys or content keys, within a limit of memory.
 
-A link is a pair: a document, and the latest one before it, in the order in which documents are decided, that has the
-same key. Where the memory allows it, all documents are linked at once (`Linker`), several bands in threads. Else the
-keys are divided into parts, and each part is one pass over the column of keys (`KeyTable`). Both find the same links.
+Documents have an order, in which they are decided. A link is a pair: a document, and the latest document before it in
+this order that has the same key. If there is enough memory, all documents are linked at once (`Linker`), several bands
+at the same time. Otherwise the keys are divided into parts, and each part takes one pass over the column of keys
+(`KeyTable`). Both ways find the same links.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class Order:
     Attributes
     ----------
     runs : list of tuple
-        Its parts: the first document, the one after the last, and whether the last one comes first.
+        Ranges of documents: start, stop, and whether the range is in descending order.
     given : numpy.ndarray or None
-        int32: the documents in another order. Then there is one run, of all documents.
+        int32: all documents in an order that is not made of such ranges. Then `runs` is one range of all documents.
     entered : int
-        Documents of the first `entered` runs can be predecessors; the others only have one.
+        A link leads to a document of the first `entered` runs.
     """
 
     runs: list[tuple[int, int, bool]]
@@ -54,7 +55,7 @@ class Order:
         return np.concatenate(found)
 
     def num_entered(self, chosen: Array) -> int:
-        """Return how many of the chosen documents can be predecessors."""
+        """Return to how many of the chosen documents links can lead."""
         return sum(int(np.count_nonzero(chosen[start:stop])) for start, stop, _ in self.runs[: self.entered])
 
 
@@ -68,9 +69,16 @@ class Links:
     order : Order
         The order of the documents.
     chosen : numpy.ndarray
-        bool: which of all documents take part.
+        bool: which of all documents are linked.
     num_threads : int
-        How many bands to link at the same time.
+        How many bands to link at the same time, at most.
+
+    Attributes
+    ----------
+    num_threads : int
+        How many bands can be linked at the same time within the bound.
+    num_bytes : int
+        The memory that this takes, besides what the spill makes.
     """
 
     def __init__(self, spill: Spill, order: Order, chosen: Array, num_threads: int) -> None:
@@ -80,6 +88,7 @@ class Links:
         if self.num_threads:
             self._documents = order.documents(chosen)
             self._linker = Linker(len(chosen), self._documents, order.num_entered(chosen))
+            self.num_bytes = (ORDER_BYTES + LINKER_BYTES * self.num_threads) * len(chosen)
         else:
             self.num_threads = num_threads
             self._prepare_parts()
@@ -99,13 +108,14 @@ class Links:
         self._keys = max(int(np.count_nonzero(self._chosen)), 1)
         needed = TABLE_BYTES * self._keys * self.num_threads
         self._parts = min(-(-needed // max(self._spill.room, 1)), MAX_PARTS)
+        self.num_bytes = needed // self._parts
         given = self._order.given
         if given is not None:
             self._ranks = np.empty(len(self._chosen), np.uint32)
             self._ranks[given] = np.arange(len(given), dtype=np.uint32)
 
     def firsts(self, keys: Column) -> Array:
-        """Return by position the first document with the same key, int32; -1 for a document that takes no part."""
+        """Return for each document the first one with the same key, int32; -1 for a document that is not chosen."""
         if self._linker is not None:
             return first_copies(self._all_links(keys)[1], self._documents)
         if self._order.given is None:

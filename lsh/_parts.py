@@ -229,7 +229,12 @@ class _Work:
 
 
 def pairs(
-    make_pairs: Callable[[], Pairs], first: int, stop: int, num_threads: int, report: Callable[[int], object]
+    make_pairs: Callable[[], Pairs],
+    first: int,
+    stop: int,
+    num_threads: int,
+    report: Callable[[int], object],
+    step: int = STEP,
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield the pairs of the documents from `first` downwards, but not of `stop`, in that order.
 
@@ -241,6 +246,8 @@ def pairs(
         The documents, and the number of threads.
     report : callable
         Called with the next document, from time to time.
+    step : int, optional
+        The documents of a task of a thread.
 
     Yields
     ------
@@ -259,7 +266,7 @@ def pairs(
         idle.append(finder)
         return at, documents[1], (numbers, partners, similarities)
 
-    ranges = ((document, max(document - STEP, stop)) for document in range(first, stop, -STEP))
+    ranges = ((document, max(document - step, stop)) for document in range(first, stop, -step))
     for at, last, found in _threads.map_in_order(run, ranges, num_threads):
         yield found
         while at > last:

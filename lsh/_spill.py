@@ -1,7 +1,7 @@
-"""Arrays and columns within a limit of memory: what does not fit is in temporary files that have no name.
+"""Arrays and columns within a limit of memory; data beyond the limit is in temporary files that have no name.
 
-A `Column` is appended to and read forward; beyond the limit it is written and read with system calls, in pieces, and
-takes a buffer of memory only. An array is for random access; beyond the limit it is mapped from a file, whose space is
+Data is appended to a `Column` and read in order. Beyond the limit, a column is written and read with system calls, and
+only one buffer of it is in memory. An array has random access. Beyond the limit, it is mapped from a file; its space is
 allocated when it is created, so that a full disk is an error here, not a SIGBUS later. A file without a name disappears
 with the process, however the process ends.
 """
@@ -71,13 +71,13 @@ def temporary_folder(name: str, value: object) -> str | None:
 
 
 def bounded(name: str, max_memory: object, folder_name: str, folder: object) -> Spill:
-    """Return a spill for a limit of memory and a folder, checked; without a limit, TMPDIR is not needed."""
+    """Return a `Spill` for a limit of memory and a folder, both checked. Without a limit, TMPDIR is not checked."""
     size = memory_size(name, max_memory)
     return Spill(size, None if size is folder is None else temporary_folder(folder_name, folder))
 
 
-def size_to_type(number: int) -> str:
-    """Return a size as `memory_size` reads it, in whole megabytes, or kilobytes if it is less; rounded up."""
+def size_argument(number: int) -> str:
+    """Return a size in a form that `memory_size` reads, rounded up: in megabytes, or kilobytes below one megabyte."""
     unit, name = (10**6, "MB") if number >= 10**6 else (1000, "KB")
     return f"{-(-number // unit)}{name}"
 
@@ -121,9 +121,9 @@ def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | N
 
 
 class Spill:
-    """Creates arrays and columns: in memory while together they take at most half of a bound, else in files.
+    """Creates arrays and columns, in memory or in temporary files.
 
-    The other half of the bound is for work on them.
+    Those in memory take at most half of the bound, and less if other data needs more than the other half (`reserve`).
 
     Parameters
     ----------
@@ -148,6 +148,11 @@ class Spill:
     def is_bounded(self) -> bool:
         """Whether there is a bound."""
         return self._most is not None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether an array is mapped from a file."""
+        return bool(self._files.alive())
 
     def array(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """Return an uninitialized array.
@@ -180,16 +185,8 @@ class Spill:
             self._columns.append(weakref.ref(column))
         return column
 
-    def keep(self, array: Array) -> Array:
-        """Return the array, or under a bound a copy of it from `array`."""
-        if not self.is_bounded:
-            return array
-        kept = self.array(array.shape, array.dtype)
-        kept[...] = array
-        return kept
-
     def has_room(self, size: int) -> bool:
-        """Tell whether `size` more bytes can be in memory."""
+        """Return whether an array or a column can take `size` more bytes of memory."""
         return self._most is None or size + self.held <= self._most
 
     @property
@@ -202,7 +199,10 @@ class Spill:
         return sum(map(len, self._held.alive())) + sum(column.held for column in columns if column is not None)
 
     def check_space(self, size: int) -> None:
-        """Raise OSError if the folder has less space free than columns of `size` bytes need beyond the bound."""
+        """Raise OSError if the folder has too little free space for columns of `size` bytes in all.
+
+        The part of them that fits into memory is not counted.
+        """
         if self._most is None or size <= self._most:
             return
         import shutil
@@ -232,7 +232,7 @@ class Spill:
                 column.evict()
 
     def reserve(self, size: int) -> None:
-        """Keep `size` bytes of the bound free for other data; what columns hold beyond the rest goes to files."""
+        """Keep `size` bytes of the bound free for other data; columns are moved to files if necessary."""
         if self.bound is None:
             return
         self._reserved = size
@@ -243,8 +243,17 @@ class Spill:
             if column is not None:
                 column.evict()
 
+    @contextlib.contextmanager
+    def reserved(self, size: int) -> Iterator[None]:
+        """Keep `size` bytes more free within the block."""
+        self.reserve(self._reserved + size)
+        try:
+            yield
+        finally:
+            self.reserve(self._reserved - size)
+
     def column_file(self) -> _File:
-        """Return a file for a column; the first columns have one each, others share them."""
+        """Return a file for a column: a new one, or one of other columns if there are many."""
         with self._lock:
             self._column_files = [known for known in self._column_files if known() is not None]
             if len(self._column_files) < MAX_COLUMN_FILES:
@@ -267,38 +276,20 @@ class Spill:
                 file.truncate(size)
             return mmap.mmap(file.fileno(), size)
 
-    def expect_leaps(self) -> None:
-        """Prepare files for random access: the system then reads single pages, without read-ahead."""
+    def expect_random_access(self) -> None:
+        """Prepare mapped files for random access: the system then reads single pages, without read-ahead."""
         for mapped in self._files.alive():
             _advise(mapped, "MADV_RANDOM")
 
-    def release(self) -> float:
-        """Release the memory of mapped files if they take much of it; pages are read again when they are used.
-
-        Returns
-        -------
-        float
-            The bytes that mapped files took.
-        """
-        if self._most is None:
-            return 0.0
-        size = _mapped_memory()
-        if size > self._most // 4:
+    def release(self) -> None:
+        """Release the memory of mapped files if they take much of it; pages are read again when they are used."""
+        if self._most is not None and _mapped_memory() > self._most // 4:
             for mapped in self._files.alive():
                 _advise(mapped, "MADV_DONTNEED")
-        return size
-
-    def paced(self, step: int, most: int) -> int:
-        """Release memory, and return the next step: half of `step` if files took much memory, else twice as much.
-
-        A page that is looked up brings its neighbours into memory, so that a thousand lookups may load a whole file.
-        """
-        much = self._most is not None and self.release() > self._most // 2
-        return max(step // 2, most // 16) if much else min(2 * step, most)
 
 
 class _Open(io.FileIO):
-    """A file that is closed when nothing refers to it, without a frame of Python that would lose an interrupt."""
+    """A file that is closed when nothing refers to it. An interrupt in a `__del__` written in Python would be lost."""
 
     __del__ = io.FileIO.close
 
@@ -332,16 +323,16 @@ class _File:
             with temporary_errors("max_memory", None, self._folder):
                 found = os.preadv(number, [left.data], offset)
             if found == 0:
-                raise OSError(errno.EIO, "a temporary file was cut by another process", self._folder)
+                raise OSError(errno.EIO, "another process has truncated a temporary file", self._folder)
             left, offset = left[found:], offset + found
 
 
 class Column:
     """An append-only column of numbers, or of rows of numbers, that is read forward or backwards.
 
-    Its rows are in chunks, in memory while the bound allows it, and beyond it in a temporary file. Then a column takes
-    one buffer of `CHUNK` bytes, and each reader another one. A column may be read in several threads at once, but not
-    while it is appended to. `Spill.column` makes one.
+    The rows are divided into chunks. A chunk is in memory if the bound allows it, else in a temporary file. A column
+    with a file takes one buffer of memory, and each reader takes another one. Several threads may read a column at the
+    same time, but not while rows are appended. Use `Spill.column` to make a column.
 
     Parameters
     ----------
@@ -378,7 +369,7 @@ class Column:
         self.free()
 
     def free(self) -> None:
-        """Remove all rows; their memory and their place in a file are free when nothing refers to them."""
+        """Remove all rows. A file is closed when all columns that share it are freed."""
         self._file: _File | None = None
         self._chunks: list[Array | int] = []  # full ones: the rows, or where they begin in the file
         self._starts: list[int] = []  # the position of the first row of each

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
-from lsh._corpus import Collection, Corpus
+from lsh._corpus import Collection, CollisionError, Corpus
 from lsh._fingerprints import SupportsArray
-from lsh._layout import CollisionError, Layout
+from lsh._layout import Layout
 from lsh._linking import Order
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
+MAPPED_STEP = 32  # documents between two releases of mapped files: each document may load 64 KB at some places
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -272,8 +273,8 @@ def deduplicate(
     missing : {"error", "empty"}, optional
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
-        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 16 bytes
-        for each document (32, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
+        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
+        for each document (36, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
         counted are texts that the caller holds, the result, and what the process needs in any case, up to about 100 MB
         for the interpreter, numpy and the texts that are being read. Default: no limit.
     temp_dir : str or os.PathLike, optional
@@ -348,7 +349,7 @@ def deduplicate(
 
     order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
     while True:
-        layout = corpus.layout(order)
+        layout = Layout(corpus, order)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
         try:
             decided = _decided(corpus, layout, matching, clusters == "components")
@@ -450,8 +451,9 @@ def _pairs(
         spill.release()
         report("comparing", last - document, last - stop)
 
+    threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
     found = _parts.pairs(
-        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, num_threads, told
+        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, threads, told, step
     )
     for numbers, partners, values in found:
         yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())

@@ -24,7 +24,7 @@ from lsh._batch import Batch, extent
 from lsh._columns import Column, Columns, fixed_width
 from lsh._comparing import Pairs, Similarity, content_keys, first_copies, same_texts
 from lsh._deciding import Components, Decisions, Walk
-from lsh._grouping import BinSets, BinTables, Linker, band_keys
+from lsh._grouping import BinSets, BinTables, KeyTable, Linker, band_keys
 from lsh._minhash import NORMALISATIONS, SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal, shingles
 from lsh._sets import ShingleSets
 from lsh.files._fields import count_lines, csv_cells, json_fields, line_cells
@@ -495,6 +495,47 @@ def test_links_of_keys_that_change():
             links.fill(-1)
             assert answers(lambda: linker.link(keys, links), "must not change")
             assert -1 <= links.min() <= links.max() < count
+    finally:
+        done.set()
+        other.join()
+
+
+def test_a_table_of_keys_of_wrong_arrays():
+    table, keys, chosen = KeyTable(3), numpy.zeros(3, numpy.uint64), numpy.ones(3, numpy.uint8)
+    pairs = numpy.zeros((3, 2), numpy.int32)
+    for wrong in (keys[:2], keys.astype(numpy.int64), numpy.zeros(6, numpy.uint64)[::2], unaligned(keys), None):
+        refused(table.link, wrong, chosen, 0, pairs)
+    for wrong in (chosen[:2], chosen.astype(numpy.int8), None):
+        refused(table.link, keys, wrong, 0, pairs)
+    for wrong in (pairs[:2], pairs.astype(numpy.int64), pairs.reshape(-1), unaligned(pairs), None):
+        refused(table.link, keys, chosen, 0, wrong)
+    for first in (-1, 2**31 - 2, 2**63 - 1):
+        refused(table.link, keys, chosen, first, pairs)
+    refused(KeyTable, 2**62)
+    assert table.link(keys, chosen, 0, pairs) == 2
+    assert table.link(keys[:0], chosen[:0], 0, pairs[:0]) == 0
+
+
+def test_a_table_of_keys_that_change():
+    """Another thread writes to keys and flags while they are linked without the GIL: pairs of some of the documents."""
+    count = 100_000
+    keys, chosen = numpy.zeros(count, numpy.uint64), numpy.ones(count, numpy.uint8)
+    values, done = numpy.arange(count, dtype=numpy.uint64), threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            numpy.multiply(values, numpy.uint64(0x9E3779B97F4A7C15), out=keys)
+            chosen[::3] = 0
+            numpy.copyto(keys, numpy.uint64(5))
+            chosen[:] = 1
+
+    other = threading.Thread(target=change)
+    other.start()
+    try:
+        for _ in range(20):
+            table, pairs = KeyTable(1), numpy.zeros((count, 2), numpy.int32)
+            found = pairs[: table.link(keys, chosen, 7, pairs)]
+            assert ((found >= 7) & (found < count + 7)).all()
     finally:
         done.set()
         other.join()

@@ -26,7 +26,7 @@ import lsh._corpus
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh._spill import MIN_FILE, Spill, memory_size
+from lsh._spill import Spill, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -213,7 +213,7 @@ def test_files_change_nothing(corpus, files):
         expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
         assert files == []
         for texts in (corpus, streamed(corpus)):
-            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=100_000, **options), expected)
+            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
         assert len(files) >= 4
         files.clear()
     pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
@@ -272,18 +272,6 @@ def test_what_is_freed_leaves_room(files):
         mapped = spill.array(8 << 20, numpy.uint8)
         assert files == [8 << 20] * number
         del part, mapped
-
-
-@pytest.mark.parametrize("bound", [None, 1, 1 << 30])
-def test_what_is_kept_stays_the_same(bound, files):
-    spill = Spill(bound)
-    for array in (numpy.arange(200_000), numpy.arange(5, dtype=numpy.int32)):
-        kept = spill.keep(array)
-        spill.release()
-        assert kept.dtype == array.dtype
-        assert kept.tolist() == array.tolist()
-        assert files == ([array.nbytes] if bound == 1 and array.nbytes >= MIN_FILE else [])
-        files.clear()
 
 
 # Columns.
@@ -373,7 +361,7 @@ def test_a_file_that_another_process_cuts(monkeypatch, tmp_path):
     column = Spill(0, str(tmp_path)).column(numpy.int64)
     column.append(numpy.arange(100))
     os.ftruncate(column._file._file.fileno(), 100)
-    with pytest.raises(OSError, match="a temporary file was cut by another process") as caught:
+    with pytest.raises(OSError, match="another process has truncated a temporary file") as caught:
         column.read()
     assert caught.value.filename == str(tmp_path)
 
@@ -453,17 +441,21 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupt_leaves_no_file(tmp_path, how):
+def test_an_interrupt_leaves_no_file(tmp_path, how, stage):
     """Not even SIGKILL, which cannot be caught, leaves files."""
     program = textwrap.dedent(
         """
         import os, signal, sys
         import lsh, lsh._spill
-        lsh._spill.MIN_FILE = 1
+        lsh._spill.MIN_FILE, lsh._spill.CHUNK = 1, 1 << 12
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def stop(stage, done, total):
-            if stage == "comparing":
+            if stage == sys.argv[2]:
+                if sys.platform == "linux":
+                    open_files = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+                    assert any(name.startswith(os.environ["TMPDIR"]) for name in open_files), open_files
                 os.kill(os.getpid(), int(sys.argv[1]))
         texts = [f"text {i % 500} of many that are alike but for their number" for i in range(3000)]
         lsh.deduplicate(lambda: iter(texts), max_memory=100_000, progress=stop)
@@ -473,27 +465,14 @@ def test_an_interrupt_leaves_no_file(tmp_path, how):
     folder.mkdir()
     start.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(int(how))],
+        [sys.executable, "-c", program, str(int(how)), stage],
         cwd=start,
         env=environment() | {"TMPDIR": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode != 0
+    assert ran.returncode == -how, ran.stderr
     if how == signal.SIGINT:
         assert ran.stderr.strip().endswith("KeyboardInterrupt")
     assert list(folder.iterdir()) == []
-
-
-def test_the_pace_follows_the_memory(monkeypatch):
-    """Process fewer documents between two releases if much of the files is mapped, and more if not."""
-    mapped = 0.0
-    monkeypatch.setattr("lsh._spill._mapped_memory", lambda: mapped)
-    spill = Spill(1000)
-    assert spill.paced(64, 64) == 64
-    mapped = 251.0
-    assert [spill.paced(step, 64) for step in (64, 32, 8, 4)] == [32, 16, 4, 4]
-    mapped = 249.0
-    assert [spill.paced(step, 64) for step in (4, 32, 64)] == [8, 64, 64]
-    assert Spill().paced(8, 64) == 16

@@ -5,8 +5,8 @@
  * lookup waits for memory. So the documents of a band are first distributed to partitions by bits of their key, in
  * their order, and each partition has a table that fits into the cache (the partitioned hash join: Shatdal, Kant and Naughton 1994).
  *
- * Where records and tables of all documents are too much memory, the keys are seen part by part, each part in a table of
- * keys alone, so that a bucket of a million takes one slot. Its lookups wait for memory; they are prefetched.
+ * If there is too little memory for the records of all documents, the keys are divided into parts, and a table holds the
+ * keys of one part, with one document for each. A bucket of a million takes one slot. The lookups are prefetched.
  *
  * A cache, which grows and shrinks, has a table of bins a band instead, which probes linearly from the low bits of the key.
  */
@@ -89,8 +89,8 @@ int lsh_link_equal(const uint64_t *keys, size_t documents, const int32_t *order,
     return 1;
 }
 
-/* The part of a product, and where its key belongs in the table of that part: the high half of the product is a fraction,
- * times `parts` it has the part before the point, and the rest is spread evenly over the slots. */
+/* The part of a key, and its slot in the table of that part. The high half of the product is a fraction of 2**32. Its
+ * product with `parts` has the number of the part as integer part; the fractional part selects the slot. */
 static uint32_t part_of(uint64_t spread, uint32_t parts) { return (uint32_t)((spread >> 32) * parts >> 32); }
 
 static size_t slot_of(uint64_t spread, uint32_t parts, size_t slots)

@@ -291,11 +291,12 @@ typedef struct {
     int32_t document;
 } lsh_key_slot;
 
-/* Find equal keys among those of part `part` of `parts`, where the table of all of them would take too much memory.
- * The documents first .. first + count - 1 have these keys, and `chosen` says which of them take part. They are seen in
- * this order, or `backwards`. For each with a key that is in the table, write two numbers to `pairs`: the document, and
- * the one in the table. `enter`: a document enters the table, with its key, where the key is new; `replace`: it takes the
- * place of the one in the table. Returns the number of pairs; adds the number of new keys to *used.
+/* Link documents by a table that holds one part of all keys, number `part` of `parts`.
+ * Documents first .. first + count - 1 have these keys; those with chosen[i] == 0 are skipped. They are looked up in
+ * this order, or in the reverse order with `backwards`. If the key of a document is in the table, two numbers are written
+ * to `pairs`: the document, and the document in the table. With `enter`, a document whose key is new is added to the table;
+ * with `replace`, a document replaces the one in the table that has its key. Returns the number of pairs, and adds the
+ * number of new keys to *used.
  * parts < 2**16; the table has more free slots than there are documents; first + count <= 2**31. */
 size_t lsh_link_part(const uint64_t *keys, const uint8_t *chosen, size_t count, size_t first, int backwards, int enter,
                      int replace, uint32_t part, uint32_t parts, lsh_key_slot *table, size_t slots, size_t *used,

@@ -58,9 +58,7 @@ class Input:
         The file, if it is read from a URL by ranges.
     """
 
-    def __init__(
-        self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None
-    ) -> None:
+    def __init__(self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None) -> None:
         self.name, self._folder = "standard input" if path == STANDARD else urls.shown(path), folder
         self.path, self.packed = path, packed
         compression.check_available(packed)

@@ -261,6 +261,8 @@ class Corpus:
         self.total = self.offsets[-1]
         self._check_bound(self.total)
         self.has_shingles = flags.read()
+        flags.free()
+        spill.trim()
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
         """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
@@ -318,7 +320,9 @@ class Corpus:
         with self.spill.reserved(links.num_bytes):
             firsts = links.firsts(self.content)
         del links
+        self.spill.trim()
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        self.spill.trim()
         shares = np.zeros(self.total, np.bool_)
         for column in found:
             for _, pairs in column.parts():

@@ -176,6 +176,7 @@ class Layout:
             make_similarity = self._similarity(sketches, batch, texts, least_equal)
             yield Part(begin, self.starts[start : stop + 1] - begin, self.ranks[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
+            spill.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
             placed.texts_of(number, np.empty(0, np.int32))
 

@@ -21,6 +21,7 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
+    CHUNK = 512  # candidates that are filtered in one call
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
@@ -82,29 +83,32 @@ cdef class Similarity:
             return FILTERED
         return self.exact(i, j, least)
 
-    cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
+    cdef Py_ssize_t pass_filter(self, int32_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil:
         """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
-        The numbers in `along` move with them.
+        The numbers in `along` move with them. What `exact` needs of these documents is prefetched.
         """
-        cdef Py_ssize_t i, passed = 0
-        cdef size_t size = self.k * self.width
-        cdef const uint8_t *first = self.first_row
-        cdef const uint8_t *own = first + <size_t> self.rows[document] * size
-        cdef const uint8_t *ahead
+        cdef Py_ssize_t i, size, kept, first = 0, passed = 0
+        cdef int32_t[CHUNK] places
+        cdef int step
         if self.sets is None:
             return count
-        self._worked(count * SKETCH_WORK)
-        for i in range(count):
-            if i + AHEAD < count:
-                ahead = first + <size_t> self.rows[others[i + AHEAD]] * size
-                c.lsh_prefetch(ahead)
-                c.lsh_prefetch(ahead + size - 1)
-            if self.kernels.count_equal_8(own, first + <size_t> self.rows[others[i]] * size,
-                                          self.k) >= self.least_equal:
-                others[passed], along[passed] = others[i], along[i]
-                passed += 1
+        self._worked(SKETCH_WORK * count)
+        while first < count:
+            size = min(<Py_ssize_t> CHUNK, count - first)
+            for i in range(size):
+                places[i] = <int32_t> (first + i)
+            kept = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others,
+                                         places, size)
+            for i in range(kept):
+                others[passed + i], along[passed + i] = others[places[i]], along[places[i]]
+            passed += kept
+            first += size
+        for step in range(2):
+            for i in range(passed):
+                if self.texts[others[i]] >= 0:
+                    self.sets.expect(self.texts[others[i]], step)
         return passed
 
     cdef int _worked(self, int64_t work) except -1 nogil:
@@ -116,7 +120,7 @@ cdef class Similarity:
         return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The same without the filter."""
+        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
         cdef double found
         cdef size_t before
         if self.sets is None:

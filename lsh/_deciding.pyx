@@ -632,7 +632,8 @@ cdef class Walk:
                             others[end], values[end] = self.found[i], FILTERED
                             end += 1
                     if found:
-                        found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+                        found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0],
+                                                            found)
                 for i in range(found):
                     if parents == NULL:
                         value = self.similarity.exact(document, self.found[i], self._least())

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
 
+MAX_ROWS = 1 << 12  # of a table that are written at once
 HTML = (".html", ".htm")  # endings of a report
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
@@ -94,14 +95,16 @@ class Request:
 
     Attributes
     ----------
-    paths, references : sequence of str
-        The files of INPUT and of --against.
+    sources : files.Sources
+        The files of INPUT.
+    references : sequence of files.Sources
+        The files of each --against.
     given : dict of str to str
         The options that the report lists.
     """
 
-    paths: Sequence[str]
-    references: Sequence[str]
+    sources: files.Sources
+    references: Sequence[files.Sources]
     keep: Literal["first", "last", "longest"]
     matching: Matching
     reading: Reading
@@ -227,22 +230,24 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError("--source-field requires --report")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
-    request = Request(
-        namespace.input,
-        namespace.against or (),
-        namespace.keep,
-        options.matching(namespace),
-        options.reading(namespace),
-        options.running(namespace),
-        outputs,
-        _given(namespace),
-    )
-    read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named(), request.reading, into_folder=True)
+    matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
+    places = files.expanded(namespace.input)
+    references = [files.expanded([path]) for path in namespace.against or ()]
+    read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
+    inputs.check_files(read, outputs.named(), reading, into_folder=True)
     inputs.check_table("--removed", outputs.removed)
     inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
-    return request
+    return Request(
+        inputs.find(reading, places),
+        [inputs.find(reading, one) for one in references],
+        namespace.keep,
+        matching,
+        reading,
+        running,
+        outputs,
+        _given(namespace),
+    )
 
 
 def _check_report(path: str | None) -> None:
@@ -258,11 +263,11 @@ def _check_report(path: str | None) -> None:
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
     """Return the options that a report lists: those that change the result or name files."""
     given = {
-        "INPUT": " ".join(namespace.input),
-        "--against": " ".join(namespace.against or ()),
+        "INPUT": " ".join(map(files.shown, namespace.input)),
+        "--against": " ".join(map(files.shown, namespace.against or ())),
         **{f"--{name.replace('_', '-')}": getattr(namespace, name) for name in OPTIONS_OF_REPORT},
     }
-    return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
+    return {name: "yes" if value is True else files.shown(str(value)) for name, value in given.items() if value}
 
 
 # ---- the run ----
@@ -291,15 +296,15 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
             rejects = opened.enter_context(files.Target(outputs.rejects))
-        formats = inputs.formats(reading, [request.paths, *request.references])
-        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects, formats))
+        everything = [request.sources, *request.references]
+        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything))
         inputs.check_output(documents.format, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [
-            opened.enter_context(inputs.open_documents(others, path, formats=formats)) for path in request.references
+            opened.enter_context(inputs.open_documents(others, one, others=everything)) for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
@@ -316,7 +321,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
         if target is not None:
-            _write(outputs, documents, result, texts.ids, against.ids, target, meter)
+            _write(outputs, documents, result, texts, against, target, meter)
         for complete in filter(None, (rejects, report)):
             complete.commit()
         watch.stage("writing")
@@ -358,16 +363,20 @@ def _report(
         meter.reading("report")
 
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
+    removed = result.removed[np.isin(result.removed["document"], choice.positions)]  # with the names of the kept ones
+    is_new = _is_new(removed)
+    new = dict(texts.at({*choice.positions, *removed["kept"][is_new].tolist()}, show))
+    old = dict(against.at({*choice.against_positions, *removed["kept"][~is_new].tolist()}, show))
     return report.html(
         result,
-        texts=dict(texts.at(choice.positions, show)),
+        texts={position: record.text for position, record in new.items()},
         choice=choice,
         parameters=request.given,
-        ids=texts.ids,
+        ids={position: record.id for position, record in new.items()},
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(choice.against_positions, show)),
-        against_ids=against.ids,
+        against={position: record.text for position, record in old.items()},
+        against_ids={position: record.id for position, record in old.items()},
     )
 
 
@@ -375,8 +384,8 @@ def _write(
     outputs: Outputs,
     documents: files.Documents,
     result: lsh.Deduplication,
-    ids: inputs.Ids,
-    reference_ids: inputs.Ids,
+    texts: TextStream,
+    against: TextStream,
     target: files.Target | files.FolderTarget,
     meter: console.Meter,
 ) -> None:
@@ -384,23 +393,45 @@ def _write(
     with ExitStack() as opened:
         opened.enter_context(target)
         size = documents.size
-        files.write_kept(
-            documents, result.keep.tolist(), target, lambda position: meter.bytes("writing", position, size)
-        )
+        files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
         meter.bytes("writing", size, size)
         tables = []
-        if outputs.removed is not None:
-            tables.append(opened.enter_context(files.Target(outputs.removed)))
-            files.write_removed(ids, result.removed, tables[-1], reference_ids)
-        if outputs.clusters is not None:
-            tables.append(opened.enter_context(files.Target(outputs.clusters)))
-            for number, members in enumerate(result.clusters(), 1):
-                for document in members.tolist():
-                    tables[-1].write(files.table_row(b"%d" % number, ids[document]))
+        for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
+            if path is not None:
+                tables.append(opened.enter_context(files.Target(path)))
+                for row in rows(result, texts, against):
+                    tables[-1].write(files.table_row(*row))
         for each in [*tables, target]:
             each.complete()
         for each in [*tables, target]:  # the documents last: with them the output is complete
             each.commit()
+
+
+def _removed_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old."""
+    table = result.removed
+    with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
+    ids = texts.ids(np.concatenate([table["document"], table["kept"][is_new]]))
+    old = against.ids(table["kept"][~is_new])
+    for first in range(0, len(table), MAX_ROWS):
+        rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
+        kept = np.empty(len(rows), np.object_)
+        kept[new], kept[~new] = ids.of(rows["kept"][new]), old.of(rows["kept"][~new])
+        cells = [ids.of(rows["document"]), kept.tolist(), [repr(one).encode() for one in rows["similarity"].tolist()]]
+        yield from zip(*cells, *([[side.encode() for side in rows["side"].tolist()]] if with_sides else []))
+
+
+def _is_new(removed: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return for each removed document whether the kept one is in INPUT, not in --against."""
+    return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
+
+
+def _cluster_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield the number of the cluster and the id of each document that is in one."""
+    clusters = result.clusters()
+    ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
+    for number, members in enumerate(clusters, 1):
+        yield from ((b"%d" % number, identity) for identity in ids.of(members))
 
 
 # ---- counts ----

@@ -7,12 +7,17 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
+
+import numpy as np
 
 import lsh
 from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Matching, Reading, Running
+
+MAX_PAIRS = 1 << 18  # whose ids are read from the files at once
 
 EPILOG = f"""\
 examples:
@@ -63,20 +68,22 @@ def run(namespace: argparse.Namespace) -> None:
     paths = namespace.input
     if len(paths) > 2 and not namespace.within:
         raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
-    inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
+    places = [files.expanded(paths)] if namespace.within else [files.expanded([path]) for path in paths]
+    read = [pair for one in places for pair in inputs.named("INPUT", one)]
+    inputs.check_files(read, [("OUTPUT", namespace.output)], reading)
     inputs.check_table("-o", namespace.output, namespace.json)
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
-    collections = [paths] if namespace.within else [[path] for path in paths]
+    collections = [inputs.find(reading, one) for one in places]
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:
         console.say(_summary(number, sides, time.perf_counter() - started))
 
 
 def _write_pairs(
-    collections: Sequence[Sequence[str]],
+    collections: Sequence[files.Sources],
     output: str,
     as_json: bool,
     matching: Matching,
@@ -85,8 +92,9 @@ def _write_pairs(
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
-        formats = inputs.formats(reading, collections)
-        documents = [opened.enter_context(inputs.open_documents(reading, one, formats=formats)) for one in collections]
+        documents = [
+            opened.enter_context(inputs.open_documents(reading, one, others=collections)) for one in collections
+        ]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
         sides = [inputs.TextStream([one], notes=None if running.quiet else name) for one, name in zip(documents, names)]
         found = lsh.find_pairs(
@@ -103,11 +111,13 @@ def _write_pairs(
             progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
-        first, second = sides[0].ids, sides[-1].ids
         number = 0
-        for i, j, similarity in found:
-            number += 1
-            target.write(_line(first[i], second[j], similarity, as_json))
+        while some := list(islice(found, MAX_PAIRS)):
+            number += len(some)
+            places = np.array([pair[:2] for pair in some])
+            ids = [side.ids(own).of(own) for side, own in zip((sides[0], sides[-1]), places.T)]
+            for a, b, (_, _, similarity) in zip(*ids, some):
+                target.write(_line(a, b, similarity, as_json))
         target.commit()
     return number, sides
 

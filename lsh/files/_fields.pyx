@@ -13,6 +13,8 @@ from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._memory cimport resize
 
+import numpy as np
+
 cdef size_t _NOT_PLAIN = <size_t> -1
 
 
@@ -27,11 +29,14 @@ cdef class _FieldTable:
     cdef c.lsh_field *found
     cdef c.lsh_text *names
     cdef size_t *places
+    cdef object records
+    cdef c.lsh_span *spans
     cdef Py_ssize_t columns
     cdef size_t rows
 
     def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
         cdef size_t lines
+        cdef size_t[:, ::1] records
         self.data, self.columns = data, len(wanted)
         self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
@@ -39,6 +44,9 @@ cdef class _FieldTable:
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
+        self.records = np.empty((lines, 2), np.uintp)
+        records = self.records
+        self.spans = <c.lsh_span *> &records[0, 0]
         self.found = <c.lsh_field *> resize(NULL, lines, self.columns * sizeof(c.lsh_field))
         self.names = <c.lsh_text *> resize(NULL, self.columns, sizeof(c.lsh_text))
         self.places = <size_t *> resize(NULL, self.columns, sizeof(size_t))
@@ -60,6 +68,10 @@ cdef class _FieldTable:
             batch.texts[i], batch.lengths[i] = field.text.bytes, <Py_ssize_t> field.text.length
             field += self.columns
         return batch
+
+    cdef object found_spans(self):
+        """Return where each record begins in the block, and its length, shape ``(rows, 2)``, int64."""
+        return self.records[: self.rows].view(np.int64)
 
     cdef bint is_absent(self, Py_ssize_t place) noexcept:
         """Tell whether no record has a field."""
@@ -93,9 +105,10 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
 
     Returns
     -------
-    (list of Batch, list of (Batch or None)), or None
-        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is
-        malformed or ambiguous.
+    (list of Batch, list of (Batch or None), numpy.ndarray), or None
+        Each of `texts`; each of `names`, ``None`` for one that no record has; where each record begins in the block,
+        and its length with the line end, int64, shape ``(n, 2)``. ``None`` alone if any record is malformed or
+        ambiguous.
 
     Raises
     ------
@@ -113,7 +126,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found,
+                                     table.spans)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -124,7 +138,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         found.append(table.column(i, i >= required))
         if found[i] is None:
             return None
-    return found[:required], found[required:]
+    return found[:required], found[required:], table.found_spans()
 
 
 def line_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
@@ -143,8 +157,9 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
 
     Returns
     -------
-    list of Batch, or None
-        For each place the cells there; ``None`` if a line has fewer or more.
+    (list of Batch, numpy.ndarray), or None
+        For each place the cells there; where the lines are, as `json_fields` returns it. ``None`` if a line has fewer
+        or more cells.
     """
     cdef _FieldTable table = _cell_table(block, places, least, False)
     if len(separator) != 1:
@@ -152,8 +167,8 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
-                                      table.found)
-    return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
+                                      table.found, table.spans)
+    return _found_cells(table)
 
 
 def csv_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
@@ -161,8 +176,9 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
 
     Returns
     -------
-    list of Batch, int, or None
-        The cells, and how many bytes of the block are whole records; ``None`` if a record is malformed or ambiguous.
+    (list of Batch, numpy.ndarray, int), or None
+        The cells and the places of the records, and how many bytes of the block are whole records. ``None`` if a
+        record is malformed or ambiguous.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
     if len(separator) != 1:
@@ -171,8 +187,16 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
-                                    table.found, &used)
-    return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
+                                    table.found, table.spans, &used)
+    found = _found_cells(table)
+    return None if found is None else (*found, used)
+
+
+cdef tuple _found_cells(_FieldTable table):
+    """Return the cells and the places of the records; ``None`` if a record is malformed or ambiguous."""
+    if table.rows == _NOT_PLAIN:
+        return None
+    return [table.column(i, False) for i in range(table.columns)], table.found_spans()
 
 
 cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):

@@ -7,17 +7,19 @@ and `folder`, files themselves in `storage`, and `finding` tells which files are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from lsh import _checks
-from lsh.files.finding import expanded, find_sources
+from lsh._spill import Spill
+from lsh.files import urls
+from lsh.files.finding import Place, Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
+from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
     TABLES,
@@ -35,7 +37,6 @@ from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder, lies_in, names_folder
 from lsh.files.tables import Tables
 
-REPORT_EACH = 256  # records between two reports of the position while they are written
 FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
@@ -47,10 +48,11 @@ class Documents:
 
     Parameters
     ----------
-    path : str or sequence of str
-        Files of one format, ``"-"``, folders, or patterns. A pattern such as ``"part-*.jsonl"`` stands for the files
-        that match it, and a folder of data files for these files, each in the order of their paths. In a folder of
-        texts (``.txt``, ``.md``, ``.html``, source code, no ending, ...) each file is a document.
+    path : str, sequence of str, or Sources
+        Files of one format, their URLs, ``"-"``, folders, or patterns; or what `find_sources` found, with its format
+        and pattern. A pattern such as ``"part-*.jsonl"`` stands for the files that match it, and a folder of data files
+        for these files, each in the order of their paths. In a folder of texts (``.txt``, ``.md``, ``.html``, source
+        code, no ending, ...) each file is a document.
     format : Format, optional
         The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
         ending of each path.
@@ -85,15 +87,15 @@ class Documents:
     others : sequence of str, optional
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
+    spill : Spill, optional
+        Allocates the memory for the places of the records. Default: without a bound.
 
     Attributes
     ----------
     inputs : list of Input
         The files in the order in which they are read; empty for a folder of texts.
-    named : list of str
+    named : list of Place
         The files and folders that were given, with the matches of patterns.
-    is_from_folder : bool
-        Whether the first file is one of the data files of a folder.
     format : Format
         The format of all files, and the compression of the first.
     name : str
@@ -121,7 +123,7 @@ class Documents:
 
     def __init__(
         self,
-        path: str | Sequence[str],
+        path: str | Sequence[str] | Sources,
         format: Format | None = None,
         field: str | None = None,
         *,
@@ -135,14 +137,14 @@ class Documents:
         pattern: str | None = None,
         rejects: Target | None = None,
         others: Sequence[str] = (),
+        spill: Spill | None = None,
     ) -> None:
-        paths = self.named = expanded([path] if isinstance(path, str) else path)
-        sources, hidden = find_sources(paths, format, pattern)
-        first = sources[0]
-        shown = "standard input" if first.path == STANDARD else first.path
+        if not isinstance(path, Sources):
+            path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
+        sources, hidden, self.named, pattern = path
+        self.path, self.format, _ = sources[0]
+        shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
-        self.path, self.format = first
-        self.is_from_folder = first.path not in paths
         options = ReadOptions(
             field=field,
             id_field=id_field,
@@ -163,11 +165,12 @@ class Documents:
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        self.inputs = [Input(source.path, source.format.compression) for source in sources]
+        self.inputs = [Input(source.path, source.format.compression, source.state) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts)
+            places = Spill() if spill is None else spill
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, places)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""
@@ -230,6 +233,11 @@ class Documents:
                 before += file.size
         return 0
 
+    @property
+    def count(self) -> int:
+        """The number of documents, which are read if that has not been done."""
+        return self._reader.count
+
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
 
@@ -244,10 +252,12 @@ class Documents:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
         return self._reader.blocks()
 
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend, in blocks.
 
-def format_of(path: str | Sequence[str], format: Format | None = None, pattern: str | None = None) -> str:
-    """Return the name of the format that `Documents` of these parameters have."""
-    return find_sources([path] if isinstance(path, str) else path, format, pattern).found[0].format.name
+        The other documents are not parsed. All documents are read first if that has not been done.
+        """
+        return self._reader.at(positions)
 
 
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
@@ -290,33 +300,38 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     """
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    if documents.format.name != FOLDER and not names_folder(path):
-        several = len(documents.inputs) > 1 or documents.is_from_folder
-        if not (several and is_folder(path)):
-            return Target(path, "" if documents.format.name in TABLES.values() else None)
+    if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
+        return Target(path, "" if documents.format.name in TABLES.values() else None)
     if lies_in(path, documents.path):
-        raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
+        source, shown = urls.shown(documents.path), urls.shown(path)
+        raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path)
-    return ShardTarget(path, documents.inputs, documents.named)
+    return ShardTarget(path, documents.inputs, [(place.path, place.is_folder) for place in documents.named])
+
+
+def becomes_folder(named: Sequence[Place], path: str) -> bool:
+    """Tell whether an output is a folder with a file for each input: by its slash, or several go to a folder."""
+    several = len(named) > 1 or any(place.is_folder for place in named)
+    return names_folder(path) or (several and is_folder(path))
 
 
 def write_kept(
     documents: Documents,
-    keep: Iterable[bool],
+    keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
 ) -> None:
     """Write the kept documents unchanged.
 
     Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
-    folder under their relative paths.
+    folder under their relative paths. Text files are copied by the places of their records, without being parsed.
 
     Parameters
     ----------
     documents : Documents
-        All documents.
-    keep : iterable of bool
+        All documents; they are read first if that has not been done.
+    keep : sequence of bool
         Whether each document is kept.
     target : Target, FolderTarget or ShardTarget
         The one that `target` returns for the documents.
@@ -328,44 +343,22 @@ def write_kept(
     InputError
         If the number of documents has changed since they were read first.
     """
-    flags, reader = _reporting(keep, lambda: report(documents.position)), documents._reader
+    flags, reader = np.asarray(keep, np.bool_), documents._reader
+    if len(flags) != reader.count:
+        what = "grew" if len(flags) < reader.count else "shrank"
+        raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
 
-    def is_kept() -> bool:
-        flag = next(flags, None)
-        if flag is None:
-            raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")
-        return bool(flag)
+    def reported() -> None:
+        report(documents.position)
 
     if isinstance(reader, Folder):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(is_kept, target)
+        reader.write_kept(flags, target, reported)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(is_kept, target)
+        reader.write_kept(flags, target, reported)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
-    if next(flags, None) is not None:
-        raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
-
-
-def _reporting(keep: Iterable[bool], report: Callable[[], object]) -> Iterator[bool]:
-    """Yield the flags, and report the position from time to time."""
-    flags = iter(keep)
-    while some := tuple(islice(flags, REPORT_EACH)):
-        report()
-        yield from some
-
-
-def write_removed(
-    ids: Sequence[bytes], removed: npt.NDArray[np.void], target: Target, old: Sequence[bytes] = ()
-) -> None:
-    """Write removed id, kept id and similarity, tab-separated, one removed document per line.
-
-    With reference documents, whose ids are `old`, a fourth cell is ``new`` or ``old``: where the kept one is.
-    """
-    for document, kept, similarity, _, *sides in removed.tolist():
-        witness = old[kept] if sides == ["old"] else ids[kept]
-        target.write(table_row(ids[document], witness, repr(similarity).encode(), *(side.encode() for side in sides)))
 
 
 def table_row(*cells: bytes) -> bytes:

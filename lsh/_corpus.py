@@ -31,6 +31,7 @@ MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
+SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
 ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
 LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
 LEAST_ORDERED_BYTES = 36  # in another order
@@ -279,6 +280,11 @@ class Corpus:
             )
         self.spill.reserve(needed)
 
+    def reserve(self, sharing: int = 0) -> None:
+        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""
+        each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
+        self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
+
     def read_again(self) -> None:
         """Read every collection again with a new secret, after a collision of content keys."""
         self._read()
@@ -317,7 +323,7 @@ class Corpus:
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
         """
-        self.spill.reserve((STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)) * self.total)
+        self.reserve()
         links = Links(self.spill, order, self.has_shingles, 1)
         with self.spill.reserved(links.num_bytes):
             firsts = links.firsts(self.content)

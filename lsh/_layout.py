@@ -76,6 +76,7 @@ class Layout:
         self._corpus = corpus
         self.firsts, self._found, shares = corpus.linked(order, copies=False)
         documents = order.documents(shares)
+        corpus.reserve(len(documents))
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
         self._numbers[documents] = np.arange(len(documents), dtype=np.int32)
         components = Components(len(documents))

@@ -18,7 +18,7 @@ from lsh._spill import Array, Column, Spill
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-BUFFER = 1 << 23  # bytes that are sorted at once; a copy of them takes as much
+BUFFER = 1 << 22  # bytes that are sorted at once; a copy of them takes as much
 
 
 def _bounds(ascending: Array, num_parts: int) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
-    CHUNK = 512  # candidates that are filtered in one call
+    AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
@@ -83,33 +83,33 @@ cdef class Similarity:
             return FILTERED
         return self.exact(i, j, least)
 
-    cdef Py_ssize_t pass_filter(self, int32_t document, int32_t *others, int32_t *along,
+    cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil:
         """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
         The numbers in `along` move with them. What `exact` needs of these documents is prefetched.
         """
-        cdef Py_ssize_t i, size, kept, first = 0, passed = 0
-        cdef int32_t[CHUNK] places
-        cdef int step
+        cdef Py_ssize_t i, passed
+        self._worked(count * SKETCH_WORK)
         if self.sets is None:
             return count
-        self._worked(SKETCH_WORK * count)
-        while first < count:
-            size = min(<Py_ssize_t> CHUNK, count - first)
-            for i in range(size):
-                places[i] = <int32_t> (first + i)
-            kept = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others,
-                                         places, size)
-            for i in range(kept):
-                others[passed + i], along[passed + i] = others[places[i]], along[places[i]]
-            passed += kept
-            first += size
-        for step in range(2):
-            for i in range(passed):
-                if self.texts[others[i]] >= 0:
-                    self.sets.expect(self.texts[others[i]], step)
+        passed = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others, along,
+                                       count)
+        for i in range(min(passed, 2 * AHEAD)):
+            self.sets.expect(self.texts[others[i]], False)
+        for i in range(min(passed, AHEAD)):
+            self.sets.expect(self.texts[others[i]], True)
         return passed
+
+    cdef void expect(self, const int32_t *others, Py_ssize_t count) noexcept nogil:
+        """Prefetch what `exact` needs of documents that are compared soon after the first of these."""
+        if count > AHEAD:
+            if self.sets is None:
+                c.lsh_prefetch(self._row(others[AHEAD]))
+                return
+            self.sets.expect(self.texts[others[AHEAD]], True)
+        if count > 2 * AHEAD:
+            self.sets.expect(self.texts[others[2 * AHEAD]], False)
 
     cdef int _worked(self, int64_t work) except -1 nogil:
         """Count work, and handle signals now and then."""

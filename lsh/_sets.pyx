@@ -570,6 +570,8 @@ cdef class ShingleSets:
         """Prefetch what is known of a text that is compared soon; after that its bitmap, in another call."""
         cdef const CachedBitmap *cached
         cdef size_t line
+        if j < 0:
+            return
         if not bitmap:
             c.lsh_prefetch(&self.texts[j])
             return
@@ -607,6 +609,7 @@ cdef class ShingleSets:
         if needed > min(a, b):
             return 0.0
         work.asked += 1
+        _worked(self, a + b)  # at most
         if self.texts[i].part_bits or self.texts[j].part_bits:
             shared = _count_by_parts(self, i, j, needed)
         else:
@@ -616,7 +619,6 @@ cdef class ShingleSets:
             if needed and (_most_by_bitmaps(self, j, a, b) < needed or _most_shared(self, j, needed) < needed):
                 return 0.0
             shared = _kernels.set_count_shared(&work.set, &work.table, _whole(self, j), needed)
-            _worked(self, b)
         return _jaccard(shared, a, b) if shared >= needed else 0.0
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):

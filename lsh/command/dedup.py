@@ -291,25 +291,26 @@ class _Stopwatch:
 
 def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
-    reading, outputs = request.reading, request.outputs
+    reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
             rejects = opened.enter_context(files.Target(outputs.rejects))
         everything = [request.sources, *request.references]
-        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything))
+        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents.format, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything)) for one in request.references
+            opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
+            for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
-        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes)
-        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ")
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
+        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
         meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
         watch.stage("preparing")

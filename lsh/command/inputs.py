@@ -15,10 +15,11 @@ from lsh._comparing import content_keys
 from lsh._spill import Column, Spill
 from lsh._texts import Pieces, TextSource
 from lsh.command import console
-from lsh.command.options import Reading
+from lsh.command.options import Reading, Running
 
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
+MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
 MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
 
 _NO_KEYS = np.empty(0, np.uint64)
@@ -129,6 +130,12 @@ def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
 def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Place]]:
     """Return files with their name in the help, for `check_files`."""
     return [(name, place) for place in places]
+
+
+def own_spill(running: Running) -> Spill:
+    """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
+    bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
+    return Spill(bound, running.temp_dir)
 
 
 def open_documents(

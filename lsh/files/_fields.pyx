@@ -6,8 +6,11 @@ reports the line. The formats are implemented in the kernels.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy, strerror
+from posix.unistd cimport pread
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -16,6 +19,8 @@ from lsh._memory cimport resize
 import numpy as np
 
 cdef size_t _NOT_PLAIN = <size_t> -1
+cdef long long _MAX_OFFSET = <long long> (<size_t> -1 // 4)
+cdef Py_ssize_t _ROOM = 1 << 18, _GAP = 1 << 12  # bytes of ranges that are read at once, and between two of them
 
 
 cdef class _FieldTable:
@@ -89,6 +94,74 @@ def count_lines(bytes block not None):
     with nogil:
         lines = c.lsh_count_lines(at, size)
     return lines
+
+
+def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None):
+    """Return bytes `begins[i]` to `ends[i]` - 1 of a file, range after range; fewer if the file ends before them.
+
+    Parameters
+    ----------
+    file : int
+        The descriptor.
+    begins, ends : numpy.ndarray
+        Int64: where the ranges begin and end; they ascend. Those with a small gap between are read at once.
+    """
+    cdef Py_ssize_t count = begins.shape[0], i, size = 0, done = 0
+    if ends.shape[0] != count:
+        raise ValueError(f"begins and ends must have the same length, got {count} and {ends.shape[0]}")
+    for i in range(count):
+        if not (ends[i - 1] if i else 0) <= begins[i] <= ends[i] <= _MAX_OFFSET - size:
+            raise ValueError(f"ranges must ascend, got {begins[i]} to {ends[i]} at {i}")
+        size += ends[i] - begins[i]
+    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t *to = <uint8_t *> PyBytes_AS_STRING(out)
+    cdef uint8_t *room = <uint8_t *> resize(NULL, _ROOM, 1)
+    try:
+        with nogil:
+            done = _read_ranges(file, &begins[0], &ends[0], count, to, room)
+        if done < 0:
+            raise OSError(errno, strerror(errno).decode())
+    finally:
+        free(room)
+    return out[:done]
+
+
+cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long *ends, Py_ssize_t count, uint8_t *out,
+                             uint8_t *room) noexcept nogil:
+    """Return how many bytes were read; -1 for an error of the system."""
+    cdef Py_ssize_t i = 0, stop, size, found, done = 0
+    cdef long long begin
+    while i < count:
+        begin, stop = begins[i], i + 1
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= _ROOM:
+            stop += 1
+        size = <Py_ssize_t> (ends[stop - 1] - begin)
+        found = _read_at(file, out + done if stop == i + 1 else room, size, begin)
+        if found < 0:
+            return -1
+        if stop == i + 1:
+            done += found
+        else:
+            for i in range(i, stop):
+                if ends[i] - begin <= found:
+                    memcpy(out + done, room + (begins[i] - begin), ends[i] - begins[i])
+                    done += ends[i] - begins[i]
+        if found < size:
+            return done
+        i = stop
+    return done
+
+
+cdef Py_ssize_t _read_at(int file, uint8_t *out, Py_ssize_t size, long long begin) noexcept nogil:
+    cdef Py_ssize_t done = 0, found
+    while done < size:
+        found = pread(file, out + done, size - done, begin + done)
+        if found < 0 and errno == EINTR:
+            continue
+        if found <= 0:
+            return found if found < 0 else done
+        done += found
+    return done
 
 
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):

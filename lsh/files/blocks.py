@@ -1,7 +1,7 @@
 """The lines of a file, one at a time or in blocks of whole lines.
 
 A line ends at a newline. In encodings with wide characters a newline has several bytes, and begins at a multiple of
-their number. This module does not look at what a line says.
+their number. The content of a line does not matter here.
 """
 
 from __future__ import annotations

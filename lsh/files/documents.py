@@ -1,8 +1,8 @@
 """Documents in files: reading them, and writing the kept ones.
 
-`Documents` are files of one format, or a folder of texts. They are read as often as needed: once for ids and texts, and
-once more for the kept records, which are written as they were read. The formats are in `jsonl`, `separated`, `tables`
-and `folder`, files themselves in `storage`, and `finding` tells which files are read.
+`Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
+their positions, and the kept records are copied by their places. The formats are in `jsonl`, `separated`, `tables` and
+`folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Documents:
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
     spill : Spill, optional
-        Allocates the memory for the places of the records. Default: without a bound.
+        Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
 
     Attributes
     ----------
@@ -165,12 +165,12 @@ class Documents:
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        self.inputs = [Input(source.path, source.format.compression, source.state) for source in sources]
+        spill = Spill() if spill is None else spill
+        self.inputs = [Input(source.path, source.format.compression, source.state, spill.folder) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
-            places = Spill() if spill is None else spill
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, places)
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, spill)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""

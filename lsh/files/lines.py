@@ -1,7 +1,8 @@
 """What all formats of text share: opening files, marks, headers, blocks of lines, bad lines, numbers, kept records.
 
-A file is cut into records: lines or, in CSV, one line or more. A record keeps its bytes, so that it can be written as
-it was read. Lines end at a newline only. UTF-8 is checked only if a format requires it; other encodings are decoded.
+A file is cut into records: lines or, in CSV, one line or more. The first reading notes where each record is, so that it
+can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
+if a format requires it; other encodings are decoded.
 
 The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
 lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
@@ -259,7 +260,7 @@ class _Pass:
 
     def _parsed(self, file: Input, records: Located, ranges: Ranges) -> Block:
         """Parse some records again, together or else one by one."""
-        data = b"".join(ranges.pieces(*records.runs()))
+        data = ranges.joined(*records.runs())
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers, os.fsencode(file.name))
@@ -298,10 +299,14 @@ class _Pass:
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
         with file.ranges() as ranges:
-            for first, records in self._known_places.located(number):
-                kept = records.chosen(keep[first : first + len(records.begins)])
-                if len(kept.begins):
-                    ranges.copy(*kept.runs(), part, report)
+            ranges.copy(self._kept_parts(number, keep), part, report)
+
+    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
+        for first, records in self._known_places.located(number):
+            kept = records.chosen(keep[first : first + len(records.begins)])
+            if len(kept.begins):
+                yield from (part.runs() for part in kept.blocks(READ_SIZE))
 
     # ---- records by reading ----
 

@@ -8,7 +8,7 @@ another need no offsets.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,8 +19,7 @@ from lsh._spill import Spill
 BITS = 30  # of the length of an entry
 MAX_LENGTH = (1 << BITS) - 1
 RECORD, GAP, SKIPPED, CONTINUED = range(4)  # kinds; the next entry continues a record that is longer than MAX_LENGTH
-MAX_WAITING = 1 << 12  # entries
-MAX_READ, MAX_GAP = 1 << 19, 1 << 15  # bytes that are read at once, and that are read between two records
+MAX_WAITING, MAX_PART = 1 << 12, 1 << 16  # entries
 
 Array = np.ndarray[Any, Any]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -140,7 +139,7 @@ class Places:
         position, start, number = self._files[file]
         stop = self._files[file + 1].entry if file + 1 < len(self._files) else len(self._entries)
         offset, begun = 0, np.empty(0, np.int64)  # of a record that the next part continues
-        for _, entries in self._entries.parts(start, stop) if start < stop else ():
+        for entries in self._parts(start, stop):
             kinds, ends = entries >> BITS, np.cumsum(entries & MAX_LENGTH, dtype=np.int64)
             begins, ends = np.concatenate([[0], ends[:-1]]) + offset, ends + offset
             offset = int(ends[-1])
@@ -157,6 +156,11 @@ class Places:
             yield position, Located(begins, ends, numbers)
             position += len(ends)
 
+    def _parts(self, start: int, stop: int) -> Iterator[Array]:
+        """Yield some entries, not too many at once."""
+        for _, entries in self._entries.parts(start, stop) if start < stop else ():
+            yield from (entries[at : at + MAX_PART] for at in range(0, len(entries), MAX_PART))
+
     def find(self, file: int, positions: Array) -> Iterator[Located]:
         """Yield the records of a file at some positions, which ascend."""
         done = 0
@@ -167,13 +171,3 @@ class Places:
             if stop > done:
                 yield records.chosen(positions[done:stop] - first)
             done = stop
-
-
-def reads(begins: Sequence[int], ends: Sequence[int]) -> Iterator[slice]:
-    """Yield which neighbouring ranges of bytes, of one or more, are read at once."""
-    first, limit = 0, begins[0] + MAX_READ
-    for number, (begin, before, end) in enumerate(zip(begins[1:], ends, ends[1:]), 1):
-        if begin - before > MAX_GAP or end > limit:
-            yield slice(first, number)
-            first, limit = number, begin + MAX_READ
-    yield slice(first, len(begins))

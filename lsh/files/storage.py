@@ -1,7 +1,8 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file. A
-target is written beside its place and then renamed, so an interrupted run leaves the old file.
+An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file.
+`Ranges` reads and copies parts of an input; a compressed input is unpacked again. A target is written beside its place
+and then renamed, so an interrupted run leaves the old file.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression, remote, uploads, urls
+from lsh.files._fields import read_ranges
 from lsh.files.blocks import descriptor, read_at
-from lsh.files.places import Array, reads
+from lsh.files.places import Array
 from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
@@ -42,6 +45,8 @@ class Input:
         Its compression, ``""`` for none.
     state : remote.State, optional
         The state of the file of a URL when it was found.
+    folder : str, optional
+        For the copy of a pipe. Default: TMPDIR, or the folder of the system.
 
     Attributes
     ----------
@@ -53,8 +58,10 @@ class Input:
         The file, if it is read from a URL by ranges.
     """
 
-    def __init__(self, path: str, packed: str, state: remote.State | None = None) -> None:
-        self.name = "standard input" if path == STANDARD else urls.shown(path)
+    def __init__(
+        self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None
+    ) -> None:
+        self.name, self._folder = "standard input" if path == STANDARD else urls.shown(path), folder
         self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
@@ -65,10 +72,10 @@ class Input:
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
-            self._copy = _copied(sys.stdin.buffer, self.name)
+            self._copy = _copied(sys.stdin.buffer, self.name, folder)
         elif self.remote is None and os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
-                self._copy = _copied(pipe, self.name)
+                self._copy = _copied(pipe, self.name, folder)
 
     def close(self) -> None:
         """Close the copy of a pipe."""
@@ -103,7 +110,7 @@ class Input:
         """Copy a file whose server does not send parts of it."""
         if self.remote is not None and not self.remote.has_ranges():
             with self.remote.stream() as file:
-                self._copy = _copied(file, self.name)
+                self._copy = _copied(file, self.name, self._folder)
             self.remote = None
 
     @contextmanager
@@ -192,43 +199,34 @@ class Ranges:
         while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
             self._at += len(data)
 
-    def pieces(self, begins: Array, ends: Array) -> Iterator[bytes]:
-        """Yield the bytes of ranges, which ascend, in pieces of one or more of them, or of a part of a long one."""
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            first, stop = starts[some.start], stops[some.stop - 1]
-            if some.stop - some.start == 1:
-                yield from (self.read(at, min(at + BUFFER, stop)) for at in range(first, stop, BUFFER))
-            else:
-                yield self._joined(starts[some], stops[some])
+    def joined(self, begins: Array, ends: Array) -> bytes:
+        """Return the bytes of ranges, one after the other."""
+        if self._descriptor is None:
+            return b"".join(map(self.read, begins.tolist(), ends.tolist()))
+        data = read_ranges(self._descriptor, begins, ends)
+        os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
+        if len(data) < int((ends - begins).sum()):
+            raise self._input.changed()
+        return data
 
-    def _joined(self, starts: Sequence[int], stops: Sequence[int]) -> bytes:
-        """Return the bytes of neighbouring ranges, which are read at once."""
-        first = starts[0]
-        data = memoryview(self.read(first, stops[-1]))
-        return b"".join([data[begin - first : end - first] for begin, end in zip(starts, stops)])
-
-    def copy(self, begins: Array, ends: Array, target: Target, report: Callable[[], object]) -> None:
-        """Write ranges of bytes, which ascend, to a target; call `report` between parts."""
-        if self._descriptor is None:  # a piece is unpacked while the one before it is packed
-            for piece in prefetched(self.pieces(begins, ends)):
-                target.write(piece)
+    def copy(self, parts: Iterator[tuple[Array, Array]], target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, by parts of some that ascend, to a target; call `report` after each part."""
+        if self._descriptor is None:  # a part is unpacked while the one before it is packed
+            for data in prefetched(self.joined(*part) for part in parts):
+                target.write(data)
                 report()
             return
-        starts, stops = begins.tolist(), ends.tolist()
-        for some in reads(starts, stops):
-            if some.stop - some.start > 1:
-                target.write(self._joined(starts[some], stops[some]))
-                report()
-                continue
-            for at in range(starts[some.start], stops[some.start], BUFFER):
-                self._copy_range(self._descriptor, at, min(at + BUFFER, stops[some.start]), target)
-                report()
+        for begins, ends in parts:
+            if len(begins) == 1:
+                self._copy_range(self._descriptor, int(begins[0]), int(ends[0]), target)
+            else:
+                target.write(self.joined(begins, ends))
+            report()
 
     def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
         """Write a range of bytes of a file, by the kernel where it can."""
         begin += target.copy_range(source, begin, end - begin)
-        os.lseek(source, begin, os.SEEK_SET)  # the position is shown as progress
+        os.lseek(source, begin, os.SEEK_SET)
         if begin < end:
             target.write(self.read(begin, end))
 
@@ -264,15 +262,16 @@ def contents(paths: Sequence[str]) -> Iterator[bytes]:
             yield file.read()
 
 
-def _copied(file: IO[bytes], name: str) -> IO[bytes]:
+def _copied(file: IO[bytes], name: str, folder: str | None = None) -> IO[bytes]:
     """Copy the rest of `file` to a temporary file."""
-    with temporary_errors(f"a copy of {name}"):
-        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
+    with errors():
+        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115 - as long as the source
     try:
         while chunk := file.read(BUFFER):
-            with temporary_errors(f"a copy of {name}"):
+            with errors():
                 copy.write(chunk)
-        with temporary_errors(f"a copy of {name}"):
+        with errors():
             copy.flush()
     except BaseException:  # an interrupt, too
         with suppress(OSError):

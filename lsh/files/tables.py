@@ -1,7 +1,8 @@
 """Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
 
 Kept rows are written with every column, the schema, its metadata, the row groups and, in Parquet, the compression of
-each column. No more than a row group, or `MAX_GATHERED` bytes, is in memory. It needs pyarrow, of the extra ``io``.
+each column. To read some rows again, only their row groups are read. No more than a row group, or `MAX_GATHERED` bytes,
+is in memory. It needs pyarrow, of the extra ``io``.
 """
 
 from __future__ import annotations

@@ -186,29 +186,30 @@ static inline void prefetch_row(const uint8_t *row, size_t k)
 enum { AHEAD = 16 }; /* rows that are prefetched while one is compared */
 
 static inline __attribute__((always_inline)) size_t filter_bytes(const uint8_t *matrix, const int32_t *rows, const size_t k,
-                                                                 size_t least, int32_t document, const int32_t *others,
-                                                                 int32_t *places, size_t count)
+                                                                 size_t least, size_t document, int32_t *others,
+                                                                 int32_t *along, size_t count)
 {
     const uint8_t *row = matrix + (size_t)rows[document] * k;
     size_t kept = 0;
     for (size_t i = 0; i < count && i < AHEAD; i++)
-        prefetch_row(matrix + (size_t)rows[others[places[i]]] * k, k);
+        prefetch_row(matrix + (size_t)rows[others[i]] * k, k);
     for (size_t i = 0; i < count; i++) {
-        const int32_t place = places[i];
+        const int32_t other = others[i];
         if (i + AHEAD < count)
-            prefetch_row(matrix + (size_t)rows[others[places[i + AHEAD]]] * k, k);
-        places[kept] = place;
-        kept += count_equal_bytes(row, matrix + (size_t)rows[others[place]] * k, k) >= least;
+            prefetch_row(matrix + (size_t)rows[others[i + AHEAD]] * k, k);
+        others[kept] = other;
+        along[kept] = along[i];
+        kept += count_equal_bytes(row, matrix + (size_t)rows[other] * k, k) >= least;
     }
     return kept;
 }
 
-static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, int32_t document,
-                                       const int32_t *others, int32_t *places, size_t count)
+static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document,
+                                       int32_t *others, int32_t *along, size_t count)
 {
-    if (k == 128) /* the usual size: the loop over it is unrolled */
-        return filter_bytes(matrix, rows, 128, least, document, others, places, count);
-    return filter_bytes(matrix, rows, k, least, document, others, places, count);
+    if (k == 128) /* the usual size, for which the loops are unrolled */
+        return filter_bytes(matrix, rows, 128, least, document, others, along, count);
+    return filter_bytes(matrix, rows, k, least, document, others, along, count);
 }
 
 /* The count is as wide as the compared values, so that a vector holds equally many of both. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +18,9 @@ from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 
 from lsh import _spill, files
 from lsh._spill import Spill
-from lsh.files import blocks, places, storage
-from lsh.files.places import Places, reads
+from lsh.files import blocks, lines, places, storage
+from lsh.files._fields import read_ranges
+from lsh.files.places import Places
 
 STEPS = st.tuples(st.sampled_from(["record", "skipped"]), st.integers(0, 40), st.integers(1, 40))
 
@@ -32,7 +34,8 @@ def test_places(made, bits, one_by_one, data):
         patch.setattr(places, "MAX_LENGTH", (1 << bits) - 1)
         patch.setattr(places, "MAX_WAITING", 3)
         patch.setattr(_spill, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
-        found, expected, number = Places(Spill()), [], 0
+        patch.setattr(places, "MAX_PART", data.draw(st.sampled_from([3, 1 << 16])))
+        found, expected, number = Places(Spill(data.draw(st.sampled_from([None, 1])))), [], 0
         for steps in made:
             found.begin_file()
             at, rows = 0, []
@@ -63,19 +66,29 @@ def row_of(part: places.Located) -> tuple[int, int, int]:
     return int(part.begins[0]), int(part.ends[0]), int(part.numbers[0])
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), min_size=1, max_size=30))
-def test_neighbours_are_read_at_once(made):
-    steps = np.cumsum(np.array(made).ravel())
-    begins, ends = steps[::2].tolist(), steps[1::2].tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "MAX_GAP", 9)
-        patch.setattr(places, "MAX_READ", 50)
-        found = list(reads(begins, ends))
-    assert [index for some in found for index in range(some.start, some.stop)] == list(range(len(begins)))
-    for some in found:
-        inner = list(zip(begins[some][1:], ends[some]))
-        assert all(begin - end <= 9 for begin, end in inner)
-        assert not inner or ends[some][-1] - begins[some][0] <= 50
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=30), st.integers(0, 40_000))
+def test_ranges_of_a_file(made, size):
+    """Neighbours are read at once, or each by itself; the file may end before them."""
+    data = np.random.RandomState(0).bytes(size)
+    steps = np.cumsum(np.array(made, np.int64).ravel())
+    begins, ends = steps[::2].copy(), steps[1::2].copy()
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        found = read_ranges(file.fileno(), begins, ends)
+    whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
+    assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
+
+
+def test_ranges_that_cannot_be_read(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"words")
+    one, two = np.array([1]), np.array([2])
+    with open(path, "rb") as file:
+        for begins, ends in [(two, one), (one, np.array([2, 3])), (-one, one), (np.array([0, 1]), np.array([2, 3]))]:
+            with pytest.raises(ValueError, match=r"ascend|same length"):
+                read_ranges(file.fileno(), begins, ends)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        read_ranges(-1, one, two)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
@@ -102,8 +115,7 @@ def sizes(request, monkeypatch):
         for module, name, size in [
             (blocks, "READ_SIZE", 40),
             (blocks, "PROBE_SIZE", 8),
-            (places, "MAX_READ", 30),
-            (places, "MAX_GAP", 5),
+            (lines, "READ_SIZE", 30),
             (storage, "BUFFER", 16),
         ]:
             monkeypatch.setattr(module, name, size)
@@ -201,11 +213,14 @@ def test_other_content_of_the_same_size_and_time(tmp_path, new):
 
 def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
     path = file_of(tmp_path, "in.txt", b"a line\n" * 1000)
-    with pytest.raises(files.InputError, match="changed"), storage.Input(path, "").ranges() as ranges:
-        os.truncate(path, 100)
-        assert ranges.read(0, 7) == b"a line\n"
-        with pytest.raises(files.InputError, match="changed"):
-            ranges.read(98, 200)
+    opened = storage.Input(path, "").ranges()
+    ranges = opened.__enter__()
+    os.truncate(path, 100)
+    assert ranges.read(0, 7) == b"a line\n"
+    with pytest.raises(files.InputError, match="changed"):
+        ranges.read(98, 200)
+    with pytest.raises(files.InputError, match="changed"):
+        opened.__exit__(None, None, None)
 
 
 # ---- copies by the kernel ----

@@ -680,38 +680,39 @@ static void check_counts(void)
         }
 }
 
-/* Rows with many equal bytes, at the end of a page, and the places of the ones that are similar to one of them. */
+/* Rows with many equal bytes, at the end of a page, filtered by how many they have in common with one of them. */
 static void check_filter(void)
 {
     enum { DOCUMENTS = 20, OTHERS = 60 };
-    const size_t k = below(2) ? 128 : some_k(), least = below(k + 2), other_count = below(OTHERS + 1);
+    const size_t k = below(2) ? 128 : some_k(), least = below(k + 2), count = below(OTHERS + 1);
     uint8_t *matrix = at_end(matrix_room, DOCUMENTS * k);
-    int32_t rows[DOCUMENTS], others[OTHERS], places[OTHERS], expected[OTHERS], left[OTHERS];
-    const int32_t document = (int32_t)below(DOCUMENTS);
-    size_t count = 0, kept = 0;
+    int32_t rows[DOCUMENTS], others[OTHERS], expected[OTHERS], expected_along[OTHERS], left[OTHERS], along[OTHERS];
+    const size_t document = below(DOCUMENTS);
+    size_t kept = 0;
     int differs = 0;
     for (size_t i = 0; i < DOCUMENTS * k; i++)
         matrix[i] = (uint8_t)below(2 + i / k / 4);
     for (size_t i = 0; i < DOCUMENTS; i++)
         rows[i] = (int32_t)below(DOCUMENTS);
-    for (size_t i = 0; i < other_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         others[i] = (int32_t)below(DOCUMENTS);
-        if (below(4) == 0)
-            continue;
         const uint8_t *a = matrix + (size_t)rows[document] * k, *b = matrix + (size_t)rows[others[i]] * k;
         size_t equal = 0;
         for (size_t s = 0; s < k; s++)
             equal += a[s] == b[s];
         for (size_t l = 0; l < level_count; l++)
             differs |= levels[l]->count_equal_8(a, b, k) != equal;
-        places[count++] = (int32_t)i;
-        if (equal >= least)
-            expected[kept++] = (int32_t)i;
+        expected[kept] = others[i];
+        expected_along[kept] = (int32_t)i;
+        kept += equal >= least;
     }
     for (size_t l = 0; l < level_count; l++) {
-        memcpy(left, places, count * sizeof *left);
-        differs |= levels[l]->filter_8(matrix, rows, k, least, document, others, left, count) != kept ||
-                   memcmp(left, expected, kept * sizeof *left);
+        for (size_t i = 0; i < count; i++) {
+            left[i] = others[i];
+            along[i] = (int32_t)i;
+        }
+        differs |= levels[l]->filter_8(matrix, rows, k, least, document, left, along, count) != kept ||
+                   memcmp(left, expected, kept * sizeof *left) || memcmp(along, expected_along, kept * sizeof *along);
     }
     if (differs) {
         fprintf(stderr, "equal bytes of rows differ, k %zu\n", k);

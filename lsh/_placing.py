@@ -18,7 +18,7 @@ from lsh._spill import Array, Column, Spill
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-BUFFER = 1 << 23  # bytes that are sorted at once; a copy of them takes as much
+BUFFER = 1 << 22  # bytes that are sorted at once; a copy of them takes as much
 
 
 def _bounds(ascending: Array, num_parts: int) -> Array:
@@ -56,7 +56,7 @@ class PlacedRows:
     def __init__(
         self, spill: Spill, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
     ) -> None:
-        self._column = spill.column(dtype, width)
+        self._spill, self._column = spill, spill.column(dtype, width)
         self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []  # of the buffer: the part of each row
         self._rows: list[Array] = []
@@ -79,6 +79,8 @@ class PlacedRows:
             order = np.argsort(numbers, kind="stable")
             self._bounds.append(len(self._column) + _bounds(numbers[order], self._num_parts))
             self._column.append(rows[order])
+            del numbers, rows, order
+            self._spill.trim()
 
     def read(self, part: int) -> Array:
         """Return the rows of a part in the order in which they came."""
@@ -100,7 +102,7 @@ class PlacedTexts:
     """
 
     def __init__(self, spill: Spill, num_parts: int, buffer: int = BUFFER) -> None:
-        self._column = spill.column(np.uint8)
+        self._spill, self._column = spill, spill.column(np.uint8)
         self._sizes = PlacedRows(spill, num_parts, np.int64, None, buffer)
         self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []
@@ -137,6 +139,8 @@ class PlacedTexts:
             self._places.append(places)
             self._bounds.append(len(self._column) + ends[places])
             self._column.append(sorted_texts)
+            del numbers, texts, order, sorted_texts
+            self._spill.trim()
 
     def sizes(self, part: int) -> Array:
         """Return the bytes of each text of a part, int64."""

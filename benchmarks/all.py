@@ -280,7 +280,20 @@ def files_table(result: Result) -> str:
         read.append([f".{form}", *(figure(rates[way]) for way in ways), f"{rates['ahead'] / slower:.2f}"])
     text = f"{result['data']['bytes'] / 1e9:.2f} GB of text"
     ahead = table(["MB/s", *ways, "ahead / the slower"], read)
-    return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}\n\n{ahead}"
+    return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}\n\n{ahead}{overhead_table(result)}"
+
+
+def overhead_table(result: Result) -> str:
+    """Return the times of the command and of `lsh.deduplicate` on the same texts in memory, and their ratios."""
+    if "overhead" not in result:
+        return ""
+    rows = []
+    for form, found in result["overhead"]["formats"].items():
+        times = [figure(found[way][clock]) for clock in ("cpu", "wall") for way in ("memory", "command")]
+        rows.append([f".{form}", *times, *(f"{found['ratio'][clock]:.2f}" for clock in ("cpu", "wall"))])
+    head = [f"{result['overhead']['documents']:,} documents", "CPU s in memory", "CPU s of the command"]
+    head += ["wall s in memory", "wall s of the command", "CPU ratio", "wall ratio"]
+    return f"\n\n{table(head, rows)}"
 
 
 def short_peer_table(result: Result) -> str:

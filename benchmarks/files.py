@@ -1,4 +1,7 @@
-"""Measure time and peak memory of `lsh dedup` on a large file, by format, and the gain of reading ahead.
+"""Measure time and peak memory of `lsh dedup` on a large file, by format, its overhead, and the gain of reading ahead.
+
+The overhead is the CPU and the wall time of the command, from an unread file to a written one, divided by those of
+`lsh.deduplicate` on the same texts in memory; each runs in a process of its own, in turn with the other.
 
 The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in its
 own process with `--max-memory 500MB`. Its output is compared with `lsh.deduplicate` on the same texts. Reading ahead is
@@ -6,6 +9,7 @@ measured with files of every format.
 
     python benchmarks/files.py [FOLDER] [--gigabytes 5]
     python benchmarks/files.py [FOLDER] --ahead
+    python benchmarks/files.py [FOLDER] --overhead [--gigabytes 1]
 """
 
 from __future__ import annotations
@@ -14,13 +18,14 @@ import argparse
 import csv
 import io as streams
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -42,7 +47,18 @@ MEAN = 1400  # bytes of a story, approximately
 AHEAD = 100_000  # documents of the files for reading ahead
 FORMS = ("jsonl", "parquet")
 READ = ("jsonl", "csv", "tsv", "txt", "jsonl.zst", "parquet")
-ROUNDS = 7
+ROUNDS, OVERHEAD_ROUNDS = 7, 5
+IN_MEMORY = """
+import json, os, sys, time
+import lsh
+from lsh import files
+path, n, threshold = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+with files.Documents(path) as documents:
+    texts = [text for block in documents.blocks() for text in block.texts.tolist()]
+cpu, wall = time.process_time(), time.perf_counter()
+lsh.deduplicate(texts, threshold, shingles=lsh.Shingles(n, "byte"))
+print(json.dumps({"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}))
+"""
 
 
 def write(corpus: corpora.Synthetic, path: Path) -> None:
@@ -111,6 +127,48 @@ def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> d
     }
 
 
+def cost(arguments: Sequence[object]) -> dict[str, float]:
+    """Return the CPU and the wall time of a program in seconds, or those that it prints as JSON."""
+    before, started = os.times(), time.perf_counter()
+    run = subprocess.run(list(map(str, arguments)), stdout=subprocess.PIPE, check=True)
+    elapsed, after = time.perf_counter() - started, os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return dict(json.loads(run.stdout)) if run.stdout else {"cpu": cpu, "wall": elapsed}
+
+
+def overhead(path: Path, folder: Path) -> dict[str, Any]:
+    """Compare the command with `lsh.deduplicate` on the texts of the file in memory: the medians, and their ratios."""
+    out = folder / f"out.{path.name.partition('.')[2]}"
+    options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "-q"]
+    ways: dict[str, Sequence[object]] = {
+        "memory": [sys.executable, "-c", IN_MEMORY, path, N, THRESHOLD],
+        "command": [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options],
+    }
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for _ in range(OVERHEAD_ROUNDS):
+        for name, arguments in ways.items():
+            found[name].append(cost(arguments))
+        out.unlink()
+    medians = {
+        name: {clock: statistics.median(one[clock] for one in runs) for clock in ("cpu", "wall")}
+        for name, runs in found.items()
+    }
+    ratios = {clock: medians["command"][clock] / medians["memory"][clock] for clock in ("cpu", "wall")}
+    return {**medians, "ratio": ratios}
+
+
+def by_form(measured: Callable[[Path], Any], corpus: corpora.Synthetic, forms: Iterable[str], folder: Path) -> Any:
+    """Measure a file of each format."""
+    found = {}
+    for form in forms:
+        path = folder / f"in.{form}"
+        print(f"{form}, {measured.__name__} ...", flush=True)
+        write(corpus, path)
+        found[form] = measured(path)
+        path.unlink()
+    return found
+
+
 def wall(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
@@ -150,15 +208,20 @@ def reading_ahead(path: Path) -> dict[str, float]:
         return {name: size / statistics.median(taken) for name, taken in seconds.items()}
 
 
-def ahead_by_form(forms: Iterable[str], folder: Path) -> dict[str, dict[str, float]]:
-    found = {}
-    for form in forms:
-        path = folder / f"in.{form}"
-        print(f"{form}, read ahead ...", flush=True)
-        write(corpora.stories(AHEAD), path)
-        found[form] = reading_ahead(path)
-        path.unlink()
-    return found
+def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable[[Path], dict[str, Any]]]:
+    """Return the parts of the result that can be measured alone."""
+
+    def ahead(folder: Path) -> dict[str, Any]:
+        return {"reading_ahead": by_form(reading_ahead, corpora.stories(AHEAD), forms, folder)}
+
+    def of_command(folder: Path) -> dict[str, Any]:
+        def overheads(path: Path) -> dict[str, Any]:
+            return overhead(path, folder)
+
+        found = by_form(overheads, corpus, forms, folder)
+        return {"overhead": {"documents": len(corpus), "formats": found}}
+
+    return {"ahead": ahead, "overhead": of_command}
 
 
 def main() -> None:
@@ -167,16 +230,24 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.0, help="approximate size of the text (default: 1)")
     parser.add_argument("--only", choices=READ, action="append", help="measure this format; write no result")
     parser.add_argument("--ahead", action="store_true", help="measure reading ahead only; keep the rest of the result")
+    parser.add_argument(
+        "--overhead", action="store_true", help="measure the overhead only; keep the rest of the result"
+    )
     options = parser.parse_args()
-    if options.ahead:
-        with tempfile.TemporaryDirectory() as name:
-            result = json.loads(((options.folder or harness.RESULTS) / "files.json").read_text())
-            del result["machine"]
-            harness.write(
-                "files", {**result, "reading_ahead": ahead_by_form(READ, Path(name))}, options.folder or harness.RESULTS
-            )
-        return
     corpus = corpora.stories(round(options.gigabytes * 1e9 / MEAN))
+    chosen = {name: part for name, part in parts(corpus, options.only or READ).items() if getattr(options, name)}
+    if chosen:
+        folder = options.folder or harness.RESULTS
+        result = json.loads((folder / "files.json").read_text())
+        del result["machine"]
+        with tempfile.TemporaryDirectory() as name:
+            for part in chosen.values():
+                result |= part(Path(name))
+        if options.only:
+            print(json.dumps(result, indent=1))
+        else:
+            harness.write("files", result, folder)
+        return
     shingles = lsh.Shingles(N, "byte")
     keep = lsh.deduplicate(corpus.texts, THRESHOLD, shingles=shingles, max_memory=BOUND).keep
     found = {}
@@ -187,15 +258,17 @@ def main() -> None:
             write(corpus, path)
             found[form] = command(corpus, keep, path, Path(name))
             path.unlink()
-        ahead = ahead_by_form(options.only or READ, Path(name))
+        rest: dict[str, Any] = {}
+        for part in parts(corpus, options.only or READ).values():
+            rest |= part(Path(name))
     if options.only:
-        print(json.dumps({"formats": found, "reading_ahead": ahead}, indent=1))
+        print(json.dumps({"formats": found, **rest}, indent=1))
         return
     about = f"lsh dedup, 5 bytes, threshold {THRESHOLD}, --max-memory {BOUND}, every core"
     data = {"documents": len(corpus), "bytes": found[FORMS[0]]["text_bytes"], "row_group": GROUP}
     harness.write(
         "files",
-        {"about": about, "data": data, "formats": found, "reading_ahead": ahead},
+        {"about": about, "data": data, "formats": found, **rest},
         options.folder or harness.RESULTS,
     )
 

@@ -139,6 +139,8 @@ class Collection:
             if len(chosen):
                 yield chosen, batch.take(np.searchsorted(positions, chosen))
             report("texts", int(positions[-1]) + 1, self.size)
+        if isinstance(self._again, TextSource):  # all of it is read now
+            report("texts", self.size or 0, self.size)
 
     def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
         """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""

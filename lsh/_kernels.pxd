@@ -46,26 +46,26 @@ cdef extern from "kernels/kernels.h" nogil:
         const uint8_t *bytes
         size_t length
 
+    ctypedef struct lsh_span:
+        size_t start
+        size_t length
+
     ctypedef struct lsh_field:
         lsh_kind kind
         lsh_text text
 
     size_t lsh_count_lines(const uint8_t *block, size_t size)
     size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
-                         lsh_field *found)
+                         lsh_field *found, lsh_span *spans)
     size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                          size_t least, size_t most, lsh_field *found)
+                          size_t least, size_t most, lsh_field *found, lsh_span *spans)
     size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                        size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used)
+                        size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used)
 
     cdef enum lsh_unit:
         LSH_BYTE
         LSH_CHAR
         LSH_WORD
-
-    ctypedef struct lsh_span:
-        size_t start
-        size_t length
 
     ctypedef struct lsh_shingler:
         pass
@@ -138,6 +138,8 @@ cdef extern from "kernels/kernels.h" nogil:
         size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k) noexcept nogil
         size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k) noexcept nogil
         size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k) noexcept nogil
+        size_t (*filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document,
+                           int32_t *others, int32_t *along, size_t count) noexcept nogil
         void (*band_keys_32)(const uint32_t *rows, size_t count, size_t row_stride, const size_t *bounds,
                              size_t num_bands, uint64_t *keys, size_t stride) noexcept nogil
         void (*band_keys_64)(const uint64_t *rows, size_t count, size_t row_stride, const size_t *bounds,

@@ -157,6 +157,7 @@ class Layout:
     def _placed_parts(self, ends: Array, least_equal: int | None) -> Iterator[Part]:
         """Yield parts that fit into memory."""
         spill = self._corpus.spill
+        spill.check_space(int(ends[-1]))
         spill.release_columns()
         most = max(spill.free // 3, SMALLEST_PART)
         bounds = [0]  # the first component of each part, and their number

@@ -1,8 +1,8 @@
-"""Rows and texts of documents, distributed to parts of which each is read whole.
+"""Distribute rows and texts of documents to parts, and read each part as a whole.
 
-Documents come in order of position, and are needed part by part, such as some components at a time. What comes is
-collected in a buffer; a full buffer is sorted by part and appended to a column. So all is written once, forward, and a
-part is read with one read for each buffer, in the order in which its rows came.
+Rows arrive in order of position, but are needed part by part, for instance by components. They are collected in a
+buffer; a full buffer is sorted by part and appended to a column. So everything is written once and in order. A part is
+read with one read for each buffer; its rows are in the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _read(column: Column, ranges: list[tuple[int, int]]) -> Array:
 
 
 class PlacedRows:
-    """Numbers, or rows of numbers, in parts. Not safe to share between threads until all is there.
+    """Numbers, or rows of numbers, in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class PlacedRows:
 
 
 class PlacedTexts:
-    """Texts in parts. Not safe to share between threads until all is there.
+    """Texts in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------

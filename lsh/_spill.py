@@ -145,6 +145,11 @@ class Spill:
         self._lock = threading.RLock()  # of the lists; columns may be appended to in threads, each in one
 
     @property
+    def folder(self) -> str | None:
+        """The folder for temporary files, as it was given."""
+        return self._folder
+
+    @property
     def is_bounded(self) -> bool:
         """Whether there is a bound."""
         return self._most is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from typing import Any
 
@@ -22,6 +23,9 @@ class Full:
         if self._room < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return self._file.write(data)
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation  # else the kernel would copy to the file itself
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

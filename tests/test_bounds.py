@@ -175,6 +175,23 @@ def test_too_little_space_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert len(deduplicate(TEXTS, max_memory="1GB", temp_dir=tmp_path)) == 20_000  # fits into memory
 
 
+def test_too_little_space_for_the_documents_that_are_compared(monkeypatch, tmp_path):
+    """Of a stream, this is known when documents have been linked."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
+    texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
+    stages = set()
+
+    def told(stage, done, total):
+        stages.add(stage)
+
+    with pytest.raises(OSError, match=r"needs [0-9,]+ bytes of temporary files: 1,000 bytes are free"):
+        deduplicate(
+            lambda: iter(texts), max_memory="1MB", temp_dir=tmp_path, progress=lambda *call: stages.add(call[0])
+        )
+    assert stages == {"fingerprints", "grouping"}
+
+
 @pytest.mark.parametrize("after", [0, 3, 20])
 def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after):
     written = []

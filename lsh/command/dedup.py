@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
 
+MAX_ROWS = 1 << 12  # of a table that are written at once
 HTML = (".html", ".htm")  # endings of a report
 OPTIONS_OF_REPORT = (  # listed in a report if they have a value
     "output",
@@ -290,25 +291,26 @@ class _Stopwatch:
 
 def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     """Read, decide and write; return the counts of the run."""
-    reading, outputs = request.reading, request.outputs
+    reading, outputs, spill = request.reading, request.outputs, inputs.own_spill(request.running)
     with ExitStack() as opened:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
             rejects = opened.enter_context(files.Target(outputs.rejects))
         everything = [request.sources, *request.references]
-        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything))
+        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents.format, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [
-            opened.enter_context(inputs.open_documents(others, one, others=everything)) for one in request.references
+            opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
+            for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
-        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes)
-        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ")
+        texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
+        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
         meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
         watch.stage("preparing")
@@ -320,7 +322,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
         if target is not None:
-            _write(outputs, documents, result, texts.ids, against.ids, target, meter)
+            _write(outputs, documents, result, texts, against, target, meter)
         for complete in filter(None, (rejects, report)):
             complete.commit()
         watch.stage("writing")
@@ -362,16 +364,20 @@ def _report(
         meter.reading("report")
 
     several = request.reading.source_field is not None or len(texts.sources.distinct) > 1
+    removed = result.removed[np.isin(result.removed["document"], choice.positions)]  # with the names of the kept ones
+    is_new = _is_new(removed)
+    new = dict(texts.at({*choice.positions, *removed["kept"][is_new].tolist()}, show))
+    old = dict(against.at({*choice.against_positions, *removed["kept"][~is_new].tolist()}, show))
     return report.html(
         result,
-        texts=dict(texts.at(choice.positions, show)),
+        texts={position: record.text for position, record in new.items()},
         choice=choice,
         parameters=request.given,
-        ids=texts.ids,
+        ids={position: record.id for position, record in new.items()},
         sizes=sizes,
         sources=texts.sources if several else None,
-        against=dict(against.at(choice.against_positions, show)),
-        against_ids=against.ids,
+        against={position: record.text for position, record in old.items()},
+        against_ids={position: record.id for position, record in old.items()},
     )
 
 
@@ -379,8 +385,8 @@ def _write(
     outputs: Outputs,
     documents: files.Documents,
     result: lsh.Deduplication,
-    ids: inputs.Ids,
-    reference_ids: inputs.Ids,
+    texts: TextStream,
+    against: TextStream,
     target: files.Target | files.FolderTarget,
     meter: console.Meter,
 ) -> None:
@@ -388,23 +394,45 @@ def _write(
     with ExitStack() as opened:
         opened.enter_context(target)
         size = documents.size
-        files.write_kept(
-            documents, result.keep.tolist(), target, lambda position: meter.bytes("writing", position, size)
-        )
+        files.write_kept(documents, result.keep, target, lambda position: meter.bytes("writing", position, size))
         meter.bytes("writing", size, size)
         tables = []
-        if outputs.removed is not None:
-            tables.append(opened.enter_context(files.Target(outputs.removed)))
-            files.write_removed(ids, result.removed, tables[-1], reference_ids)
-        if outputs.clusters is not None:
-            tables.append(opened.enter_context(files.Target(outputs.clusters)))
-            for number, members in enumerate(result.clusters(), 1):
-                for document in members.tolist():
-                    tables[-1].write(files.table_row(b"%d" % number, ids[document]))
+        for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
+            if path is not None:
+                tables.append(opened.enter_context(files.Target(path)))
+                for row in rows(result, texts, against):
+                    tables[-1].write(files.table_row(*row))
         for each in [*tables, target]:
             each.complete()
         for each in [*tables, target]:  # the documents last: with them the output is complete
             each.commit()
+
+
+def _removed_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old."""
+    table = result.removed
+    with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
+    ids = texts.ids(np.concatenate([table["document"], table["kept"][is_new]]))
+    old = against.ids(table["kept"][~is_new])
+    for first in range(0, len(table), MAX_ROWS):
+        rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
+        kept = np.empty(len(rows), np.object_)
+        kept[new], kept[~new] = ids.of(rows["kept"][new]), old.of(rows["kept"][~new])
+        cells = [ids.of(rows["document"]), kept.tolist(), [repr(one).encode() for one in rows["similarity"].tolist()]]
+        yield from zip(*cells, *([[side.encode() for side in rows["side"].tolist()]] if with_sides else []))
+
+
+def _is_new(removed: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return for each removed document whether the kept one is in INPUT, not in --against."""
+    return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
+
+
+def _cluster_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+    """Yield the number of the cluster and the id of each document that is in one."""
+    clusters = result.clusters()
+    ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
+    for number, members in enumerate(clusters, 1):
+        yield from ((b"%d" % number, identity) for identity in ids.of(members))
 
 
 # ---- counts ----

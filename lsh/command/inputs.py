@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from lsh import files
 from lsh._batch import Batch
-from lsh._texts import Pieces
+from lsh._comparing import content_keys
+from lsh._spill import Column, Spill
+from lsh._texts import Pieces, TextSource
 from lsh.command import console
-from lsh.command.options import Reading
+from lsh.command.options import Reading, Running
 
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
-MAX_LISTED_IDS = 1 << 12  # ids that are Python objects at the same time when all are read
+MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
+MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
+
+_NO_KEYS = np.empty(0, np.uint64)
+
+Array = np.ndarray[Any, Any]
 
 
 def check_files(
@@ -126,11 +132,18 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
     return [(name, place) for place in places]
 
 
+def own_spill(running: Running) -> Spill:
+    """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
+    bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
+    return Spill(bound, running.temp_dir)
+
+
 def open_documents(
     reading: Reading,
     sources: files.Sources,
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
+    spill: Spill | None = None,
 ) -> files.Documents:
     """Open documents, which the caller closes.
 
@@ -138,54 +151,63 @@ def open_documents(
     if neither these files nor `others`, the other files of the command, have a use for it.
     """
     formats = [other.found[0].format.name for other in others]
-    return files.Documents(sources, rejects=rejects, others=formats, **vars(reading))
+    return files.Documents(sources, rejects=rejects, others=formats, spill=spill, **vars(reading))
 
 
-class Ids(Sequence[bytes]):
-    """The ids of many documents; each needs its bytes and eight more."""
+class Ids:
+    """The ids of some documents, by position.
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._ends = array("q", [0])
+    Parameters
+    ----------
+    positions : numpy.ndarray
+        Int64, ascending.
+    blocks : iterable of Block
+        The documents at these positions.
+    """
 
-    def extend(self, identities: Iterable[bytes]) -> None:
-        """Add ids."""
-        for identity in identities:
-            self._bytes += identity
-            self._ends.append(len(self._bytes))
+    def __init__(self, positions: Array, blocks: Iterable[files.Block]) -> None:
+        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
+        for block in blocks:
+            ids = block.ids()
+            sizes.append(ids.sizes())
+            parts.append(np.empty(int(sizes[-1].sum()), np.uint8))  # a copy, as the ids lie within their records
+            ids.write(parts[-1])
+        self._positions = positions
+        self._ids = Batch.of_bytes(np.concatenate(parts), np.cumsum(np.concatenate(sizes)))
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
+    def of(self, positions: Array) -> list[bytes]:
+        """Return the ids of some of the documents."""
+        return cast(list[bytes], self._ids.take(np.searchsorted(self._positions, positions)).tolist())
 
-    def __iter__(self) -> Iterator[bytes]:
-        for start in range(0, len(self), MAX_LISTED_IDS):
-            ends = self._ends[start : start + MAX_LISTED_IDS + 1].tolist()
-            piece = bytes(self._bytes[ends[0] : ends[-1]])
-            yield from [piece[begin - ends[0] : end - ends[0]] for begin, end in pairwise(ends)]
 
-    def first_repeated(self) -> tuple[int, int] | None:
-        """Return two positions of the first id that repeats, ``None`` if all ids differ.
+def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tuple[int, int] | None:
+    """Return two positions of the first id that repeats, ``None`` if all ids differ.
 
-        Ids with equal 64-bit hashes are compared. While it runs it needs 16 bytes for each document, and about 40 if
-        ids repeat.
-        """
-        hashes = np.fromiter(map(hash, self), np.int64, len(self))
-        ordered = np.sort(hashes)
-        if not (ordered[1:] == ordered[:-1]).any():
-            return None
-        order = np.argsort(hashes, kind="stable")
-        hashes = hashes[order]
-        equal = np.flatnonzero(hashes[1:] == hashes[:-1])
-        for place in equal[np.argsort(order[equal + 1])].tolist():
-            first, second = int(order[place]), int(order[place + 1])
-            if self[first] == self[second]:
-                return first, second
+    Parameters
+    ----------
+    keys : Column
+        A 64-bit hash of each id.
+    ids_at : callable
+        Returns the ids at some positions, which ascend.
+    """
+    repeated, passes = [], len(keys) // MAX_SORTED + 1
+    for number in range(passes):  # the keys that are sorted at once have the same rest
+        own = np.sort(np.concatenate([part[part % passes == number] for _, part in keys.parts()] or [_NO_KEYS]))
+        repeated.append(np.unique(own[1:][own[1:] == own[:-1]]))
+    wanted = np.sort(np.concatenate(repeated))
+    if not len(wanted):
         return None
-
-    def __getitem__(self, position: Any) -> Any:
-        if not 0 <= position < len(self):
-            raise IndexError(f"there are {len(self)} ids, got position {position}")
-        return bytes(self._bytes[self._ends[position] : self._ends[position + 1]])
+    places = [np.flatnonzero(np.isin(part, wanted)) + first for first, part in keys.parts()]
+    positions = np.concatenate(places)
+    found = keys.take(positions)
+    order = np.argsort(found, kind="stable")
+    same = np.flatnonzero(found[order[1:]] == found[order[:-1]])
+    pairs = np.stack([positions[order[same]], positions[order[same + 1]]], 1)
+    for pair in pairs[np.argsort(pairs[:, 1])]:
+        first, second = ids_at(pair)
+        if first == second:
+            return int(pair[0]), int(pair[1])
+    return None
 
 
 class Names(Sequence[bytes]):
@@ -218,23 +240,25 @@ class Names(Sequence[bytes]):
         return self.distinct[self._numbers[position]]
 
 
-class TextStream:
-    """The texts of some files, read again at each call; ids, sizes, sources and counts are noted at the first call.
+class TextStream(TextSource):
+    """The texts of some files, which are parsed at the first call; sizes, sources and counts are noted then.
+
+    Later, texts and ids are read by their positions, and the other documents are not parsed.
 
     Parameters
     ----------
     documents : sequence of Documents
         The files, in order.
     with_ids, with_sizes, with_sources : bool
-        Whether to note the id, the size and the source of each text.
+        Whether ids are used, and whether to note the size and the source of each text.
     notes : str, optional
         Print notes on the reading (which column is the text, ids that repeat) to standard error, each after this
         prefix. Default: print none.
+    spill : Spill, optional
+        Allocates the memory that grows with the number of documents. Default: without a bound.
 
     Attributes
     ----------
-    ids : Ids
-        By position; empty without `with_ids`.
     sizes : array of int
         The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
     sources : Names
@@ -254,19 +278,42 @@ class TextStream:
         with_sizes: bool = False,
         with_sources: bool = False,
         notes: str | None = None,
+        spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
         self._notes, self._said = notes, set[str]()
-        self._with_ids, self._with_sizes, self._with_sources = with_ids, with_sizes, with_sources
-        self.ids, self.sizes, self.sources = Ids(), array("q"), Names()
+        self._with_sizes, self._with_sources = with_sizes, with_sources
+        self._id_keys = (Spill() if spill is None else spill).column(np.uint64)
+        self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
+        self.sizes, self.sources = array("q"), Names()
         self.count = self.num_bytes = self.skipped = self.hidden = 0
         self.num_passes = self.position = 0
         self._size: int | None = None
 
     def __call__(self) -> Pieces:
+        """Read all texts."""
         first_time, self._is_noted = not self._is_noted, True
-        self._begin()
         return Pieces(files.prefetched(self._batches(first_time)))
+
+    def take(self, positions: Array) -> Iterator[Batch]:
+        """Read the texts at some positions, which ascend."""
+        return files.prefetched(block.texts for block in self._blocks(positions.astype(np.int64)))
+
+    def ids(self, positions: Array) -> Ids:
+        """Read the ids at some positions."""
+        wanted = np.unique(positions).astype(np.int64)
+        return Ids(wanted, self._blocks(wanted, False))
+
+    def at(
+        self, positions: Iterable[int], report: Callable[[], object] = lambda: None
+    ) -> Iterator[tuple[int, files.Record]]:
+        """Yield some positions and the documents there, in ascending order; `report` is called between blocks."""
+        wanted = np.unique(np.fromiter(positions, np.int64))
+        done = 0
+        for block in self._blocks(wanted):
+            report()
+            yield from zip(wanted[done : done + len(block.texts)].tolist(), block.records())
+            done += len(block.texts)
 
     @property
     def size(self) -> int:
@@ -275,28 +322,36 @@ class TextStream:
             self._size = sum(documents.size for documents in self._documents)
         return self._size
 
-    def _begin(self) -> None:
-        self.num_passes, self.position = self.num_passes + 1, 0
-
     def _batches(self, first_time: bool) -> Iterator[Batch]:
         for block in self._blocks():
             if first_time:
                 self._note(block)
             yield block.texts
-        self.position = self.size
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
             self._say_repeated()
 
-    def _blocks(self) -> Iterator[files.Block]:
-        before = 0
+    def _blocks(self, positions: Array | None = None, is_shown: bool = True) -> Iterator[files.Block]:
+        """Yield the documents at some positions, which ascend, ``None`` for all; note the progress if it is shown."""
+        if positions is not None and not len(positions):
+            return
+        if is_shown:
+            self.num_passes, self.position = self.num_passes + 1, 0
+        first = before = 0  # documents and bytes before those of the current collection
         for documents in self._documents:
-            for block in documents.blocks():
-                self.position = before + documents.position
+            if positions is None:
+                blocks = documents.blocks()
+            else:
+                stop = first + documents.count
+                here = positions[slice(*np.searchsorted(positions, [first, stop]).tolist())]
+                blocks, first = documents.at(here - first), stop
+            for block in blocks:
+                self.position = before + documents.position if is_shown else self.position
                 self._say_notes(documents)
                 yield block
             before += documents.size
+        self.position = self.size if is_shown else self.position
 
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
@@ -307,37 +362,26 @@ class TextStream:
 
     def _say_repeated(self) -> None:
         """Print a note if ids repeat."""
-        found = self.ids.first_repeated() if self._notes is not None else None
+        found = first_repeated(self._id_keys, lambda positions: self.ids(positions).of(positions))
+        self._id_keys.free()
         if found is not None:
             first, second = (position + 1 for position in found)
-            identity = self.ids[found[0]][:MAX_SHOWN_ID].decode("utf-8", "replace")
+            identity = self.ids(np.array(found[:1])).of(np.array(found[:1]))[0]
+            shown = identity[:MAX_SHOWN_ID].decode("utf-8", "replace")
             remedy = "use --id-field none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
-            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {identity!r}; {remedy}")
+            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)
         self.num_bytes += int(block.texts.sizes().sum())
-        if self._with_ids:
-            self.ids.extend(block.ids())
+        if self._secret is not None:
+            ids = block.ids()
+            keys = np.empty(len(ids), np.uint64)
+            content_keys(ids, self._secret, keys)
+            self._id_keys.append(keys)
         if self._with_sizes:
             self.sizes.frombytes(block.texts.sizes(NO_TEXT).tobytes())
         if self._with_sources:
             self.sources.extend(block.sources())
-
-    def at(
-        self, positions: Iterable[int], report: Callable[[], object] = lambda: None
-    ) -> Iterator[tuple[int, bytes | None]]:
-        """Yield some positions and the texts there, in ascending order; `report` is called between blocks."""
-        wanted, first = sorted(set(positions), reverse=True), 0
-        self._begin()
-        for block in self._blocks() if wanted else ():
-            report()
-            stop = first + len(block.texts)
-            while wanted and wanted[-1] < stop:
-                position = wanted.pop()
-                yield position, block.texts.tolist(position - first, position - first + 1)[0]
-            if not wanted:
-                return
-            first = stop

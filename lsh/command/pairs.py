@@ -7,12 +7,17 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
+
+import numpy as np
 
 import lsh
 from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Matching, Reading, Running
+
+MIN_PAIRS, MAX_PAIRS = 1 << 10, 1 << 18  # whose ids are read from the files at once, first a few
 
 EPILOG = f"""\
 examples:
@@ -87,11 +92,16 @@ def _write_pairs(
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
+        spill = inputs.own_spill(running)
         documents = [
-            opened.enter_context(inputs.open_documents(reading, one, others=collections)) for one in collections
+            opened.enter_context(inputs.open_documents(reading, one, others=collections, spill=spill))
+            for one in collections
         ]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]
-        sides = [inputs.TextStream([one], notes=None if running.quiet else name) for one, name in zip(documents, names)]
+        sides = [
+            inputs.TextStream([one], notes=None if running.quiet else name, spill=spill)
+            for one, name in zip(documents, names)
+        ]
         found = lsh.find_pairs(
             sides[0],
             matching.threshold,
@@ -106,11 +116,13 @@ def _write_pairs(
             progress=console.progress(running.quiet, output, sides),
         )
         target = opened.enter_context(files.Target(output))
-        first, second = sides[0].ids, sides[-1].ids
-        number = 0
-        for i, j, similarity in found:
-            number += 1
-            target.write(_line(first[i], second[j], similarity, as_json))
+        number, most = 0, MIN_PAIRS
+        while some := list(islice(found, most)):
+            number, most = number + len(some), min(2 * most, MAX_PAIRS)
+            places = np.array([pair[:2] for pair in some])
+            ids = [side.ids(own).of(own) for side, own in zip((sides[0], sides[-1]), places.T)]
+            for a, b, (_, _, similarity) in zip(*ids, some):
+                target.write(_line(a, b, similarity, as_json))
         target.commit()
     return number, sides
 

@@ -99,7 +99,7 @@ def _sample(sources: files.Sources, reading: Reading) -> tuple[int, list[bytes |
         texts = inputs.TextStream([documents], with_ids=False, notes="")
         count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]
-        return count, [text for _, text in texts.at(wanted.tolist())]
+        return count, [record.text for _, record in texts.at(wanted.tolist())]
 
 
 def _table(planned: lsh.Plan) -> str:

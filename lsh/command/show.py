@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, compress, count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import lsh
 from lsh import files
@@ -114,7 +114,7 @@ def _found(reading: Reading, places: Sequence[files.Place], ids: Sequence[bytes]
     with ExitStack() as opened:
         documents = opened.enter_context(inputs.open_documents(reading, inputs.find(reading, places)))
         for block in documents.blocks():
-            for place, identity in enumerate(block.ids()):
+            for place, identity in enumerate(cast(list[bytes], block.ids().tolist())):
                 for kept, is_one in ((found, bytes.__eq__), (escaped, _is_written_as)):
                     number = next((i for i, one in enumerate(ids) if not kept[i] and is_one(identity, one)), None)
                     if number is not None:

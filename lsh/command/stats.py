@@ -108,7 +108,7 @@ def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Num
     if len(positions) > MAX_SHINGLED_TEXTS:
         positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
     found = texts.at(positions.tolist(), lambda: meter.reading("shingles"))
-    return np.array([len(shingles.of(text or b"")) for _, text in found], np.int64)
+    return np.array([len(shingles.of(record.text or b"")) for _, record in found], np.int64)
 
 
 def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:

@@ -4,7 +4,7 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept, write_removed
+from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
@@ -56,5 +56,4 @@ __all__ = [
     "table_row",
     "target",
     "write_kept",
-    "write_removed",
 ]

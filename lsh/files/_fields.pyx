@@ -6,14 +6,21 @@ reports the line. The formats are implemented in the kernels.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy, strerror
+from posix.unistd cimport pread
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._memory cimport resize
 
+import numpy as np
+
 cdef size_t _NOT_PLAIN = <size_t> -1
+cdef long long _MAX_OFFSET = <long long> (<size_t> -1 // 4)
+cdef Py_ssize_t _ROOM = 1 << 18, _GAP = 1 << 12  # bytes of ranges that are read at once, and between two of them
 
 
 cdef class _FieldTable:
@@ -27,11 +34,14 @@ cdef class _FieldTable:
     cdef c.lsh_field *found
     cdef c.lsh_text *names
     cdef size_t *places
+    cdef object records
+    cdef c.lsh_span *spans
     cdef Py_ssize_t columns
     cdef size_t rows
 
     def __cinit__(self, bytes data not None, tuple wanted not None, bint decodes):
         cdef size_t lines
+        cdef size_t[:, ::1] records
         self.data, self.columns = data, len(wanted)
         self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
@@ -39,6 +49,9 @@ cdef class _FieldTable:
             self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
+        self.records = np.empty((lines, 2), np.uintp)
+        records = self.records
+        self.spans = <c.lsh_span *> &records[0, 0]
         self.found = <c.lsh_field *> resize(NULL, lines, self.columns * sizeof(c.lsh_field))
         self.names = <c.lsh_text *> resize(NULL, self.columns, sizeof(c.lsh_text))
         self.places = <size_t *> resize(NULL, self.columns, sizeof(size_t))
@@ -61,6 +74,10 @@ cdef class _FieldTable:
             field += self.columns
         return batch
 
+    cdef object found_spans(self):
+        """Return where each record begins in the block, and its length, shape ``(rows, 2)``, int64."""
+        return self.records[: self.rows].view(np.int64)
+
     cdef bint is_absent(self, Py_ssize_t place) noexcept:
         """Tell whether no record has a field."""
         cdef size_t i
@@ -79,6 +96,74 @@ def count_lines(bytes block not None):
     return lines
 
 
+def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None):
+    """Return bytes `begins[i]` to `ends[i]` - 1 of a file, range after range; fewer if the file ends before them.
+
+    Parameters
+    ----------
+    file : int
+        The descriptor.
+    begins, ends : numpy.ndarray
+        Int64: where the ranges begin and end; they ascend. Those with a small gap between are read at once.
+    """
+    cdef Py_ssize_t count = begins.shape[0], i, size = 0, done = 0
+    if ends.shape[0] != count:
+        raise ValueError(f"begins and ends must have the same length, got {count} and {ends.shape[0]}")
+    for i in range(count):
+        if not (ends[i - 1] if i else 0) <= begins[i] <= ends[i] <= _MAX_OFFSET - size:
+            raise ValueError(f"ranges must ascend, got {begins[i]} to {ends[i]} at {i}")
+        size += ends[i] - begins[i]
+    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t *to = <uint8_t *> PyBytes_AS_STRING(out)
+    cdef uint8_t *room = <uint8_t *> resize(NULL, _ROOM, 1)
+    try:
+        with nogil:
+            done = _read_ranges(file, &begins[0], &ends[0], count, to, room)
+        if done < 0:
+            raise OSError(errno, strerror(errno).decode())
+    finally:
+        free(room)
+    return out[:done]
+
+
+cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long *ends, Py_ssize_t count, uint8_t *out,
+                             uint8_t *room) noexcept nogil:
+    """Return how many bytes were read; -1 for an error of the system."""
+    cdef Py_ssize_t i = 0, stop, size, found, done = 0
+    cdef long long begin
+    while i < count:
+        begin, stop = begins[i], i + 1
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= _ROOM:
+            stop += 1
+        size = <Py_ssize_t> (ends[stop - 1] - begin)
+        found = _read_at(file, out + done if stop == i + 1 else room, size, begin)
+        if found < 0:
+            return -1
+        if stop == i + 1:
+            done += found
+        else:
+            for i in range(i, stop):
+                if ends[i] - begin <= found:
+                    memcpy(out + done, room + (begins[i] - begin), ends[i] - begins[i])
+                    done += ends[i] - begins[i]
+        if found < size:
+            return done
+        i = stop
+    return done
+
+
+cdef Py_ssize_t _read_at(int file, uint8_t *out, Py_ssize_t size, long long begin) noexcept nogil:
+    cdef Py_ssize_t done = 0, found
+    while done < size:
+        found = pread(file, out + done, size - done, begin + done)
+        if found < 0 and errno == EINTR:
+            continue
+        if found <= 0:
+            return found if found < 0 else done
+        done += found
+    return done
+
+
 def json_fields(bytes block not None, tuple texts not None, tuple names not None):
     """Find texts, and ids or sources, in JSON objects, one a line; blank lines are not records.
 
@@ -93,9 +178,10 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
 
     Returns
     -------
-    (list of Batch, list of (Batch or None)), or None
-        Each of `texts`; each of `names`, ``None`` for one that no record has. ``None`` alone if any record is
-        malformed or ambiguous.
+    (list of Batch, list of (Batch or None), numpy.ndarray), or None
+        Each of `texts`; each of `names`, ``None`` for one that no record has; where each record begins in the block,
+        and its length with the line end, int64, shape ``(n, 2)``. ``None`` alone if any record is malformed or
+        ambiguous.
 
     Raises
     ------
@@ -113,7 +199,8 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found)
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found,
+                                     table.spans)
     if table.rows == _NOT_PLAIN:
         return None
     found = []
@@ -124,7 +211,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         found.append(table.column(i, i >= required))
         if found[i] is None:
             return None
-    return found[:required], found[required:]
+    return found[:required], found[required:], table.found_spans()
 
 
 def line_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
@@ -143,8 +230,9 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
 
     Returns
     -------
-    list of Batch, or None
-        For each place the cells there; ``None`` if a line has fewer or more.
+    (list of Batch, numpy.ndarray), or None
+        For each place the cells there; where the lines are, as `json_fields` returns it. ``None`` if a line has fewer
+        or more cells.
     """
     cdef _FieldTable table = _cell_table(block, places, least, False)
     if len(separator) != 1:
@@ -152,8 +240,8 @@ def line_cells(bytes block not None, bytes separator not None, tuple places not 
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_lines(table.start, table.size, by, table.places, table.columns, least, most,
-                                      table.found)
-    return None if table.rows == _NOT_PLAIN else [table.column(i, False) for i in range(table.columns)]
+                                      table.found, table.spans)
+    return _found_cells(table)
 
 
 def csv_cells(bytes block not None, bytes separator not None, tuple places not None, size_t least, size_t most):
@@ -161,8 +249,9 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
 
     Returns
     -------
-    list of Batch, int, or None
-        The cells, and how many bytes of the block are whole records; ``None`` if a record is malformed or ambiguous.
+    (list of Batch, numpy.ndarray, int), or None
+        The cells and the places of the records, and how many bytes of the block are whole records. ``None`` if a
+        record is malformed or ambiguous.
     """
     cdef _FieldTable table = _cell_table(block, places, least, True)
     if len(separator) != 1:
@@ -171,8 +260,16 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
     cdef uint8_t by = separator[0]
     with nogil:
         table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
-                                    table.found, &used)
-    return None if table.rows == _NOT_PLAIN else ([table.column(i, False) for i in range(table.columns)], used)
+                                    table.found, table.spans, &used)
+    found = _found_cells(table)
+    return None if found is None else (*found, used)
+
+
+cdef tuple _found_cells(_FieldTable table):
+    """Return the cells and the places of the records; ``None`` if a record is malformed or ambiguous."""
+    if table.rows == _NOT_PLAIN:
+        return None
+    return [table.column(i, False) for i in range(table.columns)], table.found_spans()
 
 
 cdef _FieldTable _cell_table(bytes block, tuple places, size_t least, bint decodes):

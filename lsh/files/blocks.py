@@ -1,11 +1,12 @@
 """The lines of a file, one at a time or in blocks of whole lines.
 
 A line ends at a newline. In encodings with wide characters a newline has several bytes, and begins at a multiple of
-their number. This module does not look at what a line says.
+their number. The content of a line does not matter here.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from io import BytesIO
 from typing import IO
@@ -13,7 +14,8 @@ from typing import IO
 from lsh.files import compression
 from lsh.files._fields import count_lines
 
-READ_SIZE = 1 << 20  # bytes that are read at once
+READ_SIZE = 1 << 19  # bytes that are read at once
+PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
 
 
 class Stream:
@@ -25,20 +27,22 @@ class Stream:
         Whole lines.
     newline : bytes
         The bytes that end a line.
-    number : int
-        The number of the line before the first.
+    number, offset : int
+        The number of the line before the first, and the bytes of the file before it.
 
     Attributes
     ----------
     number : int
         The number of the line that was read last.
+    offset : int
+        The bytes of the file before the next line.
     """
 
-    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0) -> None:
+    def __init__(self, blocks: Iterator[bytes], newline: bytes, number: int = 0, offset: int = 0) -> None:
         self._blocks, self._newline = blocks, newline
         self._waiting: list[bytes] = []  # lines, the next one last
         self._back = b""
-        self.number = number
+        self.number, self.offset = number, offset
 
     def __iter__(self) -> Stream:
         return self
@@ -50,7 +54,9 @@ class Stream:
                 raise StopIteration
             self._waiting = self.split(block)[::-1]
         self.number += 1
-        return self._waiting.pop()
+        line = self._waiting.pop()
+        self.offset += len(line)
+        return line
 
     def _next_block(self) -> bytes:
         if self._back:
@@ -63,16 +69,18 @@ class Stream:
         block = b"".join(reversed(self._waiting)) or self._next_block()
         self._waiting = []
         self.number += count_lines(block)
+        self.offset += len(block)
         return block
 
     def give_back(self, block: bytes) -> None:
         """Put back the lines that were read last: they are read again."""
         self._back = block + self._back
         self.number -= count_lines(block)
+        self.offset -= len(block)
 
     def again(self, block: bytes) -> Stream:
-        """Return the lines of the block that was read last as a stream with the same line numbers."""
-        return Stream(iter([block]), self._newline, self.number - count_lines(block))
+        """Return the lines of the block that was read last as a stream with the same line numbers and offsets."""
+        return Stream(iter([block]), self._newline, self.number - count_lines(block), self.offset - len(block))
 
     def split(self, block: bytes) -> list[bytes]:
         """Return the lines of a block, with their ends."""
@@ -84,6 +92,42 @@ class Stream:
             lines.append(block[begin:stop])
             begin = stop
         return lines
+
+
+def descriptor(file: IO[bytes]) -> int | None:
+    """Return the descriptor of a file of the system, ``None`` for another one, such as a compressed file."""
+    try:
+        return file.fileno()
+    except OSError:
+        return None
+
+
+def read_at(file: int, begin: int, size: int) -> bytes:
+    """Return bytes of a file, by its descriptor, and put its position behind them; fewer at the end of the file."""
+    data = os.pread(file, size, begin)
+    while data and len(data) < size and (more := os.pread(file, size - len(data), begin + len(data))):
+        data += more  # a system reads at most about 2 GB at once
+    os.lseek(file, begin + len(data), os.SEEK_SET)
+    return data
+
+
+def file_blocks(file: int, newline: bytes, begin: int) -> Iterator[bytes]:
+    """Yield blocks of whole lines of a file, by its descriptor, from `begin` on; the last line may have no end.
+
+    The end of the last line of a block is searched before the block is read, so that no bytes are copied.
+    """
+    at = begin
+    while True:
+        probe, stop = at + max(READ_SIZE - PROBE_SIZE, 0), 0
+        while not stop and (data := read_at(file, probe, PROBE_SIZE)):
+            found = _last_end(data, newline, probe - begin)
+            stop = probe + found if found else 0
+            probe += PROBE_SIZE
+        block = read_at(file, at, (stop or probe + PROBE_SIZE) - at)
+        if not block:
+            return
+        yield block
+        at += len(block)
 
 
 def chunks(file: IO[bytes]) -> Iterator[bytes]:

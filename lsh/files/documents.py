@@ -1,24 +1,25 @@
 """Documents in files: reading them, and writing the kept ones.
 
-`Documents` are files of one format, or a folder of texts. They are read as often as needed: once for ids and texts, and
-once more for the kept records, which are written as they were read. The formats are in `jsonl`, `separated`, `tables`
-and `folder`, files themselves in `storage`, and `finding` tells which files are read.
+`Documents` are files of one format, or a folder of texts. They are parsed once. Later, single documents are read by
+their positions, and the kept records are copied by their places. The formats are in `jsonl`, `separated`, `tables` and
+`folder`, the places of records in `places`, files themselves in `storage`, and `finding` tells which files are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from lsh import _checks
+from lsh._spill import Spill
 from lsh.files import urls
 from lsh.files.finding import Place, Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
+from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
     TABLES,
@@ -36,7 +37,6 @@ from lsh.files.separated import Csv, PlainText, Tsv
 from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder, lies_in, names_folder
 from lsh.files.tables import Tables
 
-REPORT_EACH = 256  # records between two reports of the position while they are written
 FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}
 READERS: dict[str, type[Reader]] = {reader.format: reader for reader in (JsonLines, Csv, Tsv, PlainText)}
 
@@ -87,6 +87,8 @@ class Documents:
     others : sequence of str, optional
         The formats of other files that are read with the same options. An option that this format has no use for is
         an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
+    spill : Spill, optional
+        Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
 
     Attributes
     ----------
@@ -135,6 +137,7 @@ class Documents:
         pattern: str | None = None,
         rejects: Target | None = None,
         others: Sequence[str] = (),
+        spill: Spill | None = None,
     ) -> None:
         if not isinstance(path, Sources):
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
@@ -162,11 +165,12 @@ class Documents:
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        self.inputs = [Input(source.path, source.format.compression, source.state) for source in sources]
+        spill = Spill() if spill is None else spill
+        self.inputs = [Input(source.path, source.format.compression, source.state, spill.folder) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
-            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts)
+            self._reader = Lines(self.inputs, READERS[self.format.name], options, self._counts, spill)
 
     def _usable(self, options: ReadOptions, others: Sequence[str]) -> ReadOptions:
         """Return the options without those that only the other formats have a use for."""
@@ -229,6 +233,11 @@ class Documents:
                 before += file.size
         return 0
 
+    @property
+    def count(self) -> int:
+        """The number of documents, which are read if that has not been done."""
+        return self._reader.count
+
     def records(self) -> Iterator[Record]:
         """Yield the documents; each call reads the files again. Do not read a pipe by two calls at the same time.
 
@@ -242,6 +251,13 @@ class Documents:
     def blocks(self) -> Iterator[Block]:
         """Yield the documents as `records` does, but many together; `prefetched` reads them in a thread."""
         return self._reader.blocks()
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend, in blocks.
+
+        The other documents are not parsed. All documents are read first if that has not been done.
+        """
+        return self._reader.at(positions)
 
 
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
@@ -302,20 +318,20 @@ def becomes_folder(named: Sequence[Place], path: str) -> bool:
 
 def write_kept(
     documents: Documents,
-    keep: Iterable[bool],
+    keep: Sequence[bool] | Flags,
     target: Target | FolderTarget,
     report: Callable[[int], object] = lambda position: None,
 ) -> None:
     """Write the kept documents unchanged.
 
     Lines are written byte for byte, records of CSV whole and after their header, rows with all columns, files of a
-    folder under their relative paths.
+    folder under their relative paths. Text files are copied by the places of their records, without being parsed.
 
     Parameters
     ----------
     documents : Documents
-        All documents.
-    keep : iterable of bool
+        All documents; they are read first if that has not been done.
+    keep : sequence of bool
         Whether each document is kept.
     target : Target, FolderTarget or ShardTarget
         The one that `target` returns for the documents.
@@ -327,44 +343,22 @@ def write_kept(
     InputError
         If the number of documents has changed since they were read first.
     """
-    flags, reader = _reporting(keep, lambda: report(documents.position)), documents._reader
+    flags, reader = np.asarray(keep, np.bool_), documents._reader
+    if len(flags) != reader.count:
+        what = "grew" if len(flags) < reader.count else "shrank"
+        raise InputError(documents.name, f"it {what} while it was read; run again when nothing writes to it")
 
-    def is_kept() -> bool:
-        flag = next(flags, None)
-        if flag is None:
-            raise InputError(documents.name, "it grew while it was read; run again when nothing writes to it")
-        return bool(flag)
+    def reported() -> None:
+        report(documents.position)
 
     if isinstance(reader, Folder):
         if not isinstance(target, FolderTarget):
             raise TypeError(f"the files of a folder go to a FolderTarget, got {type(target).__name__}")
-        reader.write_kept(is_kept, target)
+        reader.write_kept(flags, target, reported)
     elif isinstance(target, (Target, ShardTarget)):
-        reader.write_kept(is_kept, target)
+        reader.write_kept(flags, target, reported)
     else:
         raise TypeError(f"records go to a Target or a ShardTarget, got {type(target).__name__}")
-    if next(flags, None) is not None:
-        raise InputError(documents.name, "it shrank while it was read; run again when nothing writes to it")
-
-
-def _reporting(keep: Iterable[bool], report: Callable[[], object]) -> Iterator[bool]:
-    """Yield the flags, and report the position from time to time."""
-    flags = iter(keep)
-    while some := tuple(islice(flags, REPORT_EACH)):
-        report()
-        yield from some
-
-
-def write_removed(
-    ids: Sequence[bytes], removed: npt.NDArray[np.void], target: Target, old: Sequence[bytes] = ()
-) -> None:
-    """Write removed id, kept id and similarity, tab-separated, one removed document per line.
-
-    With reference documents, whose ids are `old`, a fourth cell is ``new`` or ``old``: where the kept one is.
-    """
-    for document, kept, similarity, _, *sides in removed.tolist():
-        witness = old[kept] if sides == ["old"] else ids[kept]
-        target.write(table_row(ids[document], witness, repr(similarity).encode(), *(side.encode() for side in sides)))
 
 
 def table_row(*cells: bytes) -> bytes:

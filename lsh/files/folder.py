@@ -9,11 +9,13 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from lsh.files import compression, urls
 from lsh.files.finding import list_folder
 from lsh.files.marks import check_mark, note_bytes
+from lsh.files.places import Array, Flags
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 from lsh.files.storage import FolderTarget, contents, within
 
@@ -39,6 +41,7 @@ class Folder:
         self._path, self._name, self._pattern = path, urls.shown(path), pattern
         self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
+        self._known: list[str] | None = None  # the paths of all documents, after a reading
         self.position = 0  # bytes of the files that have been read since they were listed last
 
     @property
@@ -53,35 +56,62 @@ class Folder:
 
     def _records(self) -> Iterator[Record]:
         self._counts.start()
-        for relative, text in self._texts(self._listing()):
+        yield from self._documents(self._counts)
+
+    def _documents(self, counts: ReadCounts) -> Iterator[Record]:
+        found = []
+        for relative, text in self._texts(self._listing(), counts):
             if isinstance(text, InputError):
-                self._counts.skip(os.fsencode(relative) + b"\n")
+                counts.skip(os.fsencode(relative) + b"\n")
             else:
-                yield Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))
+                found.append(relative)
+                yield _document(relative, text)
+        self._known = found
 
-    def write_kept(self, is_kept: Callable[[], bool], target: FolderTarget) -> None:
-        """Copy the files that are kept; `is_kept` is called once for each document."""
-        documents = self._listing()
-        if self._options.skip_bad:
-            documents = (path for path, text in self._texts(documents) if not isinstance(text, InputError))
-        for relative in documents:
-            if is_kept():
+    def _paths(self) -> list[str]:
+        """Return the paths of all documents; they are read if that has not been done."""
+        if self._known is None:
+            deque(self._documents(ReadCounts()), 0)
+        return self._known or []
+
+    @property
+    def count(self) -> int:
+        """The number of documents."""
+        return len(self._paths())
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend."""
+        paths = self._paths()
+        self._check_unchanged()
+        some, counts = [paths[position] for position in positions.tolist()], ReadCounts()
+        found = zip(self._passed(some), self._contents(some))
+        return gathered(_document(relative, self._text(relative, content, counts)) for relative, content in found)
+
+    def _contents(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return contents([within(self._path, relative) for relative in paths])
+
+    def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object]) -> None:
+        """Copy the files that are kept; call `report` between files."""
+        paths = self._paths()
+        self._check_unchanged()
+        for relative, stays in zip(self._passed(paths), keep.tolist()):
+            if stays:
                 target.copy(within(self._path, relative), relative)
+            report()
 
-    def _texts(self, listing: Iterator[str]) -> Iterator[tuple[str, bytes | InputError]]:
+    def _texts(self, listing: Iterator[str], counts: ReadCounts) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with the error of a file that is to be skipped."""
-        whole = contents([within(self._path, relative) for relative in self._files or ()])
-        for relative, content in zip(listing, whole):
+        for relative, content in zip(listing, self._contents(self._files or ())):
             text: bytes | InputError
             try:
-                text = self._text(relative, content)
+                text = self._text(relative, content, counts)
             except InputError as error:
                 if not self._options.skip_bad:
                     raise
                 text = error
             yield relative, text
 
-    def _text(self, relative: str, content: bytes) -> bytes:
+    def _text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
         """Return the text of a file of some bytes."""
         path = within(self._name, relative)
         packed = compression.of_path(relative)
@@ -94,7 +124,7 @@ class Folder:
         if encoding == "utf-8":
             if not self._options.encoding_given:
                 check_mark(content, path)
-            note_bytes(self._counts, content, path)
+            note_bytes(counts, content, path)
             return content.removeprefix(codecs.BOM_UTF8)
         try:
             return utf8(content.decode(encoding).removeprefix("\ufeff"))
@@ -104,17 +134,21 @@ class Folder:
 
     def _listing(self) -> Iterator[str]:
         """Return the paths within the folder; the files must not have changed since they were listed first."""
+        self._check_unchanged()
+        return self._passed(list(self._files or ()))
+
+    def _check_unchanged(self) -> None:
         found = self._found()
         if self._files not in (None, found):
             raise InputError(self._name, "the folder changed while it was read; run again when nothing writes to it")
-        self._files, self.position = found, 0
-        return self._passed(found)
+        self._files = found
 
-    def _passed(self, found: dict[str, State]) -> Iterator[str]:
+    def _passed(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths, and count the bytes of the files that have been read."""
-        for relative, (size, _) in found.items():
+        self.position = 0
+        for relative in paths:
             yield relative
-            self.position += size or 0
+            self.position += (self._files or {})[relative][0] or 0
 
     def _found(self) -> dict[str, State]:
         found, self._counts.hidden = list_folder(self._path, self._pattern)
@@ -123,3 +157,7 @@ class Folder:
     def _state(self, relative: str) -> State:
         state = os.stat(os.path.join(self._path, relative))
         return state.st_size, state.st_mtime_ns
+
+
+def _document(relative: str, text: bytes) -> Record:
+    return Record(os.fsencode(relative), text, os.fsencode(os.path.dirname(relative)))

@@ -117,13 +117,13 @@ class JsonLines(Reader):
         found = json_fields(block, tuple(map(utf8, texts)), tuple(map(utf8, names)))
         if found is None:
             return None
-        columns, named = found
+        columns, named, spans = found
         by_name: dict[str | None, Batch | None] = dict(zip(names, named))
         if any(name is not None and by_name[name] is None for name in (options.named_id(), options.source_field)):
             return None
         self._is_found = True
         identities, sources = by_name.get(self._id_name), by_name.get(options.source_field)
-        return FieldColumns(len(block), joined(columns), identities, sources)
+        return FieldColumns(len(block), spans, joined(columns), identities, sources)
 
     def problem_at_end(self) -> InputError | None:
         """Return the error if no record has the field that is named: some texts may be missing, but not all."""

@@ -1,7 +1,8 @@
 """What all formats of text share: opening files, marks, headers, blocks of lines, bad lines, numbers, kept records.
 
-A file is cut into records: lines or, in CSV, one line or more. A record keeps its bytes, so that it can be written as
-it was read. Lines end at a newline only. UTF-8 is checked only if a format requires it; other encodings are decoded.
+A file is cut into records: lines or, in CSV, one line or more. The first reading notes where each record is, so that it
+can be parsed again without the others, and is written byte for byte. Lines end at a newline only. UTF-8 is checked only
+if a format requires it; other encodings are decoded.
 
 The `Reader` of each format, in `jsonl` and `separated`, parses the records in two ways: `many` parses a block of whole
 lines in C, `one` a single record in Python. `many` returns ``None`` for a block that is not plain; `one` then reads its
@@ -12,23 +13,29 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
-from typing import IO, ClassVar, NamedTuple, cast
+from typing import IO, Any, ClassVar, NamedTuple, cast
+
+import numpy as np
 
 from lsh._batch import Batch
+from lsh._spill import Spill
 from lsh.files import compression
 from lsh.files._fields import count_lines
-from lsh.files.blocks import Stream, blocks, chunks
+from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
-from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import Input, ShardTarget, Target
+from lsh.files.places import Array, Flags, Located, Places
+from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, block_of, gathered, undecodable, utf8
+from lsh.files.storage import Input, Ranges, ShardTarget, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
 BLANK = " \t\r"  # characters of a blank line
 
+Spans = np.ndarray[Any, np.dtype[np.int64]]
 Line = bytes | str  # bytes of UTF-8, or text that was decoded from another encoding
 
 
@@ -65,6 +72,7 @@ class FieldColumns(NamedTuple):
     """
 
     size: int  # how many bytes of the block are whole records
+    spans: Spans  # where each record begins in the block, and its length
     texts: Batch
     identities: Batch | None = None
     sources: Batch | None = None
@@ -140,34 +148,73 @@ class Lines:
     inputs : sequence of Input
         The files; all have the same header.
     reader : type of Reader
-        The reader of their format; there is a new one each time the files are read.
+        The reader of their format; there is a new one each time all files are read.
     options : ReadOptions
         How the documents are read.
     counts : ReadCounts
         Receives the counts, the notes and the skipped lines.
+    spill : Spill
+        Allocates the memory for the places of the records.
     """
 
-    def __init__(self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts) -> None:
+    def __init__(
+        self, inputs: Sequence[Input], reader: type[Reader], options: ReadOptions, counts: ReadCounts, spill: Spill
+    ) -> None:
         self._inputs, self._reader, self._options, self._counts = inputs, reader, options, counts
+        self._spill = spill
+        self._known: _Pass | None = None  # the first pass that read all records
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         self._counts.start()
-        return _Pass(self._inputs, self._reader(self._options), self._counts).blocks()
+        yield from self._pass(self._counts)
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
-        """Write the header and the records that are kept; `is_kept` is called once for each document."""
-        _Pass(self._inputs, self._reader(self._options), ReadCounts()).write_kept(is_kept, target)
+    def _pass(self, counts: ReadCounts) -> Iterator[Block]:
+        one = _Pass(self._inputs, self._reader(self._options), counts, None if self._known else Places(self._spill))
+        yield from one.blocks()
+        self._known = self._known or one
+
+    def _located(self) -> _Pass:
+        """Return the pass that knows where the records are; they are read if that has not been done."""
+        if self._known is None:
+            deque(self._pass(ReadCounts()), 0)
+        assert self._known is not None
+        return self._known
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend; only these are parsed."""
+        return self._located().at(positions)
+
+    @property
+    def count(self) -> int:
+        """The number of documents."""
+        return self._located().count
+
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
+        """Write the header and the records that are kept; call `report` between parts."""
+        self._located().write_kept(keep, target, report)
+
+
+class _Head(NamedTuple):
+    """What a file has before its first record."""
+
+    mark: bytes
+    header: bytes
 
 
 class _Pass:
-    """One pass over the files, from the first record to the last."""
+    """One pass over the files, from the first record to the last.
 
-    def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts) -> None:
-        self._inputs, self._reader, self._counts = inputs, reader, counts
+    It adds the records to `places`, if these are given, so that `at` and `write_kept` find them.
+    """
+
+    def __init__(self, inputs: Sequence[Input], reader: Reader, counts: ReadCounts, places: Places | None) -> None:
+        self._inputs, self._reader, self._counts, self._places = inputs, reader, counts, places
         self._options = reader.options
         self._number = 0  # the number of the record that was read last
         self._encoding = reader.options.encoding  # with its byte order once a file is open
+        self._heads: list[_Head] = []  # of each file
+        self._incomplete: set[int] = set()  # files whose last record is a document without an end of line
 
     @property
     def newline(self) -> bytes:
@@ -177,7 +224,10 @@ class _Pass:
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (_, _, lines):
+            if self._places is not None:
+                self._places.begin_file()
+            with self._opened(file, number == 0) as (mark, header, lines):
+                self._heads.append(_Head(mark, header))
                 for block in self._blocks_of(file, lines):
                     self._counts.note(self._reader.note())
                     yield block
@@ -185,34 +235,80 @@ class _Pass:
         if problem is not None:
             raise problem
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
+    # ---- records by their places ----
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend."""
+        for number, file in enumerate(self._inputs):
+            here = positions[slice(*np.searchsorted(positions, self._known_places.extent(number)))]
+            if not len(here):
+                continue
+            with file.ranges() as ranges:
+                for records in self._known_places.find(number, here):
+                    for block in records.blocks(READ_SIZE):
+                        yield self._parsed(file, block, ranges)
+
+    @property
+    def count(self) -> int:
+        """The number of documents that were read."""
+        return self._known_places.count
+
+    @property
+    def _known_places(self) -> Places:
+        assert self._places is not None
+        return self._places
+
+    def _parsed(self, file: Input, records: Located, ranges: Ranges) -> Block:
+        """Parse some records again, together or else one by one."""
+        data = ranges.joined(*records.runs())
+        columns = self._reader.many(data) if self._encoding == "utf-8" else None
+        if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
+            return self._block(columns, records.numbers, os.fsencode(file.name))
+        ends = np.cumsum(records.ends - records.begins).tolist()
+        raws = map(data.__getitem__, map(slice, [0, *ends], ends))
+        try:
+            return block_of([self._single(file, raw, number) for raw, number in zip(raws, records.numbers.tolist())])
+        except InputError as error:  # it was none at the first reading
+            raise file.changed() from error
+
+    def _single(self, file: Input, raw: bytes, number: int) -> Record:
+        """Parse a record again."""
+        found = list(self._reader.records(Stream(iter([raw]), self.newline), file.name, self._encoding))
+        if len(found) != 1 or found[0].problem:
+            raise file.changed()
+        return _document(self._reader.one(found[0]), number, os.fsencode(file.name))
+
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
         """Write the kept records as they were read, after the first mark and header of each part."""
         last: Target | None = None
         has_header, is_complete = False, True  # whether the last line that was written has its end
-        for number, file in enumerate(self._inputs):
-            with self._opened(file, number == 0) as (mark, header, lines), target.part(number) as part:
+        for number, (file, head) in enumerate(zip(self._inputs, self._heads)):
+            first, stop = self._known_places.extent(number)
+            with target.part(number) as part:
                 if part is not last:
-                    part.write(mark)
+                    part.write(head.mark)
                     last, has_header, is_complete = part, False, True
-                for raw in chain([b"" if has_header else header], self._kept(file, lines, is_kept)):
-                    if raw:
-                        part.write(raw if is_complete else self.newline + raw)
-                        is_complete = raw.endswith(self.newline)
-                has_header |= bool(header)
+                if head.header and not has_header:
+                    part.write(head.header if is_complete else self.newline + head.header)
+                    has_header, is_complete = True, head.header.endswith(self.newline)
+                if keep[first:stop].any():
+                    part.write(b"" if is_complete else self.newline)
+                    self._copy(number, file, keep, part, report)
+                    is_complete = not keep[stop - 1] or number not in self._incomplete
 
-    def _kept(self, file: Input, lines: Stream, is_kept: Callable[[], bool]) -> Iterator[bytes]:
-        """Yield the records of a file that are kept, one by one or many together."""
-        if self._options.skip_bad:
-            yield from (record.raw for record, _ in self._documents(file, lines) if is_kept())
-        elif self._reader.spans_lines or (self._reader.has_blanks and self._encoding != "utf-8"):
-            records = self._reader.records(lines, file.name, self._encoding)
-            yield from (record.raw for record in records if is_kept())
-        else:
-            has_blanks = self._reader.has_blanks
-            while block := lines.block():
-                found = lines.split(block)
-                found = [line for line in found if not is_blank(line.removesuffix(b"\n"))] if has_blanks else found
-                yield b"".join([line for line in found if is_kept()])
+    def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
+        """Write the kept records of a file."""
+        with file.ranges() as ranges:
+            ranges.copy(self._kept_parts(number, keep), part, report)
+
+    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
+        for first, records in self._known_places.located(number):
+            kept = records.chosen(keep[first : first + len(records.begins)])
+            if len(kept.begins):
+                yield from (part.runs() for part in kept.blocks(READ_SIZE))
+
+    # ---- records by reading ----
 
     @contextmanager
     def _opened(self, file: Input, is_first: bool) -> Iterator[tuple[bytes, bytes, Stream]]:
@@ -234,8 +330,9 @@ class _Pass:
     def _lines_of(self, file: Input, opened: IO[bytes], is_first: bool) -> tuple[bytes, Stream]:
         """Return the byte order mark, or no bytes, and the lines; the encoding is known then."""
         encoding = self._options.encoding
-        read = chunks(opened)
-        start = next(read, b"")
+        number = descriptor(opened)
+        read = iter(()) if number is not None else chunks(opened)
+        start = next(read, b"") if number is None else read_at(number, 0, MAX_START)
         file.check_plain(start, self._reader.format)
         if not self._options.encoding_given:
             check_mark(start, file.name)
@@ -246,7 +343,11 @@ class _Pass:
         if not is_first and encoding != self._encoding:
             raise InputError(file.name, f"expected {self._encoding}, as in the first file, got {encoding}; convert it")
         self._encoding = encoding
-        lines = Stream(blocks(chain([start[len(mark) :]], read), self.newline), self.newline)
+        if number is None:
+            found = blocks(chain([start[len(mark) :]], read), self.newline)
+        else:
+            found = file_blocks(number, self.newline, len(mark))
+        lines = Stream(found, self.newline, offset=len(mark))
         self._check_start(file, lines)
         return mark, lines
 
@@ -278,8 +379,9 @@ class _Pass:
                 note_bytes(self._counts, block, file.name, lines.number - count_lines(block) + 1)
             block, columns = self._grown(block, lines)
             if columns is not None:
+                offset = lines.offset - len(block)
                 lines.give_back(block[columns.size :])
-                yield self._numbered(columns, os.fsencode(file.name))
+                yield self._numbered(columns, file, block, offset)
             elif self._reader.spans_lines:  # to the end, as the last record may not end with the block
                 lines.give_back(block)
                 yield from self._one_by_one(file, lines)
@@ -298,28 +400,41 @@ class _Pass:
             columns = self._reader.many(block) if size else None
         return block, columns
 
-    def _numbered(self, columns: FieldColumns, name: bytes) -> Block:
-        """Return the next documents; without ids the numbers are the ids, without sources the file is the source."""
-        count, first = len(columns.texts), self._number + 1
+    def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
+        """Return the documents of a block that begins at some offset of its file."""
+        count, numbers = len(columns.texts), np.arange(self._number + 1, self._number + 1 + len(columns.texts))
         self._number += count
+        if self._places is not None and count:
+            begins = columns.spans[:, 0] + offset
+            self._places.add(begins, begins + columns.spans[:, 1])
+            self._note_end(block[: int(columns.spans[-1].sum())])
+        return self._block(columns, numbers, os.fsencode(file.name))
 
-        def ids() -> Sequence[bytes]:
-            numbers = range(first, first + count)
-            return [b"%d" % i for i in numbers] if columns.identities is None else _whole(columns.identities)
+    def _note_end(self, record: bytes) -> None:
+        """Note whether the last record of the current file has its end of line."""
+        if not record.endswith(self.newline):
+            self._incomplete.add(len(self._heads) - 1)
+
+    def _block(self, columns: FieldColumns, numbers: Array, name: bytes) -> Block:
+        """Return documents; without ids the numbers are the ids, without sources the file is the source."""
+
+        def ids() -> Batch:
+            return Batch([b"%d" % i for i in numbers.tolist()]) if columns.identities is None else columns.identities
 
         def sources() -> Sequence[bytes]:
-            return [name] * count if columns.sources is None else _whole(columns.sources)
+            return [name] * len(numbers) if columns.sources is None else cast(list[bytes], columns.sources.tolist())
 
         return Block(columns.texts, ids, sources)
 
     def _one_by_one(self, file: Input, lines: Stream, max_documents: int | None = None) -> Iterator[Block]:
-        return gathered(record for _, record in islice(self._documents(file, lines), max_documents))
+        return gathered(islice(self._documents(file, lines), max_documents))
 
-    def _documents(self, file: Input, lines: Stream) -> Iterator[tuple[RawRecord, Record]]:
+    def _documents(self, file: Input, lines: Stream) -> Iterator[Record]:
         """Yield the records that are documents, each read by itself."""
         name = os.fsencode(file.name)
         for record in self._reader.records(lines, file.name, self._encoding):
             self._number += 1
+            begin = lines.offset - len(record.raw)
             try:
                 if record.problem:
                     raise record.bad(record.problem)
@@ -329,11 +444,21 @@ class _Pass:
                     file.check_unchanged()
                     raise
                 self._counts.skip(record.raw if record.raw.endswith(self.newline) else record.raw + self.newline)
+                if self._places is not None:
+                    self._places.add_one(begin, lines.offset, False)
                 continue
             self._counts.missing += fields.text is None
-            identity = b"%d" % self._number if fields.identity is None else utf8(fields.identity)
-            text = None if fields.text is None else utf8(fields.text)
-            yield record, Record(identity, text, name if fields.source is None else utf8(fields.source))
+            if self._places is not None:
+                self._places.add_one(begin, lines.offset)
+                self._note_end(record.raw)
+            yield _document(fields, self._number, name)
+
+
+def _document(fields: Fields, number: int, file: bytes) -> Record:
+    """Return the document of a record; without an id its number is the id, without a source the file is the source."""
+    identity = b"%d" % number if fields.identity is None else utf8(fields.identity)
+    text = None if fields.text is None else utf8(fields.text)
+    return Record(identity, text, file if fields.source is None else utf8(fields.source))
 
 
 def line_records(lines: Stream, name: str, encoding: str) -> Iterator[RawRecord]:
@@ -358,11 +483,6 @@ def is_blank(line: Line) -> bool:
 def joined(texts: Sequence[Batch]) -> Batch:
     """Return the texts of several fields with a space between."""
     return texts[0] if len(texts) == 1 else Batch([b" ".join(row) for row in zip(*[one.tolist() for one in texts])])
-
-
-def _whole(column: Batch) -> list[bytes]:
-    """Return a column in which nothing is missing."""
-    return cast(list[bytes], column.tolist())
 
 
 def _complete_lines(file: Input) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lsh._batch import Batch
 from lsh.files import compression
@@ -24,6 +26,9 @@ NO_ID = "none"  # instead of a column: the numbers of the records are the ids
 MAX_PLACE_DIGITS = 9  # of a column's number
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
 MAX_LISTED, MAX_NAME_LENGTH = 10, 40  # columns in a message, and characters of each
+
+
+Array = np.ndarray[Any, Any]
 
 
 class InputError(ValueError):
@@ -84,12 +89,21 @@ class Block(NamedTuple):
     """Documents that follow one another, as columns, which is faster than one document at a time."""
 
     texts: Batch
-    ids: Callable[[], Sequence[bytes]]
+    ids: Callable[[], Batch]
     sources: Callable[[], Sequence[bytes]]
+
+    def chosen(self, indices: Array) -> Block:
+        """Return some of the documents."""
+
+        def sources() -> Sequence[bytes]:
+            own = self.sources()
+            return [own[index] for index in indices.tolist()]
+
+        return Block(self.texts.take(indices), lambda: self.ids().take(indices), sources)
 
     def records(self) -> Iterator[Record]:
         """Yield the documents one by one."""
-        return map(Record, self.ids(), self.texts.tolist(), self.sources())
+        return map(Record, self.ids().tolist(), self.texts.tolist(), self.sources())  # type: ignore[arg-type]
 
 
 def gathered(records: Iterable[Record]) -> Iterator[Block]:
@@ -100,15 +114,16 @@ def gathered(records: Iterable[Record]) -> Iterator[Block]:
         held.append(record)
         size += len(record.text or b"")
         if size >= BLOCK_BYTES or len(held) == BLOCK_DOCUMENTS:
-            yield _block(held)
+            yield block_of(held)
             held, size = [], 0
     if held:
-        yield _block(held)
+        yield block_of(held)
 
 
-def _block(records: Sequence[Record]) -> Block:
+def block_of(records: Sequence[Record]) -> Block:
+    """Return documents that were read one by one as a block."""
     ids, texts, sources = zip(*records)
-    return Block(Batch(texts, missing=True), lambda: ids, lambda: sources)
+    return Block(Batch(texts, missing=True), lambda: Batch(ids), lambda: sources)
 
 
 class ReadOptions(NamedTuple):

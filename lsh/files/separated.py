@@ -20,7 +20,7 @@ from lsh._batch import Batch
 from lsh._words import counted
 from lsh.files._fields import csv_cells, line_cells
 from lsh.files.blocks import Stream
-from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, joined
+from lsh.files.lines import FieldColumns, Fields, Line, RawRecord, Reader, Spans, joined
 from lsh.files.records import (
     ID_COLUMN,
     TEXT_COLUMNS,
@@ -78,8 +78,8 @@ class PlainText(Reader):
 
     def many(self, block: bytes) -> FieldColumns | None:
         """Read whole lines."""
-        columns = line_cells(block, b"\n", (0,), 1, 1)
-        return None if columns is None else FieldColumns(len(block), columns[0])
+        found = line_cells(block, b"\n", (0,), 1, 1)
+        return None if found is None else FieldColumns(len(block), found[1], found[0][0])
 
 
 class _Layout(NamedTuple):
@@ -97,11 +97,11 @@ class _Layout(NamedTuple):
         """Return the places of the cells to read: the text's, then the id's and the source's, if there are any."""
         return (*self.texts, *(place for place in (self.identity, self.source) if place is not None))
 
-    def columns(self, size: int, cells: Sequence[Batch]) -> FieldColumns:
+    def columns(self, size: int, spans: Spans, cells: Sequence[Batch]) -> FieldColumns:
         """Return the fields, given the cells at `places`."""
         columns: dict[int | None, Batch] = dict(zip(self.places(), cells))
         texts = [columns[place] for place in self.texts]
-        return FieldColumns(size, joined(texts), columns.get(self.identity), columns.get(self.source))
+        return FieldColumns(size, spans, joined(texts), columns.get(self.identity), columns.get(self.source))
 
     def note(self) -> str:
         """Return which columns hold the text and the id."""
@@ -198,8 +198,8 @@ class Tsv(_Separated):
         layout = self._layout
         if layout is None:
             return None
-        cells = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
-        return None if cells is None else layout.columns(len(block), cells)
+        found = line_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
+        return None if found is None else layout.columns(len(block), found[1], found[0])
 
 
 class Csv(_Separated):
@@ -255,8 +255,8 @@ class Csv(_Separated):
         found = csv_cells(block, self._delimiter.encode(), layout.places(), layout.min_cells, layout.max_cells)
         if found is None:
             return None
-        cells, size = found
-        return layout.columns(size, cells)
+        cells, spans, size = found
+        return layout.columns(size, spans, cells)
 
 
 def _named_layout(header: RawRecord, cells: Sequence[Line], options: ReadOptions) -> _Layout:

@@ -1,7 +1,8 @@
 """Files that are read more than once, and files that appear only when they are complete.
 
-An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file. A
-target is written beside its place and then renamed, so an interrupted run leaves the old file.
+An input that changed since it was opened first is an error; standard input and pipes are copied to a temporary file.
+`Ranges` reads and copies parts of an input; a compressed input is unpacked again. A target is written beside its place
+and then renamed, so an interrupted run leaves the old file.
 """
 
 from __future__ import annotations
@@ -13,16 +14,23 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
 from lsh.files import compression, remote, uploads, urls
+from lsh.files._fields import read_ranges
+from lsh.files.blocks import descriptor, read_at
+from lsh.files.places import Array
+from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
 STANDARD = "-"  # the name of standard input and output
+# Errors of a kernel that cannot copy between two files: of other file systems, to a pipe, to a file opened to append.
+NOT_COPIED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EBADF, errno.EPERM)
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
 
@@ -37,6 +45,8 @@ class Input:
         Its compression, ``""`` for none.
     state : remote.State, optional
         The state of the file of a URL when it was found.
+    folder : str, optional
+        For the copy of a pipe. Default: TMPDIR, or the folder of the system.
 
     Attributes
     ----------
@@ -48,8 +58,10 @@ class Input:
         The file, if it is read from a URL by ranges.
     """
 
-    def __init__(self, path: str, packed: str, state: remote.State | None = None) -> None:
-        self.name = "standard input" if path == STANDARD else urls.shown(path)
+    def __init__(
+        self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None
+    ) -> None:
+        self.name, self._folder = "standard input" if path == STANDARD else urls.shown(path), folder
         self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
@@ -60,10 +72,10 @@ class Input:
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
-            self._copy = _copied(sys.stdin.buffer, self.name)
+            self._copy = _copied(sys.stdin.buffer, self.name, folder)
         elif self.remote is None and os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
-                self._copy = _copied(pipe, self.name)
+                self._copy = _copied(pipe, self.name, folder)
 
     def close(self) -> None:
         """Close the copy of a pipe."""
@@ -92,13 +104,23 @@ class Input:
             file.seek(0)
             self._check_state(file)
             yield file
+            self._check_state(file)
 
     def _copy_stream(self) -> None:
         """Copy a file whose server does not send parts of it."""
         if self.remote is not None and not self.remote.has_ranges():
             with self.remote.stream() as file:
-                self._copy = _copied(file, self.name)
+                self._copy = _copied(file, self.name, self._folder)
             self.remote = None
+
+    @contextmanager
+    def ranges(self) -> Iterator[Ranges]:
+        """Open the file to read ranges of its bytes, unpacked."""
+        with self.opened() as file:
+            try:
+                yield Ranges(self, file)
+            except compression.DamagedError as error:
+                raise self.damaged(error) from error
 
     @property
     def size(self) -> int:
@@ -121,8 +143,12 @@ class Input:
         """Refuse a file that changed since it was opened first."""
         state = os.fstat(file.fileno())
         if self._state not in (None, (state.st_size, state.st_mtime_ns)):
-            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
+            raise self.changed()
         self._state = (state.st_size, state.st_mtime_ns)
+
+    def changed(self) -> InputError:
+        """Return the error for a file that changed."""
+        return InputError(self.name, "it changed while it was read; run again when nothing writes to it")
 
     def check_unchanged(self) -> None:
         """Refuse a file that changed since it was opened, before an error about one of its lines."""
@@ -143,6 +169,66 @@ class Input:
         """Return the error for a corrupt compressed file, of which the lines up to `line` can be read."""
         after = f", line {line} is the last that can be read" if line else ""
         return InputError(self.name, f"{compression.corrupt(self.packed, error)}{after}; create it anew")
+
+
+class Ranges:
+    """Reads ranges of the unpacked bytes of an open file, each of them behind the one before."""
+
+    def __init__(self, file: Input, opened: IO[bytes]) -> None:
+        self._input, self._opened = file, opened
+        self._descriptor = descriptor(opened)
+        self._at = 0  # of a packed file: the unpacked bytes that were read
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Return bytes `begin` to `end` - 1."""
+        if self._descriptor is not None:
+            data = read_at(self._descriptor, begin, end - begin)
+        else:
+            self._skip(begin)
+            data = self._opened.read(end - begin)
+            self._at = begin + len(data)
+        if len(data) < end - begin:
+            raise self._input.changed()
+        return data
+
+    def _skip(self, begin: int) -> None:
+        """Go forward in a file without a descriptor."""
+        if not self._input.packed:
+            self._opened.seek(begin)
+            self._at = begin
+        while self._at < begin and (data := self._opened.read(min(begin - self._at, BUFFER))):
+            self._at += len(data)
+
+    def joined(self, begins: Array, ends: Array) -> bytes:
+        """Return the bytes of ranges, one after the other."""
+        if self._descriptor is None:
+            return b"".join(map(self.read, begins.tolist(), ends.tolist()))
+        data = read_ranges(self._descriptor, begins, ends)
+        os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
+        if len(data) < int((ends - begins).sum()):
+            raise self._input.changed()
+        return data
+
+    def copy(self, parts: Iterator[tuple[Array, Array]], target: Target, report: Callable[[], object]) -> None:
+        """Write ranges of bytes, by parts of some that ascend, to a target; call `report` after each part."""
+        if self._descriptor is None:  # a part is unpacked while the one before it is packed
+            for data in prefetched(self.joined(*part) for part in parts):
+                target.write(data)
+                report()
+            return
+        for begins, ends in parts:
+            if len(begins) == 1:
+                self._copy_range(self._descriptor, int(begins[0]), int(ends[0]), target)
+            else:
+                target.write(self.joined(begins, ends))
+            report()
+
+    def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
+        """Write a range of bytes of a file, by the kernel where it can."""
+        begin += target.copy_range(source, begin, end - begin)
+        os.lseek(source, begin, os.SEEK_SET)
+        if begin < end:
+            target.write(self.read(begin, end))
 
 
 def content(path: str) -> bytes:
@@ -176,15 +262,16 @@ def contents(paths: Sequence[str]) -> Iterator[bytes]:
             yield file.read()
 
 
-def _copied(file: IO[bytes], name: str) -> IO[bytes]:
+def _copied(file: IO[bytes], name: str, folder: str | None = None) -> IO[bytes]:
     """Copy the rest of `file` to a temporary file."""
-    with temporary_errors(f"a copy of {name}"):
-        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER)  # noqa: SIM115 - it lives as long as the source
+    errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
+    with errors():
+        copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115 - as long as the source
     try:
         while chunk := file.read(BUFFER):
-            with temporary_errors(f"a copy of {name}"):
+            with errors():
                 copy.write(chunk)
-        with temporary_errors(f"a copy of {name}"):
+        with errors():
             copy.flush()
     except BaseException:  # an interrupt, too
         with suppress(OSError):
@@ -281,6 +368,17 @@ class Target:
         with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
+    def copy_range(self, source: int, begin: int, size: int) -> int:
+        """Let the kernel copy bytes of an open file, by its descriptor; return how many it copied, maybe none."""
+        done = 0
+        if not self._packed:
+            with _named_errors(self._name, self._place is not None):
+                self._file.flush()
+                for copy in _kernel_copies(self._file):
+                    while done < size and (count := copy(source, begin + done, size - done)):
+                        done += count
+        return done
+
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to put the file in its place."""
         with _named_errors(self._name, self._place is not None):
@@ -320,6 +418,27 @@ class Target:
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
+
+
+def _kernel_copies(file: IO[bytes]) -> Iterator[Callable[[int, int, int], int]]:
+    """Yield functions that copy bytes of a descriptor, from an offset on, to a file; they return how many."""
+
+    def copied(copy: Callable[[], int]) -> int:
+        try:
+            return copy()
+        except OSError as error:
+            if error.errno in NOT_COPIED:
+                return 0
+            raise
+
+    try:
+        out = file.fileno()
+    except OSError:  # no file of the system
+        return
+    if hasattr(os, "copy_file_range"):
+        yield lambda source, begin, size: copied(lambda: os.copy_file_range(source, out, size, begin))
+    if hasattr(os, "sendfile"):
+        yield lambda source, begin, size: copied(lambda: os.sendfile(out, source, begin, size))
 
 
 class FolderTarget:

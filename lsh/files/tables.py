@@ -1,7 +1,8 @@
 """Parquet and Arrow IPC: documents are rows, of which one or more columns are read.
 
 Kept rows are written with every column, the schema, its metadata, the row groups and, in Parquet, the compression of
-each column. No more than a row group, or `MAX_GATHERED` bytes, is in memory. It needs pyarrow, of the extra ``io``.
+each column. To read some rows again, only their row groups are read. No more than a row group, or `MAX_GATHERED` bytes,
+is in memory. It needs pyarrow, of the extra ``io``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from itertools import chain
-from typing import IO, Any
+from itertools import accumulate, chain
+from typing import IO, Any, NamedTuple
+
+import numpy as np
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
+from lsh.files.places import Array, Flags
+from lsh.files.prefetch import prefetched
 from lsh.files.records import (
     Block,
     InputError,
@@ -35,6 +40,9 @@ BUFFER = 1 << 20  # bytes of a column that are read at once
 ARROW_FILE = b"ARROW1"  # the first bytes of a file, but not of a stream
 ARROW_END = b"\xff\xff\xff\xff\0\0\0\0"  # the last bytes of a stream
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null")
+
+
+_Group = tuple[int, Callable[[], Iterator[Any]]]
 
 
 class _Parquet:
@@ -58,10 +66,11 @@ class _Parquet:
         rows = min(max(BATCH_BYTES // max(size, 1), 1), MAX_BATCH_ROWS)
         yield from self._file.iter_batches(rows, columns=names, use_threads=False)
 
-    def groups(self) -> Iterator[Iterator[Any]]:
-        """Yield the row groups, each in batches."""
+    def groups(self, names: list[str] | None = None) -> Iterator[_Group]:
+        """Yield the row groups: how many rows each has, and a function that reads some or all columns in batches."""
         for number in range(self._file.num_row_groups):
-            yield self._file.iter_batches(MAX_BATCH_ROWS, row_groups=[number], use_threads=False)
+            size = self._file.metadata.row_group(number).num_rows
+            yield size, partial(self._file.iter_batches, MAX_BATCH_ROWS, [number], names, use_threads=False)
 
     def writer(self, sink: Any) -> Any:
         """Return a writer of files like this one."""
@@ -94,20 +103,41 @@ class _Arrow:
 
     def rows(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the rows, with all columns."""
-        for batch in chain.from_iterable(self.groups()):
+        for batch in chain.from_iterable(batches() for _, batches in self.groups()):
             yield from (batch.slice(start, MAX_BATCH_ROWS) for start in range(0, len(batch), MAX_BATCH_ROWS))
 
-    def groups(self) -> Iterator[Iterator[Any]]:
-        """Yield the batches of the file, each by itself."""
+    def groups(self, names: list[str] | None = None) -> Iterator[_Group]:
+        """Yield the batches of the file as `_Parquet.groups` yields row groups, with all columns."""
         reader = self._reader
         batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
-        return (iter([batch]) for batch in batches)
+        return ((len(batch), partial(iter, [batch])) for batch in batches)
 
     def writer(self, sink: Any) -> Any:
         """Return a writer of files, or of streams, like this one."""
         from pyarrow import ipc
 
         return ipc.new_file(sink, self.schema) if self._is_file else ipc.new_stream(sink, self.schema)
+
+
+class _Columns(NamedTuple):
+    """The columns that are read."""
+
+    texts: Sequence[str]
+    identity: str | None
+    source: str | None
+
+    def names(self) -> list[str]:
+        """Return the columns, each once."""
+        return list(dict.fromkeys(name for name in (*self.texts, self.identity, self.source) if name is not None))
+
+    def note(self, schema: Any) -> str:
+        """Return the note that says which columns hold the text and the id."""
+
+        def shown(name: str) -> str:
+            place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
+            return f"column {place}{listed([name])}"
+
+        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
 
 
 class Tables:
@@ -136,53 +166,97 @@ class Tables:
         except ImportError as error:
             raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
+        self._schema: Any = None  # of the first file, once it is open
+        self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
         self._counts.start()
-        first: Any = None
-        num_before = 0  # documents of all files
-        for file in self._inputs:
-            name = os.fsencode(file.name)
-            with self._opened(file, first) as table:
-                first = table.schema if first is None else first
-                texts, identity, source = self._columns(file.name, table.schema)
-                self._counts.note(_note(table.schema, texts, identity))
-                row = 0
-                wanted = dict.fromkeys([*texts, identity, source])
-                for batch in table.rows([column for column in wanted if column is not None]):
-                    yield Block(
-                        self._texts(file.name, row, texts, [_column(batch, text) for text in texts]),
-                        partial(_ids, batch, identity, num_before),
-                        partial(_sources, batch, source, name),
-                    )
-                    row, num_before = row + len(batch), num_before + len(batch)
-                    file.share_read = table.share(row)
+        yield from self._blocks(self._counts)
 
-    def write_kept(self, is_kept: Callable[[], bool], target: Target | ShardTarget) -> None:
-        """Write the rows that are kept; `is_kept` is called once for each document."""
-        first: Any = None
+    def _blocks(self, counts: ReadCounts) -> Iterator[Block]:
+        self._schema, ends, position = None, [], 0
+        for file in self._inputs:
+            first = position
+            with self._opened(file) as table:
+                columns = self._columns(file.name, table.schema)
+                counts.note(columns.note(table.schema))
+                for batch in table.rows(columns.names()):
+                    yield self._block(file.name, columns, batch, position, position - first, counts)
+                    position += len(batch)
+                    file.share_read = table.share(position - first)
+            ends.append(position)
+        self._ends = ends
+
+    def _block(self, name: str, columns: _Columns, batch: Any, position: int, row: int, counts: ReadCounts) -> Block:
+        """Return rows as a block; `row` is the number of rows of the file before them."""
+        return Block(
+            self._texts(name, row, columns.texts, [_column(batch, text) for text in columns.texts], counts),
+            partial(_ids, batch, columns.identity, position),
+            partial(_sources, batch, columns.source, os.fsencode(name)),
+        )
+
+    def _extents(self) -> Iterator[tuple[int, Input, int, int]]:
+        """Yield each file with its number, and the positions of its first row and after its last."""
+        if self._ends is None:
+            self._ends = list(accumulate(map(self._num_rows, self._inputs)))
+        return zip(range(len(self._ends)), self._inputs, [0, *self._ends], self._ends)
+
+    def _num_rows(self, file: Input) -> int:
+        with self._opened(file) as table:
+            return sum(size for size, _ in table.groups())
+
+    @property
+    def count(self) -> int:
+        """The number of rows of all files."""
+        return max(stop for _, _, _, stop in self._extents())
+
+    def at(self, positions: Array) -> Iterator[Block]:
+        """Yield the documents at some positions, which ascend; row groups without any of them are not read."""
+        for _, file, position, stop in self._extents():
+            if not len(_between(positions, position, stop)):
+                continue
+            with self._opened(file) as table:
+                columns, first = self._columns(file.name, table.schema), position
+                for size, batches in table.groups(columns.names()):
+                    if not len(_between(positions, position, position + size)):
+                        position += size
+                        continue
+                    for batch in batches():
+                        here = _between(positions, position, position + len(batch)) - position
+                        if len(here):
+                            block = self._block(file.name, columns, batch, position, position - first, ReadCounts())
+                            yield block.chosen(here)
+                        position += len(batch)
+                    file.share_read = table.share(position - first)
+
+    def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
+        """Write the rows that are kept; call `report` between parts."""
         writer: Any = None
         with ExitStack() as whole:
-            for number, file in enumerate(self._inputs):
-                with self._opened(file, first) as table, target.part(number) as part, ExitStack() as shard:
-                    first = table.schema if first is None else first
+            for number, file, position, _ in self._extents():
+                with self._opened(file) as table, target.part(number) as part, ExitStack() as shard:
                     if writer is None or part is not target:
                         opened = whole if part is target else shard
                         writer = opened.enter_context(closing(table.writer(_Sink(part))))
-                    for group in table.groups():
-                        _write_group(file.name, group, first, is_kept, writer)
+                    first = position
+                    for size, batches in table.groups():
+                        _write_group(file.name, batches(), self._schema, keep[position : position + size], writer)
+                        position += size
+                        file.share_read = table.share(position - first)
+                        report()
 
     @contextmanager
-    def _opened(self, file: Input, first: Any) -> Iterator[_Parquet | _Arrow]:
+    def _opened(self, file: Input) -> Iterator[_Parquet | _Arrow]:
         """Open a file with the schema of the first one; what pyarrow cannot read is an error of the input."""
         import pyarrow
 
         try:
             with file.opened() as opened:
                 table = _Parquet(opened) if self._format == "parquet" else _Arrow(opened)
-                if first is not None and not first.equals(table.schema):
-                    expected, got = _listed(first), _listed(table.schema)
+                self._schema = table.schema if self._schema is None else self._schema
+                if not self._schema.equals(table.schema):
+                    expected, got = _listed(self._schema), _listed(table.schema)
                     problem = f"expected the columns of the first file, {expected}, got {got}; make them alike"
                     raise InputError(file.name, problem)
                 yield table
@@ -192,7 +266,7 @@ class Tables:
             problem = str(error).partition("\n")[0]
             raise InputError(file.name, f"corrupt .{self._format} file ({problem}); create it anew") from error
 
-    def _columns(self, name: str, schema: Any) -> tuple[Sequence[str], str | None, str | None]:
+    def _columns(self, name: str, schema: Any) -> _Columns:
         """Return the columns of the text, the id and the source, after a check of their types."""
         fields, named = named_columns(schema.names, self._options, partial(InputError, name))
         texts = [_by_number(schema, field) for field in fields]
@@ -208,7 +282,7 @@ class Tables:
             if kind is not None and not _is_identity(kind):
                 problem = f"column {column!r} must hold strings or numbers, got {kind}"
                 raise InputError(name, f"{problem}; name another column with {option}")
-        return texts, identity, source
+        return _Columns(texts, identity, source)
 
     def _type(self, name: str, schema: Any, column: str, option: str) -> Any:
         """Return the type of a column, by its name or by dots."""
@@ -224,7 +298,7 @@ class Tables:
             raise InputError(name, f"{what} {column!r} among {_listed(schema)}; name the right one with {option}")
         return kind
 
-    def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any]) -> Batch:
+    def _texts(self, name: str, row: int, texts: Sequence[str], columns: list[Any], counts: ReadCounts) -> Batch:
         """Return the texts of some rows: the column as it is, or of several ones those of each row joined."""
         nulls = [column.is_null().index(True).as_py() for column in columns if column.null_count]
         if nulls and not self._options.allow_missing:
@@ -232,23 +306,24 @@ class Tables:
             text = next(text for text, column in zip(texts, columns) if not column[place].is_valid)
             raise InputError(name, f"row {row + place + 1}: column {text!r} is null; use --missing empty")
         if len(columns) == 1:
-            self._counts.missing += columns[0].null_count
+            counts.missing += columns[0].null_count
             return as_batch(texts[0], columns[0], missing=True)
         cells = zip(*[as_batch(text, column, missing=True).tolist() for text, column in zip(texts, columns)])
         found = [[cell for cell in row if cell is not None] for row in cells]
-        self._counts.missing += found.count([])
+        counts.missing += found.count([])
         return Batch([b" ".join(row) if row else None for row in found], missing=True)
 
 
-def _write_group(name: str, group: Iterator[Any], schema: Any, is_kept: Callable[[], bool], writer: Any) -> None:
+def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writer: Any) -> None:
     """Write the kept rows of a row group as one, or as several where they are large."""
     import pyarrow
 
     gathered: list[Any] = []
-    size = 0
-    for batch in group:
+    size = row = 0
+    for batch in prefetched(group) if keep.any() else ():
         with _writing(name):
-            gathered.append(batch.filter(pyarrow.array([is_kept() for _ in range(len(batch))], pyarrow.bool_())))
+            gathered.append(batch.filter(pyarrow.array(keep[row : row + len(batch)])))
+            row += len(batch)
             size += gathered[-1].nbytes
             if size > MAX_GATHERED:
                 _flush(gathered, schema, writer)
@@ -305,11 +380,13 @@ def _column(batch: Any, name: str) -> Any:
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _ids(batch: Any, name: str | None, num_before: int) -> list[bytes]:
-    """Return the ids of rows that come after `num_before` others; where there is none, it is the number of the row."""
-    numbers = range(num_before + 1, num_before + len(batch) + 1)
-    values = [None] * len(batch) if name is None else _column(batch, name).to_pylist()
-    return [_as_bytes(value, b"%d" % number) for value, number in zip(values, numbers)]
+def _ids(batch: Any, name: str | None, position: int) -> Batch:
+    """Return the ids of rows from some position of all rows on; where there is none, it is the number of the row."""
+    column = None if name is None else _column(batch, name)
+    if column is not None and _is_text(column.type) and not column.null_count:
+        return as_batch(str(name), column)
+    values = [None] * len(batch) if column is None else column.to_pylist()
+    return Batch([_as_bytes(value, b"%d" % number) for number, value in enumerate(values, position + 1)])
 
 
 def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
@@ -317,6 +394,11 @@ def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     if name is None:
         return [file] * len(batch)
     return [_as_bytes(value, b"") for value in _column(batch, name).to_pylist()]
+
+
+def _between(positions: Array, first: int, stop: int) -> Array:
+    """Return the positions from `first` to `stop` - 1."""
+    return positions[slice(*np.searchsorted(positions, [first, stop]).tolist())]
 
 
 def _as_bytes(value: Any, default: bytes) -> bytes:
@@ -346,13 +428,3 @@ def _by_number(schema: Any, column: str) -> str:
     """Return the name of a column that is named by its number, else what it is named."""
     place = None if column in schema.names else place_of(schema.names, column)
     return column if place is None else str(schema.names[place])
-
-
-def _note(schema: Any, texts: Sequence[str], identity: str | None) -> str:
-    """Return the note that says which columns hold the text and the id."""
-
-    def shown(name: str) -> str:
-        place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
-        return f"column {place}{listed([name])}"
-
-    return columns_note(list(map(shown, texts)), None if identity is None else shown(identity))

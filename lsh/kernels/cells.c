@@ -40,11 +40,12 @@ static void add_cell(row *r, const uint8_t *bytes, size_t length)
 }
 
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                      size_t least, size_t most, lsh_field *found)
+                      size_t least, size_t most, lsh_field *found, lsh_span *spans)
 {
     const uint8_t *at = block, *const end = block + size, *stop, *newline, *cell;
     size_t rows = 0;
     while (at < end) {
+        const uint8_t *const start = at;
         row r = {places, num_places, 0, found + rows * num_places};
         newline = memchr(at, '\n', (size_t)(end - at));
         stop = newline ? newline : end;
@@ -56,8 +57,8 @@ size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, cons
         add_cell(&r, at, (size_t)(stop - at));
         if (r.count < least || r.count > most)
             return SIZE_MAX;
-        rows++;
         at = newline ? newline + 1 : end;
+        spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
     }
     return rows;
 }
@@ -104,7 +105,7 @@ static size_t undouble(const uint8_t *at, const uint8_t *end, uint8_t *out)
 }
 
 size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                    size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used)
+                    size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used)
 {
     const uint8_t *at = block, *const end = block + size, *stop;
     size_t rows = 0, length;
@@ -113,6 +114,7 @@ size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const 
     if (memchr(block, 0, size))
         return SIZE_MAX;
     while (at < end) {
+        const uint8_t *const start = at;
         row r = {places, num_places, 0, found + rows * num_places};
         if (*at == '\n' || (*at == '\r' && end - at > 1 && at[1] == '\n')) { /* no record */
             at += 1 + (*at == '\r');
@@ -149,7 +151,7 @@ size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const 
             at += 1 + (*at == '\r');
         if (r.count < least || r.count > most)
             return SIZE_MAX;
-        rows++;
+        spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
         *used = (size_t)(at - block);
     }
     return rows;

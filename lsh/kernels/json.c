@@ -11,7 +11,9 @@
 
 enum {
     MAX_DEPTH = 64,         /* objects and lists within each other */
-    MAX_NUMBER_LENGTH = 256 /* characters */
+    MAX_NUMBER_LENGTH = 256, /* characters */
+    WORDS = 4,               /* of 8 bytes, after which a string is tested in steps */
+    STEP = 64                /* bytes of a step */
 };
 
 #define ONES (UINT64_MAX / 0xFF)
@@ -89,10 +91,30 @@ static const uint8_t *skip_escape(const line *l, const uint8_t *at)
     return at[1] && strchr("\"\\/bfnrt", at[1]) ? at + 2 : NULL;
 }
 
+/* Skip steps of a string that have no quote, backslash or control character; `seen` gets the bits of all bytes skipped. */
+static const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end, uint8_t *seen)
+{
+    while (end - at >= STEP) {
+        uint8_t special = 0, bits = 0; /* in bytes, so that vectors test many at once */
+        size_t i;
+        for (i = 0; i < STEP; i++) {
+            special |= (uint8_t)((at[i] == '"') | (at[i] == '\\') | (at[i] < 0x20));
+            bits |= at[i];
+        }
+        if (special)
+            break;
+        *seen |= bits;
+        at += STEP;
+    }
+    return at;
+}
+
 /* From behind the quote that begins a string to the one that ends it. */
 static const uint8_t *string_end(line *l, const uint8_t *at)
 {
     uint64_t word, high = 0;
+    uint8_t seen = 0;
+    int words = 0; /* plain ones, one after the other: a long string has many */
     l->escapes = 0;
     while (at < l->end) {
         if (l->end - at >= 8) {
@@ -100,11 +122,13 @@ static const uint8_t *string_end(line *l, const uint8_t *at)
             high |= word;
             if (!(below(word ^ ONES * '"', 1) | below(word ^ ONES * '\\', 1) | below(word, 0x20))) {
                 at += 8;
+                if (++words == WORDS)
+                    at = skip_plain(at, l->end, &seen);
                 continue;
             }
         }
         if (*at == '"') {
-            l->not_ascii |= (high & HIGHS) != 0;
+            l->not_ascii |= ((high | seen) & HIGHS) != 0;
             return at;
         }
         if (*at < 0x20)
@@ -114,6 +138,7 @@ static const uint8_t *string_end(line *l, const uint8_t *at)
             continue;
         }
         l->escapes = 1;
+        words = 0;
         do { /* in an escaped script one escape follows the other */
             at = skip_escape(l, at);
             if (!at)
@@ -336,14 +361,14 @@ static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
 }
 
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
-                     lsh_field *found)
+                     lsh_field *found, lsh_span *spans)
 {
     const uint8_t *at = block, *const end = block + size, *newline;
     size_t rows = 0;
     while (at < end) {
         line l = {NULL, 0, 0};
         const search s = {names, num_names, found + rows * num_names, out};
-        const uint8_t *begin, *stop;
+        const uint8_t *const start = at, *begin, *stop;
         newline = memchr(at, '\n', (size_t)(end - at));
         l.end = newline ? newline : end;
         memset(s.found, 0, num_names * sizeof(*s.found));
@@ -359,7 +384,7 @@ size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, s
         out = unescape_fields(s.found, num_names, out);
         if (!out)
             return SIZE_MAX;
-        rows++;
+        spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
     }
     return rows;
 }

@@ -37,6 +37,12 @@ enum lsh_kind {
     LSH_ESCAPED  /* within json.c only */
 };
 
+/* A part of a block or of a text: `length` bytes from `start`. */
+typedef struct {
+    size_t start;
+    size_t length;
+} lsh_span;
+
 /* A field of a record: what kind of value it is, and its text in the block, or in `out`. */
 typedef struct {
     enum lsh_kind kind;
@@ -48,7 +54,7 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
 
 /* All three find fields of the records in a block of whole lines, of which the last may have no newline. They return
  * the number of records, SIZE_MAX if any of them is malformed or ambiguous. Field i of record r is found[r * n + i] for n names or
- * places; `found` holds as many records as there are lines. `out` holds `size` bytes: strings that are decoded are
+ * places, and spans[r] is the record itself with its line end; `found` and `spans` hold as many records as there are lines. `out` holds `size` bytes: strings that are decoded are
  * written there, and never need more, whatever the names are.
  *
  * JSON objects, one a line; blank lines are not records: the fields of those names; of equal names the first has the field.
@@ -56,27 +62,21 @@ size_t lsh_count_lines(const uint8_t *block, size_t size);
  * but no half of a surrogate pair in a key or in a field that is found, no number longer than 256 characters, and nothing
  * that is nested deeper than 64. */
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
-                     lsh_field *found);
+                     lsh_field *found, lsh_span *spans);
 
 /* Lines of cells with a separator between, which end at "\n" or "\r\n": the cells at those places, counted from 0, of rows
  * that have from `least` to `most` cells. */
 size_t lsh_read_lines(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                      size_t least, size_t most, lsh_field *found);
+                      size_t least, size_t most, lsh_field *found, lsh_span *spans);
 
 /* Records of CSV (RFC 4180) with a separator between cells, without quotes in cells that are not quoted; empty lines are
  * not records. `used` is set to the bytes of whole records: after them a record may begin that does not end in the block. */
 size_t lsh_read_csv(const uint8_t *block, size_t size, uint8_t separator, const size_t *places, size_t num_places,
-                    size_t least, size_t most, uint8_t *out, lsh_field *found, size_t *used);
+                    size_t least, size_t most, uint8_t *out, lsh_field *found, lsh_span *spans, size_t *used);
 
 /* ---- shingle.c: where the shingles of a text are ---- */
 
 enum lsh_unit { LSH_BYTE = 0, LSH_CHAR = 1, LSH_WORD = 2 };
-
-/* One shingle: `length` (1 or more) bytes from `start` of its text. */
-typedef struct {
-    size_t start;
-    size_t length;
-} lsh_span;
 
 /* A walk over the shingles of one text, begun by lsh_shingler_begin; its fields are private. */
 typedef struct {
@@ -209,6 +209,11 @@ struct lsh_kernels {
     size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
+    /* Move those of `count` others to the front, in their order, whose rows have at least `least` of k bytes equal to the
+     * row of `document`; the numbers in `along` move with them. Returns how many. The row of document d begins at
+     * matrix + rows[d] * k. */
+    size_t (*filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document, int32_t *others,
+                       int32_t *along, size_t count);
     /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components
      * apart. keys[b * stride + row] =
      *     mix(mix((b + 1) G) + sum over c of mix(value_c ^ ((c + 1) G))),   G = 0x9E3779B97F4A7C15,

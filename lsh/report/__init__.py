@@ -28,11 +28,11 @@ def html(
     texts: TextsByPosition,
     choice: Choice | None = None,
     parameters: Mapping[str, object] | None = None,
-    ids: Indexed | None = None,
+    ids: TextsByPosition | None = None,
     sizes: Indexed | None = None,
     sources: Indexed | None = None,
     against: TextsByPosition | None = None,
-    against_ids: Indexed | None = None,
+    against_ids: TextsByPosition | None = None,
     sample_pairs: int | None = None,
 ) -> str:
     """Return the report of a deduplication as one page of HTML, well under 2 MB.
@@ -48,8 +48,9 @@ def html(
         Documents to show, as `choose` returned them for this result. Default: ``choose(result, sizes=sizes)``.
     parameters : mapping of str to object, optional
         Names and values to add to the table of parameters, such as the names of the files.
-    ids : sequence, optional
-        Id of each document: str, bytes or any object that `str` accepts. Default: its position.
+    ids : sequence or mapping, optional
+        Id of each document: str, bytes or any object that `str` accepts. A dict by position needs only those at
+        ``choice.positions`` and those of the documents for which these were removed. Default: its position.
     sizes : array_like of int, optional
         UTF-8 bytes of each document. Default: measured, which reads every text.
     sources : sequence, optional
@@ -117,9 +118,9 @@ def html(
 def _checked_run(
     result: Deduplication,
     texts: TextsByPosition,
-    ids: Indexed | None,
+    ids: TextsByPosition | None,
     against: TextsByPosition | None,
-    against_ids: Indexed | None,
+    against_ids: TextsByPosition | None,
     sizes: Indexed | None,
 ) -> DeduplicationRun:
     """Return the deduplication and its documents, checked; sizes are measured where they are not given."""

@@ -38,14 +38,14 @@ class TextLookup:
         The names of both parameters, for messages.
     texts : sequence of str or bytes, Arrow array, or mapping
         The texts; a mapping has them by position.
-    ids : sequence or None
-        The ids. ``None``: the positions.
+    ids : sequence, mapping or None
+        The ids, as the texts. ``None``: the positions.
     number : int or None
         How many documents there must be; ``None``: any number.
     """
 
     def __init__(
-        self, name: str, texts: TextsByPosition, ids_name: str, ids: Indexed | None, number: int | None
+        self, name: str, texts: TextsByPosition, ids_name: str, ids: TextsByPosition | None, number: int | None
     ) -> None:
         self._name = name
         if isinstance(texts, _checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
@@ -57,7 +57,7 @@ class TextLookup:
             checked_length(name, texts, number)
         self._texts = _by_position(texts)
         self._ids = None if ids is None else _by_position(ids)
-        if ids is not None and number is not None:
+        if ids is not None and number is not None and not isinstance(ids, Mapping):
             checked_length(ids_name, ids, number)
 
     def text(self, position: int) -> Text:

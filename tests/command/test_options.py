@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+import numpy as np
 import pytest
 from running import done
 
@@ -85,18 +86,13 @@ def test_values_are_frozen():
                 setattr(value, field.name, None)
 
 
-def test_ids_and_names_are_sequences():
-    ids, names = inputs.Ids(), inputs.Names()
+def test_names_are_a_sequence():
+    names = inputs.Names()
     for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
-        ids.extend(values)
         names.extend(values)
     expected = [b"a", b"", b"long " * 9, b"a"]
-    assert list(ids) == list(names) == expected
-    assert [ids[i] for i in range(4)] == [names[i] for i in range(4)] == expected
+    assert list(names) == [names[i] for i in range(4)] == expected
     assert names.distinct == expected[:3]
-    for position in (-1, 4):
-        with pytest.raises(IndexError, match=f"there are 4 ids, got position {position}"):
-            ids[position]
 
 
 def test_a_stream_notes_what_it_read_once(tmp_path):
@@ -107,9 +103,13 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         texts = inputs.TextStream([documents], with_sizes=True, with_sources=True)
         for _ in range(2):
             assert sum(len(piece) for piece in texts().pieces) == 3
-            assert list(texts.ids) == [b"a", b"b", b"c"]
             assert texts.sizes.tolist() == [5, inputs.NO_TEXT, 2]
             assert texts.sources.distinct == [str(path).encode()]
             assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
-        assert list(texts.at([2, 0, 2])) == [(0, b"first"), (2, "é".encode())]
+        found = [(position, record.id, record.text) for position, record in texts.at([2, 0, 2])]
+        assert found == [(0, b"a", b"first"), (2, b"c", "é".encode())]
         assert list(texts.at([])) == []
+        assert [batch.tolist() for batch in texts.take(np.array([1, 2], np.int32))] == [[None, "é".encode()]]
+        ids = texts.ids(np.array([2, 0, 2]))
+        assert ids.of(np.array([2, 2, 0])) == [b"c", b"c", b"a"]
+        assert texts.ids(np.empty(0, np.int64)).of(np.empty(0, np.int64)) == []

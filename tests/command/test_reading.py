@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from running import done, lsh, refused
 
+from lsh._spill import Spill
 from lsh.command import inputs
 
 A = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
@@ -212,24 +215,23 @@ def test_ids_that_repeat_in_references(shards):
     assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
 
 
-def test_the_first_repeated_id(monkeypatch):
-    """Equal hashes of different ids are not a repetition."""
+@pytest.mark.parametrize("most", [1 << 23, 7, 1])
+def test_the_first_repeated_id(monkeypatch, most):
+    """Equal hashes of different ids are not a repetition. All keys are sorted at once, or some at a time."""
+    monkeypatch.setattr(inputs, "MAX_SORTED", most)
 
-    def first(*identities):
-        ids = inputs.Ids()
-        ids.extend(identities)
-        assert list(ids) == list(identities)
-        return ids.first_repeated()
+    def first(*identities, key=lambda identity: zlib.crc32(identity)):
+        keys = Spill().column(np.uint64)
+        keys.append(np.array([key(identity) for identity in identities], np.uint64))
+        return inputs.first_repeated(keys, lambda positions: [identities[at] for at in positions.tolist()])
 
-    monkeypatch.setattr(inputs, "MAX_LISTED_IDS", 3)
     assert first() is None
     assert first(*[b"%d" % i for i in range(100)]) is None
     assert first(b"", b"a", b"b", b"") == (0, 3)
     assert first(*[b"%d" % (i % 60) for i in range(100)]) == (0, 60)
     assert first(b"a", b"b", b"b", b"a", b"b") == (1, 2)
-    monkeypatch.setattr(inputs, "hash", len, raising=False)
-    assert first(b"ab", b"cd", b"ef") is None
-    assert first(b"ab", b"cd", b"x", b"cd", b"ab") in ((1, 3), (0, 4))
+    assert first(b"ab", b"cd", b"ef", key=len) is None
+    assert first(b"ab", b"cd", b"x", b"cd", b"ab", key=len) in ((1, 3), (0, 4))
 
 
 def test_bytes_that_are_not_utf8_are_noticed(tmp_path):

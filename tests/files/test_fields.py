@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -31,7 +32,14 @@ PLAIN = st.recursive(
 
 def columns(found: Any) -> Any:
     """The columns that `json_fields` returns, texts and names in one list."""
-    return None if found is None else [None if column is None else column.tolist() for part in found for column in part]
+    if found is None:
+        return None
+    return [None if column is None else column.tolist() for part in found[:2] for column in part]
+
+
+def lines_at(block: bytes, spans: Any) -> list[bytes]:
+    """The records at some places of a block."""
+    return [block[begin : begin + size] for begin, size in spans.tolist()]
 
 
 @st.composite
@@ -60,9 +68,10 @@ def test_plain_json_is_found(written, cut):
     records, block = written
     if cut:
         block = block.removesuffix(b"\n")
-    found = columns(json_fields(block, (b"text",), (b"id", b"none")))
+    found = json_fields(block, (b"text",), (b"id", b"none"))
     assert found is not None
-    text, identity, none = found
+    text, identity, none = columns(found)
+    assert lines_at(block, found[2]) == [line for line in io.BytesIO(block).readlines() if line.strip()]
     assert text == [record["text"].encode() for record in records]
     assert (identity or []) == [str(record["id"]).encode() for record in records]
     assert none is None
@@ -189,7 +198,8 @@ def test_cells_of_lines(made, end, cells, separated):
     found = line_cells(block, separator, tuple(range(cells)), cells, MANY)
     assert (found is not None) == fits
     if found is not None:
-        assert list(zip(*[column.tolist() for column in found])) == [tuple(row[:cells]) for row in rows]
+        assert list(zip(*[column.tolist() for column in found[0]])) == [tuple(row[:cells]) for row in rows]
+        assert lines_at(block, found[1]) == io.BytesIO(block).readlines()
     exact = line_cells(block, separator, (0,), cells, cells)
     assert (exact is not None) == all(len(row) == cells for row in rows)
 
@@ -219,20 +229,21 @@ def test_cells_of_csv(made, sparing, place, by):
     found = csv_cells(block, by, (0,), 1, MANY)
     assert found is not None
     assert found[0][0].tolist() == [cells[0] for cells in expected]
-    assert found[1] == len(block)
+    assert found[2] == len(block)
+    assert [reference.csv_cells(one, by) for one in lines_at(block, found[1])] == [[cells] for cells in expected]
     place %= len(block) + 1
     newline = block.rfind(b"\n", 0, place) + 1  # where a file is cut
     begun = csv_cells(block[:newline], by, (0,), 1, MANY)
     assert begun is not None
     count = len(begun[0][0])
     assert begun[0][0].tolist() == [cells[0] for cells in expected[:count]]
-    rest = csv_cells(block[begun[1] :], by, (0,), 1, MANY)
+    rest = csv_cells(block[begun[2] :], by, (0,), 1, MANY)
     assert rest is not None
     assert rest[0][0].tolist() == [cells[0] for cells in expected[count:]]
     for odd in (b"", b'"', b"\r", b"\0", by, b"\n"):
         damaged = block[:place] + odd + block[place + 1 :]
         again = csv_cells(damaged, by, (0,), 1, MANY)
-        if again is not None and again[1] == len(damaged):
+        if again is not None and again[2] == len(damaged):
             rows = reference.csv_cells(damaged, by)
             assert rows is not None
             assert again[0][0].tolist() == [row[0] for row in rows]
@@ -246,7 +257,7 @@ def test_odd_csv_is_left_to_a_reader_that_can_judge(block):
 def test_a_quote_that_nothing_closes_is_no_whole_record():
     found = csv_cells(b'a,b\n"c,d\ne,f\n', b",", (0,), 2, 2)
     assert found is not None
-    assert (found[0][0].tolist(), found[1]) == ([b"a"], 4)
+    assert (found[0][0].tolist(), found[1].tolist(), found[2]) == ([b"a"], [[0, 4]], 4)
 
 
 def test_places_are_within_every_row():

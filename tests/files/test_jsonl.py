@@ -49,7 +49,8 @@ def check_compiled(line: bytes) -> None:
     found = json_fields(line, (b"text",), (b"id",))
     if found is None:
         return
-    (text,), (identity,) = found
+    (text,), (identity,), spans = found
+    assert sum(spans[:, 1].tolist()) <= len(line)
     if not line.strip(b" \t\r\n"):
         assert text.tolist() == []
         return

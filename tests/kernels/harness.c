@@ -352,7 +352,7 @@ static void plain_fss(const parameters *p, size_t shingles)
     }
 }
 
-static room text_room, seed_room, rank_room, out_room, state_room, hash_room[2];
+static room text_room, seed_room, rank_room, out_room, state_room, span_room, hash_room[2];
 static lsh_scratch *scratch;
 
 static lsh_document placed(const parameters *p, const uint8_t *bytes, size_t size)
@@ -453,7 +453,7 @@ static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t 
     return j < count;
 }
 
-static room bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+static room matrix_room, bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
     lsh_set set;
@@ -680,6 +680,46 @@ static void check_counts(void)
         }
 }
 
+/* Rows with many equal bytes, at the end of a page, filtered by how many they have in common with one of them. */
+static void check_filter(void)
+{
+    enum { DOCUMENTS = 20, OTHERS = 60 };
+    const size_t k = below(2) ? 128 : some_k(), least = below(k + 2), count = below(OTHERS + 1);
+    uint8_t *matrix = at_end(matrix_room, DOCUMENTS * k);
+    int32_t rows[DOCUMENTS], others[OTHERS], expected[OTHERS], expected_along[OTHERS], left[OTHERS], along[OTHERS];
+    const size_t document = below(DOCUMENTS);
+    size_t kept = 0;
+    int differs = 0;
+    for (size_t i = 0; i < DOCUMENTS * k; i++)
+        matrix[i] = (uint8_t)below(2 + i / k / 4);
+    for (size_t i = 0; i < DOCUMENTS; i++)
+        rows[i] = (int32_t)below(DOCUMENTS);
+    for (size_t i = 0; i < count; i++) {
+        others[i] = (int32_t)below(DOCUMENTS);
+        const uint8_t *a = matrix + (size_t)rows[document] * k, *b = matrix + (size_t)rows[others[i]] * k;
+        size_t equal = 0;
+        for (size_t s = 0; s < k; s++)
+            equal += a[s] == b[s];
+        for (size_t l = 0; l < level_count; l++)
+            differs |= levels[l]->count_equal_8(a, b, k) != equal;
+        expected[kept] = others[i];
+        expected_along[kept] = (int32_t)i;
+        kept += equal >= least;
+    }
+    for (size_t l = 0; l < level_count; l++) {
+        for (size_t i = 0; i < count; i++) {
+            left[i] = others[i];
+            along[i] = (int32_t)i;
+        }
+        differs |= levels[l]->filter_8(matrix, rows, k, least, document, left, along, count) != kept ||
+                   memcmp(left, expected, kept * sizeof *left) || memcmp(along, expected_along, kept * sizeof *along);
+    }
+    if (differs) {
+        fprintf(stderr, "equal bytes of rows differ, k %zu\n", k);
+        failures++;
+    }
+}
+
 /* The whole hashes of _murmur3.c: compiled once, for any level. */
 static void check_whole_hashes(void)
 {
@@ -855,8 +895,10 @@ static void prepare(void)
     rank_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
     out_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
     state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
+    span_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+    matrix_room = make_room((size_t)1 << 13);
     for (size_t w = 0; w < 2; w++) {
         bitmap_room[w] = make_room((size_t)1 << 9);
         token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
@@ -938,17 +980,18 @@ static size_t put_records(uint8_t *out, int form, size_t records)
     return (size_t)(out - start);
 }
 
-static size_t read_records(const uint8_t *block, size_t size, int form, uint8_t *out, lsh_field *found, size_t *used)
+static size_t read_records(const uint8_t *block, size_t size, int form, uint8_t *out, lsh_field *found,
+                           lsh_span *spans, size_t *used)
 {
     static const uint8_t id[] = "id", text[] = "text";
     static const size_t places[] = {0, 1};
     const lsh_text names[] = {{id, 2}, {text, 4}};
     *used = size;
     if (form == 0)
-        return lsh_read_json(block, size, names, 2, out, found);
+        return lsh_read_json(block, size, names, 2, out, found, spans);
     if (form == 1)
-        return lsh_read_lines(block, size, '\t', places, 2, 2, 2, found);
-    return lsh_read_csv(block, size, ',', places, 2, 2, 2, out, found, used);
+        return lsh_read_lines(block, size, '\t', places, 2, 2, 2, found, spans);
+    return lsh_read_csv(block, size, ',', places, 2, 2, 2, out, found, spans, used);
 }
 
 /* The kernels find the written values; with any bytes changed, they access no memory outside the buffers. */
@@ -962,12 +1005,17 @@ static void check_fields(void)
     for (size_t i = 0; i < size; i++)
         lines += block[i] == '\n' || i + 1 == size;
     lsh_field *found = at_end(state_room, lines * 2 * sizeof *found);
-    rows = read_records(block, size, form, out, found, &used);
+    lsh_span *spans = at_end(span_room, lines * sizeof *spans);
+    rows = read_records(block, size, form, out, found, spans, &used);
     int differs = rows != records || used != size || lsh_count_lines(block, size) != lines;
     for (size_t r = 0; r < records && !differs; r++) {
         char number[24];
         const size_t digits = (size_t)sprintf(number, "%zu", r);
         const lsh_field *id = found + 2 * r, *text = id + 1;
+        const lsh_span *before = spans + r - 1;
+        differs |= spans[r].start + spans[r].length > size || (r && spans[r].start < before->start + before->length);
+        differs |= !spans[r].length || id->text.bytes < block + spans[r].start;
+        differs |= spans[r].start + spans[r].length < size && block[spans[r].start + spans[r].length - 1] != '\n';
         differs |= id->kind != (form ? LSH_STRING : LSH_NUMBER) || id->text.length != digits ||
                    memcmp(id->text.bytes, number, digits) != 0;
         differs |= text->kind != LSH_STRING || text->text.length != record_lengths[r] ||
@@ -984,7 +1032,7 @@ static void check_fields(void)
         lines = lsh_count_lines(block, cut);
         memmove(text_room.end - cut, block, cut);
         rows = read_records(text_room.end - cut, cut, form, at_end(seed_room, cut),
-                            at_end(state_room, lines * 2 * sizeof *found), &used);
+                            at_end(state_room, lines * 2 * sizeof *found), at_end(span_room, lines * sizeof *spans), &used);
         if (rows != SIZE_MAX && (rows > lines || used > cut)) {
             fprintf(stderr, "too many records, form %d\n", form);
             failures++;
@@ -1010,7 +1058,8 @@ static void check_equal_names(void)
     memcpy(end, "\"}", 2);
     for (size_t i = 0; i < NAMES; i++)
         names[i] = (lsh_text){a, 1};
-    differs = lsh_read_json(block, size, names, NAMES, out, found) != 1;
+    lsh_span span;
+    differs = lsh_read_json(block, size, names, NAMES, out, found, &span) != 1 || span.start || span.length != size;
     differs |= found[0].kind != LSH_STRING || found[0].text.length != ESCAPES || found[0].text.bytes != out;
     for (size_t i = 1; i < NAMES; i++)
         differs |= found[i].kind != LSH_ABSENT;
@@ -1036,6 +1085,8 @@ int main(int argc, char **argv)
         check_document(LSH_BYTE, between(65, 3000), between(1, 20), some_k(), 1);
         check_document(unit, between(65, 600), between(1, 12), some_k(), 1);
         check_counts();
+        for (int again = 0; again < 16; again++)
+            check_filter();
         check_whole_hashes();
         check_links();
         check_link_parts();

@@ -1,0 +1,271 @@
+"""Records that are read again by their places: the places, the ranges that are read, and files of every format."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
+
+from lsh import _spill, files
+from lsh._spill import Spill
+from lsh.files import blocks, lines, places, storage
+from lsh.files._fields import read_ranges
+from lsh.files.places import Places
+
+STEPS = st.tuples(st.sampled_from(["record", "skipped"]), st.integers(0, 40), st.integers(1, 40))
+
+
+@given(st.lists(st.lists(STEPS, max_size=30), max_size=4), st.sampled_from([2, 4, 30]), st.booleans(), st.data())
+@strategies.examples(100)
+def test_places(made, bits, one_by_one, data):
+    """Every record is found with its number, by chunks of any size; lengths may be longer than an entry."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "BITS", bits)
+        patch.setattr(places, "MAX_LENGTH", (1 << bits) - 1)
+        patch.setattr(places, "MAX_WAITING", 3)
+        patch.setattr(_spill, "CHUNK", data.draw(st.sampled_from([32, 1 << 16])))
+        patch.setattr(places, "MAX_PART", data.draw(st.sampled_from([3, 1 << 16])))
+        found, expected, number = Places(Spill(data.draw(st.sampled_from([None, 1])))), [], 0
+        for steps in made:
+            found.begin_file()
+            at, rows = 0, []
+            for kind, gap, size in steps:
+                number += 1
+                at += gap
+                if kind == "skipped" or one_by_one:
+                    found.add_one(at, at + size, kind == "record")
+                else:
+                    found.add(np.array([at]), np.array([at + size]))
+                rows += [(at, at + size, number)] if kind == "record" else []
+                at += size
+            expected.append(rows)
+        assert found.count == sum(map(len, expected))
+        for file, rows in enumerate(expected):
+            first = sum(map(len, expected[:file]))
+            assert found.extent(file) == (first, first + len(rows))
+            parts = list(found.located(file))
+            assert [row for _, part in parts for row in zip(*(column.tolist() for column in part))] == rows
+            assert all(position == first + rows.index(row_of(part)) for position, part in parts if len(part.begins))
+            which = sorted(data.draw(st.sets(st.integers(0, max(len(rows) - 1, 0)), max_size=len(rows))))
+            some = [row for part in found.find(file, np.array(which, np.int64) + first) for row in zip(*part)]
+            assert some == [rows[index] for index in which]
+
+
+def row_of(part: places.Located) -> tuple[int, int, int]:
+    """The first record of a part."""
+    return int(part.begins[0]), int(part.ends[0]), int(part.numbers[0])
+
+
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=30), st.integers(0, 40_000))
+def test_ranges_of_a_file(made, size):
+    """Neighbours are read at once, or each by itself; the file may end before them."""
+    data = np.random.RandomState(0).bytes(size)
+    steps = np.cumsum(np.array(made, np.int64).ravel())
+    begins, ends = steps[::2].copy(), steps[1::2].copy()
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        found = read_ranges(file.fileno(), begins, ends)
+    whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
+    assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
+
+
+def test_ranges_that_cannot_be_read(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"words")
+    one, two = np.array([1]), np.array([2])
+    with open(path, "rb") as file:
+        for begins, ends in [(two, one), (one, np.array([2, 3])), (-one, one), (np.array([0, 1]), np.array([2, 3]))]:
+            with pytest.raises(ValueError, match=r"ascend|same length"):
+                read_ranges(file.fileno(), begins, ends)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        read_ranges(-1, one, two)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
+def test_records_in_blocks(made, size):
+    steps = np.cumsum(np.array(made).ravel())
+    records = places.Located(steps[::2], steps[1::2], np.arange(len(made)))
+    found = list(records.blocks(size))
+    assert np.concatenate([block.begins for block in found]).tolist() == records.begins.tolist()
+    for block in found:
+        assert int((block.ends - block.begins)[:-1].sum()) < size
+        begins, ends = block.runs()
+        assert (begins[1:] > ends[:-1]).all()
+        covered = {at for begin, end in zip(begins.tolist(), ends.tolist()) for at in range(begin, end)}
+        assert covered == {at for begin, end in zip(*block[:2]) for at in range(begin, end)}
+
+
+# ---- files ----
+
+
+@pytest.fixture(params=[True, False], ids=["small", "usual"])
+def sizes(request, monkeypatch):
+    """Blocks and reads that are small, and those of a program."""
+    if request.param:
+        for module, name, size in [
+            (blocks, "READ_SIZE", 40),
+            (blocks, "PROBE_SIZE", 8),
+            (lines, "READ_SIZE", 30),
+            (storage, "BUFFER", 16),
+        ]:
+            monkeypatch.setattr(module, name, size)
+
+
+def records(documents: files.Documents) -> list[tuple[Any, ...]]:
+    return list(documents.records())
+
+
+def at(documents: files.Documents, positions: Sequence[int]) -> list[tuple[Any, ...]]:
+    return [record for block in documents.at(np.array(positions, np.int64)) for record in block.records()]
+
+
+VARIANTS = {  # what makes lines differ: blank lines, ends, numbers as ids, fields that only Python reads, bad lines
+    "blank.jsonl": b'\n{"id": 5, "text": "one"}\r\n \t\n{"text": "t\\u00e9o"}\n{"text": "three", "id": null}\n\n',
+    "lone.jsonl": b'{"text": "one", "id": "a"}\n{"text": "\\ud800"}\n{"id": "c", "text": "three"}',
+    "bad.jsonl": b'nonsense\n{"text": "one"}\n{"text": 5}\n\xff\n{"text": "two"}\n{"text',
+    "bad.tsv": b"a\tone\nbad\nb\ttwo\n\nc\tthree",
+    "bad.csv": b'id,text\na,one\nb\n"b"b\nc,"t\nwo"\n\n\r\ne,"th""ree"\n"d,',
+    "nul.csv": b'id,text\na,one\nb,"a\0b"\n\nc,"x\ny"',
+    "lines.txt": b"one\n\n\r\nfour\r\nfi\rve",
+    "none.txt": b"",
+    "head.csv": b"id,text",
+}
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("how", ["", "gz", "utf-16"])
+def test_documents_at_positions(tmp_path, name, how):
+    """They are those of the whole reading, in any selection, also of several files; ids are numbers of all records."""
+    data, options = VARIANTS[name], {"on_bad_line": "skip"} if "csv" in name or "bad" in name else {}
+    if how == "utf-16":
+        data, options = data.decode("utf-8", "replace").encode("utf-16"), {**options, "encoding": "utf-16"}
+    path = file_of(tmp_path, f"1{name}.{how}" if how == "gz" else f"1{name}", pack(data, "gz" if how == "gz" else ""))
+    other = file_of(tmp_path, f"2{name}", data)
+    for paths in ([path], [path, other], [path, path]):
+        with files.Documents(paths, **options) as documents:
+            found = records(documents)
+            assert documents.count == len(found)
+            skipped, missing = documents.skipped, documents.missing
+            for step in (1, 2, 3, 5):
+                assert at(documents, range(0, len(found), step)) == found[::step]
+            assert at(documents, []) == []
+            assert (documents.skipped, documents.missing) == (skipped, missing)
+        with files.Documents(paths, **options) as documents:  # not read before
+            assert at(documents, range(len(found))) == found
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_kept_records_of_many(tmp_path, format, packed):
+    """Many records, of which runs, single ones and none are kept, through every packing, are joined as bytes."""
+    lines = [line if line.endswith(b"\n") else line + b"\n" for line in DOCUMENTS[format]] * 30
+    head = BOM + HEADS.get(format, b"")
+    path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(head + b"".join(lines), packed))
+    choose = np.random.RandomState(7)
+    for share in (0.0, 0.05, 0.5, 0.95, 1.0):
+        keep = (choose.rand(len(lines)) < share).tolist()
+        expected = head + b"".join(line for line, stays in zip(lines, keep, strict=True) if stays)
+        assert kept(path, keep, tmp_path / f"out.{format}") == expected
+        assert unpack(kept(path, keep, tmp_path / f"out.{format}.gz"), "gz") == expected
+
+
+def test_a_file_that_changes_is_refused_when_it_is_read_by_place(tmp_path):
+    for name, data, more in [
+        ("a.txt", b"one\ntwo\n", b"one\ntwo\nthree\n"),
+        ("b.txt.gz", *map(gzip.compress, (b"1\n", b"2\n2\n"))),
+    ]:
+        path = file_of(tmp_path, name, data)
+        with files.Documents(path) as documents:
+            assert documents.count
+            file_of(tmp_path, name, more)
+            with pytest.raises(files.InputError, match=f"{name}: it changed while it was read"):
+                at(documents, [0])
+            with (
+                pytest.raises(files.InputError, match="changed"),
+                files.target(documents, str(tmp_path / "o")) as target,
+            ):
+                files.write_kept(documents, [True] * documents.count, target)
+
+
+@pytest.mark.parametrize("new", [b'{"text": "on', b'[1, 2, "one"]\n', b'\n\n\n{"text": "1"}\n'])
+def test_other_content_of_the_same_size_and_time(tmp_path, new):
+    """What is no record at its place is refused, though the file looks unchanged."""
+    path = file_of(tmp_path, "in.jsonl", b'{"text": "one"}\n{"text": "two"}\n')
+    with files.Documents(path) as documents:
+        assert documents.count == 2
+        state = os.stat(path)
+        (tmp_path / "in.jsonl").write_bytes(new.ljust(state.st_size, b"\n"))
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+        with pytest.raises(files.InputError, match="changed"):
+            at(documents, [0, 1])
+
+
+def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
+    path = file_of(tmp_path, "in.txt", b"a line\n" * 1000)
+    opened = storage.Input(path, "").ranges()
+    ranges = opened.__enter__()
+    os.truncate(path, 100)
+    assert ranges.read(0, 7) == b"a line\n"
+    with pytest.raises(files.InputError, match="changed"):
+        ranges.read(98, 200)
+    with pytest.raises(files.InputError, match="changed"):
+        opened.__exit__(None, None, None)
+
+
+# ---- copies by the kernel ----
+
+BYTES = b"".join(b"%d\n" % number for number in range(300_000))
+COPIES = ("copy_file_range", "sendfile")
+
+
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF])
+@pytest.mark.parametrize("refused", [(), COPIES[:1], COPIES[1:], COPIES])
+def test_copies_by_the_kernel_and_without_it(tmp_path, monkeypatch, code, refused):
+    calls = []
+
+    def refuse(*arguments: Any) -> int:
+        calls.append(arguments)
+        raise OSError(code, os.strerror(code))
+
+    for name in refused:
+        monkeypatch.setattr(os, name, refuse, raising=False)
+    path = file_of(tmp_path, "in.txt", BYTES)
+    assert kept(path, [True] * 300_000, tmp_path / "out.txt") == BYTES
+    assert bool(calls) == ("copy_file_range" in refused)
+
+
+def test_partial_copies(tmp_path, monkeypatch):
+    """The kernel may copy less than it is asked for, and then nothing more."""
+    left = [1000, 0, 70_000, 3, 0]
+
+    def some(source: int, target: int, size: int, offset: int) -> int:
+        count = min(left.pop(0), size) if left else 0
+        return os.write(target, os.pread(source, count, offset)) if count else 0
+
+    monkeypatch.setattr(os, "copy_file_range", some, raising=False)
+    path = file_of(tmp_path, "in.txt", BYTES)
+    assert kept(path, [True] * 300_000, tmp_path / "out.txt") == BYTES
+    assert not left
+
+
+def test_a_full_disk_while_the_kernel_copies(tmp_path, monkeypatch):
+    def full(*arguments: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "copy_file_range", full, raising=False)
+    path = file_of(tmp_path, "in.txt", BYTES)
+    with pytest.raises(OSError, match="No space left on device in the folder") as caught:
+        kept(path, [True] * 300_000, tmp_path / "out.txt")
+    assert caught.value.filename == str(tmp_path / "out.txt")
+    assert not (tmp_path / "out.txt").exists()

@@ -33,7 +33,7 @@ cdef enum:
     SPAN_WORK = 16  # bytes that take as long to read as it takes to find a shingle of any length
     BITMAP_ASKED = 2  # a set that is compared with so many others gets bitmaps
     SPANS_ASKED = 8  # comparisons before shingles are looked up without a set: the first texts mostly are similar
-    BITS = 4  # a shingle, to twice that, of the bitmap of a set
+    BITS = 4  # a shingle at least in the bitmap of a set, and less than twice as many
     FILTER_COUNT = 2048  # tokens: a table of more is larger than the second-level cache, so a bitmap before it pays
     SMALL_SET = 65536  # initial capacity of the set of a long text, in shingles
     PIECE = 4194304  # bytes of a text that are read at once
@@ -567,7 +567,7 @@ cdef class ShingleSets:
         _free_workspace(&self.other_work)
 
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil:
-        """Prefetch what is known of a text that is compared soon; after that its bitmap, in another call."""
+        """Prefetch the record of a text that is compared soon; in a second call, its bitmap. Negative j: no text."""
         cdef const CachedBitmap *cached
         cdef size_t line
         if j < 0:
@@ -609,7 +609,7 @@ cdef class ShingleSets:
         if needed > min(a, b):
             return 0.0
         work.asked += 1
-        _worked(self, a + b)  # at most
+        _worked(self, a + b)  # an upper bound
         if self.texts[i].part_bits or self.texts[j].part_bits:
             shared = _count_by_parts(self, i, j, needed)
         else:

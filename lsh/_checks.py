@@ -108,7 +108,7 @@ def collection(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a collection of texts, got the number {value}; pass a list or a column")
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
-    if hasattr(type(value), "columns"):
+    if hasattr(type(value), "columns") or hasattr(type(value), "column_names"):
         how = "collect it and pass table['text']" if hasattr(value, "collect") else "pass table['text']"
         raise TypeError(f"{name} must be one column of texts, got a whole {type(value).__name__}; {how}")
     dimensions = getattr(value, "ndim", 1)

@@ -8,7 +8,6 @@ from lsh._sets cimport ShingleSets
 
 cdef enum:
     RUN = 1 << 28  # bytes of work after which a walk returns, so that progress can be reported
-    AHEAD = 8  # candidates whose sketches are prefetched while one is compared
     FILTERED = -1  # the value of a pair whose sketches differ too much
     LEFT_OUT = -2  # the value of a pair that is less similar than was asked for
 
@@ -33,5 +32,6 @@ cdef class Similarity:
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil
     cdef Py_ssize_t pass_filter(self, Py_ssize_t document, int32_t *others, int32_t *along,
                                 Py_ssize_t count) except -1 nogil
+    cdef void expect(self, const int32_t *others, Py_ssize_t count) noexcept nogil
     cdef int _worked(self, int64_t work) except -1 nogil
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil

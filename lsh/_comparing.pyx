@@ -21,6 +21,7 @@ import numpy as np
 
 cdef enum:
     CHECKED = 1 << 26  # bytes of texts compared between two checks for signals: a tenth of a second at most
+    AHEAD = 8  # candidates whose bitmaps are prefetched while one is compared
     SKETCH_WORK = 64  # bytes of work that a comparison of sketches counts for
 
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
@@ -86,26 +87,29 @@ cdef class Similarity:
                                 Py_ssize_t count) except -1 nogil:
         """Move the documents that get past the filter with one to the front, in their order; return how many they are.
 
-        The numbers in `along` move with them.
+        The numbers in `along` move with them. What `exact` needs of these documents is prefetched.
         """
-        cdef Py_ssize_t i, passed = 0
-        cdef size_t size = self.k * self.width
-        cdef const uint8_t *first = self.first_row
-        cdef const uint8_t *own = first + <size_t> self.rows[document] * size
-        cdef const uint8_t *ahead
+        cdef Py_ssize_t i, passed
+        self._worked(count * SKETCH_WORK)
         if self.sets is None:
             return count
-        self._worked(count * SKETCH_WORK)
-        for i in range(count):
-            if i + AHEAD < count:
-                ahead = first + <size_t> self.rows[others[i + AHEAD]] * size
-                c.lsh_prefetch(ahead)
-                c.lsh_prefetch(ahead + size - 1)
-            if self.kernels.count_equal_8(own, first + <size_t> self.rows[others[i]] * size,
-                                          self.k) >= self.least_equal:
-                others[passed], along[passed] = others[i], along[i]
-                passed += 1
+        passed = self.kernels.filter_8(self.first_row, &self.rows[0], self.k, self.least_equal, document, others, along,
+                                       count)
+        for i in range(min(passed, 2 * AHEAD)):
+            self.sets.expect(self.texts[others[i]], False)
+        for i in range(min(passed, AHEAD)):
+            self.sets.expect(self.texts[others[i]], True)
         return passed
+
+    cdef void expect(self, const int32_t *others, Py_ssize_t count) noexcept nogil:
+        """Prefetch what `exact` needs of documents that are compared soon after the first of these."""
+        if count > AHEAD:
+            if self.sets is None:
+                c.lsh_prefetch(self._row(others[AHEAD]))
+                return
+            self.sets.expect(self.texts[others[AHEAD]], True)
+        if count > 2 * AHEAD:
+            self.sets.expect(self.texts[others[2 * AHEAD]], False)
 
     cdef int _worked(self, int64_t work) except -1 nogil:
         """Count work, and handle signals now and then."""
@@ -116,7 +120,7 @@ cdef class Similarity:
         return 0
 
     cdef double exact(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil:
-        """The same without the filter."""
+        """The similarity of two documents without the filter; LEFT_OUT where it is below `least`."""
         cdef double found
         cdef size_t before
         if self.sets is None:

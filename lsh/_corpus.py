@@ -31,6 +31,7 @@ MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
+SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
 ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
 LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
 LEAST_ORDERED_BYTES = 36  # in another order
@@ -263,6 +264,8 @@ class Corpus:
         self.total = self.offsets[-1]
         self._check_bound(self.total)
         self.has_shingles = flags.read()
+        flags.free()
+        spill.trim()
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
         """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
@@ -276,6 +279,11 @@ class Corpus:
                 f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
             )
         self.spill.reserve(needed)
+
+    def reserve(self, sharing: int = 0) -> None:
+        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""
+        each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
+        self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
 
     def read_again(self) -> None:
         """Read every collection again with a new secret, after a collision of content keys."""
@@ -315,12 +323,14 @@ class Corpus:
         shares : numpy.ndarray
             bool: by position, whether it is in a link.
         """
-        self.spill.reserve((STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)) * self.total)
+        self.reserve()
         links = Links(self.spill, order, self.has_shingles, 1)
         with self.spill.reserved(links.num_bytes):
             firsts = links.firsts(self.content)
         del links
+        self.spill.trim()
         found = self._links(order, self.has_shingles if copies else firsts == np.arange(self.total, dtype=np.int32))
+        self.spill.trim()
         shares = np.zeros(self.total, np.bool_)
         for column in found:
             for _, pairs in column.parts():

@@ -572,6 +572,7 @@ cdef class Walk:
             if parents != NULL and find(parents, document) == find(parents, other):
                 continue
             if parents == NULL and not scored:
+                self.similarity.expect(&self.found[i], found - i)
                 value = self.similarity.exact(document, other, self._least())
             elif scored and self.scored_for[other] == document:
                 value = self.score_with[other]
@@ -632,9 +633,11 @@ cdef class Walk:
                             others[end], values[end] = self.found[i], FILTERED
                             end += 1
                     if found:
-                        found = self.similarity.pass_filter(document, &self.found[0], &self.found_in[0], found)
+                        found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0],
+                                                            found)
                 for i in range(found):
                     if parents == NULL:
+                        self.similarity.expect(&self.found[i], found - i)
                         value = self.similarity.exact(document, self.found[i], self._least())
                     else:
                         root = root_of(parents, self.found[i])

@@ -76,6 +76,7 @@ class Layout:
         self._corpus = corpus
         self.firsts, self._found, shares = corpus.linked(order, copies=False)
         documents = order.documents(shares)
+        corpus.reserve(len(documents))
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
         self._numbers[documents] = np.arange(len(documents), dtype=np.int32)
         components = Components(len(documents))
@@ -157,6 +158,7 @@ class Layout:
     def _placed_parts(self, ends: Array, least_equal: int | None) -> Iterator[Part]:
         """Yield parts that fit into memory."""
         spill = self._corpus.spill
+        spill.check_space(int(ends[-1]))
         spill.release_columns()
         most = max(spill.free // 3, SMALLEST_PART)
         bounds = [0]  # the first component of each part, and their number
@@ -175,6 +177,7 @@ class Layout:
             make_similarity = self._similarity(sketches, batch, texts, least_equal)
             yield Part(begin, self.starts[start : stop + 1] - begin, self.ranks[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
+            spill.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
             placed.texts_of(number, np.empty(0, np.int32))
 

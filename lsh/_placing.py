@@ -1,8 +1,8 @@
-"""Rows and texts of documents, distributed to parts of which each is read whole.
+"""Distribute rows and texts of documents to parts, and read each part as a whole.
 
-Documents come in order of position, and are needed part by part, such as some components at a time. What comes is
-collected in a buffer; a full buffer is sorted by part and appended to a column. So all is written once, forward, and a
-part is read with one read for each buffer, in the order in which its rows came.
+Rows arrive in order of position, but are needed part by part, for instance by components. They are collected in a
+buffer; a full buffer is sorted by part and appended to a column. So everything is written once and in order. A part is
+read with one read for each buffer; its rows are in the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lsh._spill import Array, Column, Spill
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-BUFFER = 1 << 23  # bytes that are sorted at once; a copy of them takes as much
+BUFFER = 1 << 22  # bytes that are sorted at once; a copy of them takes as much
 
 
 def _bounds(ascending: Array, num_parts: int) -> Array:
@@ -37,7 +37,7 @@ def _read(column: Column, ranges: list[tuple[int, int]]) -> Array:
 
 
 class PlacedRows:
-    """Numbers, or rows of numbers, in parts. Not safe to share between threads until all is there.
+    """Numbers, or rows of numbers, in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class PlacedRows:
     def __init__(
         self, spill: Spill, num_parts: int, dtype: DTypeLike, width: int | None = None, buffer: int = BUFFER
     ) -> None:
-        self._column = spill.column(dtype, width)
+        self._spill, self._column = spill, spill.column(dtype, width)
         self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []  # of the buffer: the part of each row
         self._rows: list[Array] = []
@@ -79,6 +79,8 @@ class PlacedRows:
             order = np.argsort(numbers, kind="stable")
             self._bounds.append(len(self._column) + _bounds(numbers[order], self._num_parts))
             self._column.append(rows[order])
+            del numbers, rows, order
+            self._spill.trim()
 
     def read(self, part: int) -> Array:
         """Return the rows of a part in the order in which they came."""
@@ -87,7 +89,7 @@ class PlacedRows:
 
 
 class PlacedTexts:
-    """Texts in parts. Not safe to share between threads until all is there.
+    """Texts in parts. Several threads may read parts after `finish`.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ class PlacedTexts:
     """
 
     def __init__(self, spill: Spill, num_parts: int, buffer: int = BUFFER) -> None:
-        self._column = spill.column(np.uint8)
+        self._spill, self._column = spill, spill.column(np.uint8)
         self._sizes = PlacedRows(spill, num_parts, np.int64, None, buffer)
         self._num_parts, self._buffer = num_parts, min(buffer, BUFFER)
         self._numbers: list[Array] = []
@@ -137,6 +139,8 @@ class PlacedTexts:
             self._places.append(places)
             self._bounds.append(len(self._column) + ends[places])
             self._column.append(sorted_texts)
+            del numbers, texts, order, sorted_texts
+            self._spill.trim()
 
     def sizes(self, part: int) -> Array:
         """Return the bytes of each text of a part, int64."""

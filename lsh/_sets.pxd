@@ -87,5 +87,6 @@ cdef class ShingleSets:
     cdef size_t read                 # bytes of texts read so far, or what takes as long
     cdef size_t checked              # the same when signals were handled
 
+    cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

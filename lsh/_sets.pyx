@@ -40,6 +40,8 @@ cdef enum:
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
     MAX_CACHED = 33554432  # bytes of the caches
+    LINE = 64  # bytes of a cache line
+    EXPECTED = 5  # lines of a bitmap that are prefetched: the processor goes on from there by itself
 
 cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
@@ -564,6 +566,20 @@ cdef class ShingleSets:
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
 
+    cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil:
+        """Prefetch what is known of a text that is compared soon; after that its bitmap, in another call."""
+        cdef const CachedBitmap *cached
+        cdef size_t line
+        if j < 0:
+            return
+        if not bitmap:
+            c.lsh_prefetch(&self.texts[j])
+            return
+        cached = <const CachedBitmap *> _cached(self, BITMAPS, j)
+        if cached != NULL:
+            for line in range(EXPECTED):
+                c.lsh_prefetch(<const uint8_t *> cached + LINE * line)
+
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
@@ -593,6 +609,7 @@ cdef class ShingleSets:
         if needed > min(a, b):
             return 0.0
         work.asked += 1
+        _worked(self, a + b)  # at most
         if self.texts[i].part_bits or self.texts[j].part_bits:
             shared = _count_by_parts(self, i, j, needed)
         else:
@@ -602,7 +619,6 @@ cdef class ShingleSets:
             if needed and (_most_by_bitmaps(self, j, a, b) < needed or _most_shared(self, j, needed) < needed):
                 return 0.0
             shared = _kernels.set_count_shared(&work.set, &work.table, _whole(self, j), needed)
-            _worked(self, b)
         return _jaccard(shared, a, b) if shared >= needed else 0.0
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):

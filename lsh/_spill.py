@@ -230,6 +230,17 @@ class Spill:
         """The bytes of the bound that are neither held by arrays and columns nor reserved; at least 0."""
         return max((self.bound or 0) - self.held - self._reserved, 0)
 
+    def trim(self) -> None:
+        """Under a bound, return free memory of the heap to the system, if the C library can (glibc).
+
+        The heap keeps memory that was freed, up to the largest amount that was used at some time.
+        """
+        if self.is_bounded:
+            import ctypes
+
+            with contextlib.suppress(AttributeError, OSError):
+                ctypes.CDLL(None).malloc_trim(0)
+
     def release_columns(self) -> None:
         """Write all columns to files."""
         for column in [known() for known in self._columns]:

@@ -2,7 +2,8 @@
 
 A piece is a tuple of objects, a column (an Arrow array or fixed-width bytes of numpy) or a batch. A stream or a
 generator, which may be huge, is read piece by piece. A list is copied at once, so that other threads may change it.
-Arrow data is read through the PyCapsule interface, other collections by iteration; no package is imported for this.
+Arrow data is read through the PyCapsule interface, also that of a column of a Hugging Face dataset, and other
+collections by iteration; no package is imported for this.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ Texts = Iterable[Text | None] | ArrowArray | ArrowStream | Batch
 TextsOrCallable = Texts | Callable[[], Texts | Pieces]
 Missing = Literal["error", "empty"]
 
+MAX_DATASET_BATCH = 1 << 12  # texts of a dataset that are copied at once
 OBJECTS = ("object", "Object")  # the dtypes of Python objects in pandas and in polars
 
 
@@ -92,6 +94,8 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
             return _joined(Columns(texts, name))
         except ImportError:  # pandas has the interface only where pyarrow is installed
             pass
+    if _is_dataset_column(texts):
+        return _of_dataset(name, texts)
     _checks.collection(name, texts)
     if isinstance(texts, np.ndarray):
         return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)
@@ -118,6 +122,24 @@ def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
         batches.append(Batch(piece, first, missing, name=name))
         first += len(piece)
     return batches[0] if len(batches) == 1 else Batch.join(batches)
+
+
+def _is_dataset_column(texts: Any) -> bool:
+    """Tell whether a collection is a column of a ``datasets.Dataset`` whose texts are those of its Arrow table."""
+    source = getattr(texts, "source", None)
+    kind: Any = getattr(source, "format", None)  # a nested column, and one of a stream, has none
+    if not (isinstance(kind, dict) and hasattr(source, "select_columns") and hasattr(texts, "column_name")):
+        return False
+    return bool(kind.get("type") != "custom")  # a transform may change the texts
+
+
+def _of_dataset(name: str, texts: Any) -> Piece | Iterator[Piece]:
+    """Return the Arrow data of a column of a dataset: in place, or by batches where rows are selected."""
+    table = texts.source.select_columns([texts.column_name]).with_format("arrow")
+    if getattr(texts.source, "_indices", table) is None:  # else the whole table would be copied
+        return _joined(Columns(table[:][texts.column_name], name))
+    batches = table.iter(MAX_DATASET_BATCH)
+    return chain.from_iterable(Columns(batch[texts.column_name], name) for batch in batches)
 
 
 def _holds_objects(name: str, texts: Any) -> bool:

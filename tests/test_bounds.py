@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -52,6 +53,30 @@ def test_the_peak_of_a_process(keep, tmp_path):
     assert found >= 10_000
     assert peak <= 20_000_000 + BESIDE
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
+def test_free_memory_goes_back_to_the_system():
+    program = textwrap.dedent(
+        """
+        import numpy
+        from lsh._spill import Spill
+        def resident():
+            state = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)
+            return 1024 * int(state["VmRSS"].split()[0])
+        held = [numpy.ones(10_000) for _ in range(1000)]
+        del held[:-1]  # the last one is behind them on the heap
+        free = resident()
+        Spill().trim()
+        without_bound = resident()
+        Spill(10**6).trim()
+        print(free, without_bound, resident())
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment())
+    free, without_bound, trimmed = map(int, ran.stdout.split())
+    assert without_bound > trimmed + 60_000_000
+    assert abs(free - without_bound) < 10_000_000
 
 
 # The least bound.
@@ -173,6 +198,23 @@ def test_too_little_space_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert caught.value.filename == str(tmp_path)
     assert str(caught.value.strerror).endswith("set temp_dir to another folder")
     assert len(deduplicate(TEXTS, max_memory="1GB", temp_dir=tmp_path)) == 20_000  # fits into memory
+
+
+def test_too_little_space_for_the_documents_that_are_compared(monkeypatch, tmp_path):
+    """Of a stream, this is known when documents have been linked."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
+    texts = [*TEXTS, *(f"{text}." for text in TEXTS[:5000])]
+    stages = set()
+
+    def told(stage, done, total):
+        stages.add(stage)
+
+    with pytest.raises(OSError, match=r"needs [0-9,]+ bytes of temporary files: 1,000 bytes are free"):
+        deduplicate(
+            lambda: iter(texts), max_memory="1MB", temp_dir=tmp_path, progress=lambda *call: stages.add(call[0])
+        )
+    assert stages == {"fingerprints", "grouping"}
 
 
 @pytest.mark.parametrize("after", [0, 3, 20])

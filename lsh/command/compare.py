@@ -48,8 +48,10 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.texts:
         a, b = (text.encode("utf-8", "surrogateescape") for text in (namespace.a, namespace.b))
     else:
-        inputs.check_files([("A", namespace.a), ("B", namespace.b)], [], folders=False)
-        a, b = _content(namespace.a), _content(namespace.b)
+        paths = {"A": namespace.a, "B": namespace.b}
+        read = [pair for name, path in paths.items() for pair in inputs.named(name, files.expanded([path]))]
+        inputs.check_files(read, [], folders=False)
+        a, b = map(_content, paths.values())
     console.write_data(_compared(a, b, hasher, confidence, namespace.json))
 
 
@@ -71,6 +73,7 @@ def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_j
 
 def _content(path: str) -> bytes:
     """Return the bytes of a file, unpacked, or of standard input."""
-    if path != files.STANDARD and not os.path.lexists(path):
+    path = files.local(path)
+    if path != files.STANDARD and not files.is_url(path) and not os.path.lexists(path):
         raise ValueError(f"{path}: no such file; to compare two texts, use --texts")
     return files.content(path)

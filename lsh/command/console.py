@@ -134,7 +134,7 @@ def say(line: str) -> None:
     with suppress(OSError):  # a run does not fail because a message cannot be written
         if sys.stderr is None:
             return
-        line = visible(line, "\n")
+        line = files.shown_in(visible(line, "\n"))
         sys.stderr.write(f"\r\x1b[K{line}\n" if sys.stderr.isatty() else f"{line}\n")  # in one piece
         sys.stderr.flush()
 

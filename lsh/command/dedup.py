@@ -95,14 +95,16 @@ class Request:
 
     Attributes
     ----------
-    paths, references : sequence of str
-        The files of INPUT and of --against.
+    sources : files.Sources
+        The files of INPUT.
+    references : sequence of files.Sources
+        The files of each --against.
     given : dict of str to str
         The options that the report lists.
     """
 
-    paths: Sequence[str]
-    references: Sequence[str]
+    sources: files.Sources
+    references: Sequence[files.Sources]
     keep: Literal["first", "last", "longest"]
     matching: Matching
     reading: Reading
@@ -228,22 +230,24 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError("--source-field requires --report")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
-    request = Request(
-        namespace.input,
-        namespace.against or (),
-        namespace.keep,
-        options.matching(namespace),
-        options.reading(namespace),
-        options.running(namespace),
-        outputs,
-        _given(namespace),
-    )
-    read = [("INPUT", path) for path in request.paths] + [("--against", path) for path in request.references]
-    inputs.check_files(read, outputs.named(), request.reading, into_folder=True)
+    matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
+    places = files.expanded(namespace.input)
+    references = [files.expanded([path]) for path in namespace.against or ()]
+    read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
+    inputs.check_files(read, outputs.named(), reading, into_folder=True)
     inputs.check_table("--removed", outputs.removed)
     inputs.check_table("--clusters", outputs.clusters)
     _check_report(outputs.report)
-    return request
+    return Request(
+        inputs.find(reading, places),
+        [inputs.find(reading, one) for one in references],
+        namespace.keep,
+        matching,
+        reading,
+        running,
+        outputs,
+        _given(namespace),
+    )
 
 
 def _check_report(path: str | None) -> None:
@@ -259,11 +263,11 @@ def _check_report(path: str | None) -> None:
 def _given(namespace: argparse.Namespace) -> dict[str, str]:
     """Return the options that a report lists: those that change the result or name files."""
     given = {
-        "INPUT": " ".join(namespace.input),
-        "--against": " ".join(namespace.against or ()),
+        "INPUT": " ".join(map(files.shown, namespace.input)),
+        "--against": " ".join(map(files.shown, namespace.against or ())),
         **{f"--{name.replace('_', '-')}": getattr(namespace, name) for name in OPTIONS_OF_REPORT},
     }
-    return {name: "yes" if value is True else str(value) for name, value in given.items() if value}
+    return {name: "yes" if value is True else files.shown(str(value)) for name, value in given.items() if value}
 
 
 # ---- the run ----
@@ -292,16 +296,16 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
             rejects = opened.enter_context(files.Target(outputs.rejects))
-        formats = inputs.formats(reading, [request.paths, *request.references])
-        documents = opened.enter_context(inputs.open_documents(reading, request.paths, rejects, formats, spill))
+        everything = [request.sources, *request.references]
+        documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents.format, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
         others = replace(reading, source_field=None)
         references = [
-            opened.enter_context(inputs.open_documents(others, path, formats=formats, spill=spill))
-            for path in request.references
+            opened.enter_context(inputs.open_documents(others, one, others=everything, spill=spill))
+            for one in request.references
         ]
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_files(
-    read: Sequence[tuple[str, str]],
+    read: Sequence[tuple[str, files.Place]],
     written: Sequence[tuple[str, str | None]],
     reading: Reading | None = None,
     folders: bool = True,
@@ -38,8 +38,10 @@ def check_files(
 
     Parameters
     ----------
-    read, written : sequence of tuple
-        The name of a file in the help, and its path; ``None`` for a file that is not written.
+    read : sequence of tuple
+        The name of a file in the help, and the file; see `files.expanded`.
+    written : sequence of tuple
+        The name of a file in the help, and its path or URL; ``None`` for a file that is not written.
     reading : Reading, optional
         How files are read: its pattern needs a folder.
     folders : bool, optional
@@ -47,41 +49,46 @@ def check_files(
     into_folder : bool, optional
         Whether OUTPUT can be a folder, with a file for each INPUT: if it ends in a slash, or there are several.
     """
-    read = [(name, one) for name, path in read for one in files.expanded([path])]
-    if reading is not None and reading.pattern is not None and not any(files.is_folder(path) for _, path in read):
+    if reading is not None and reading.pattern is not None and not any(place.is_folder for _, place in read):
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
-    if sum(path == files.STANDARD for _, path in read) > 1:
+    if sum(place.path == files.STANDARD for _, place in read) > 1:
         raise ValueError("standard input can be read only once; give - for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
-    first = [path for name, path in read if name == "INPUT"]
-    several = len(first) > 1 or any(map(files.is_folder, first))
+    first = [place for name, place in read if name == "INPUT"]
     for number, (name, path) in enumerate(targets):
-        for other, source in read:
-            if files.same_file(source, path):
-                raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-            if files.lies_in(path, source):
-                raise ValueError(f"{name} must not lie in {other} ({source}), got {path}; name a place elsewhere")
-        is_folder = files.names_folder(path) or (several and files.is_folder(path))
-        _check_target(name, path, new_folder=into_folder and name == "OUTPUT" and is_folder)
+        shown = files.shown(path)
+        for other, place in read:
+            if files.same_file(place.path, path):
+                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
+            if place.is_folder and files.lies_in(path, place.path):
+                source = files.shown(place.path)
+                raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
+        new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        _check_target(name, files.local(path), new_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
-                raise ValueError(f"{name} must not be {other} ({path}); write to another file")
-    for name, path in () if folders else read:
-        if files.is_folder(path):
-            raise ValueError(f"{name} must be a file, got the folder {path}")
+                raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
+    for name, place in () if folders else read:
+        if place.is_folder:
+            raise ValueError(f"{name} must be a file, got the folder {files.shown(place.path)}")
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
-    if path == files.STANDARD or (new_folder and os.path.isdir(path) and not os.listdir(path)):
-        return  # an empty folder will do
-    if new_folder and os.path.lexists(path):
-        raise ValueError(f"{name} must be a new or an empty folder, got {path}; name another")
+    shown = files.shown(path)
+    if path == files.STANDARD:
+        return
     if not path:
         raise ValueError(f"{name} must name a file, got an empty name")
-    if os.path.isdir(path) or (files.names_folder(path) and not new_folder):
-        raise ValueError(f"{name} must be a file, got the folder {path}")
+    if new_folder and files.has_files(path):
+        raise ValueError(f"{name} must be a new or an empty folder, got {shown}; name another")
+    if files.is_url(path):
+        files.check_target(path if not new_folder else f"{path.rstrip('/')}/file")
+    if new_folder and files.is_folder(path):
+        return  # an empty folder will do
+    if not new_folder and (files.names_folder(path) or files.is_folder(path)):
+        raise ValueError(f"{name} must be a file, got the folder {shown}")
     folder = os.path.dirname(os.path.realpath(path))
-    if not files.is_stream(path):
+    if not files.is_stream(path) and not files.is_url(path):
         if not os.path.isdir(folder):
             raise ValueError(f"{name} must be in a folder that exists, got {path}")
         if not os.access(folder, os.W_OK):
@@ -114,6 +121,17 @@ def check_output(format: files.Format, output: str | None) -> None:
         raise ValueError(f"{output}: {problem}")
 
 
+def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
+    """Return the files of a collection; a pattern is for folders."""
+    pattern = reading.pattern if any(place.is_folder for place in places) else None
+    return files.find_sources(places, reading.format, pattern)
+
+
+def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Place]]:
+    """Return files with their name in the help, for `check_files`."""
+    return [(name, place) for place in places]
+
+
 def own_spill(running: Running) -> Spill:
     """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
     bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
@@ -122,30 +140,18 @@ def own_spill(running: Running) -> Spill:
 
 def open_documents(
     reading: Reading,
-    paths: str | Sequence[str],
+    sources: files.Sources,
     rejects: files.Target | None = None,
-    formats: Sequence[str] = (),
+    others: Sequence[files.Sources] = (),
     spill: Spill | None = None,
 ) -> files.Documents:
     """Open documents, which the caller closes.
 
     An option counts for the files that have a use for it: a pattern for folders, others by the format. It is an error
-    if neither these files nor other files of the command, whose formats are `formats`, have a use for it.
+    if neither these files nor `others`, the other files of the command, have a use for it.
     """
-    return files.Documents(paths, rejects=rejects, others=formats, spill=spill, **_values(reading, paths))
-
-
-def formats(reading: Reading, collections: Iterable[str | Sequence[str]]) -> list[str]:
-    """Return the format of each collection of files of a command."""
-    return [files.format_of(paths, **_values(reading, paths, ("format", "pattern"))) for paths in collections]
-
-
-def _values(reading: Reading, paths: str | Sequence[str], names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return how some files are read: a pattern is for folders."""
-    values = vars(reading)
-    if not any(map(files.is_folder, files.expanded([paths] if isinstance(paths, str) else paths))):
-        values = {**values, "pattern": None}
-    return {name: values[name] for name in names or values}
+    formats = [other.found[0].format.name for other in others]
+    return files.Documents(sources, rejects=rejects, others=formats, spill=spill, **vars(reading))
 
 
 class Ids:

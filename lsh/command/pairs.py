@@ -68,20 +68,22 @@ def run(namespace: argparse.Namespace) -> None:
     paths = namespace.input
     if len(paths) > 2 and not namespace.within:
         raise ValueError(f"two INPUTs can be compared, got {len(paths)}; use --within for the pairs of all of them")
-    inputs.check_files([("INPUT", path) for path in paths], [("OUTPUT", namespace.output)], reading)
+    places = [files.expanded(paths)] if namespace.within else [files.expanded([path]) for path in paths]
+    read = [pair for one in places for pair in inputs.named("INPUT", one)]
+    inputs.check_files(read, [("OUTPUT", namespace.output)], reading)
     inputs.check_table("-o", namespace.output, namespace.json)
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
-    collections = [paths] if namespace.within else [[path] for path in paths]
+    collections = [inputs.find(reading, one) for one in places]
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:
         console.say(_summary(number, sides, time.perf_counter() - started))
 
 
 def _write_pairs(
-    collections: Sequence[Sequence[str]],
+    collections: Sequence[files.Sources],
     output: str,
     as_json: bool,
     matching: Matching,
@@ -90,10 +92,9 @@ def _write_pairs(
 ) -> tuple[int, list[inputs.TextStream]]:
     """Write the pairs; return their number and the documents of each collection."""
     with ExitStack() as opened:
-        formats = inputs.formats(reading, collections)
         spill = inputs.own_spill(running)
         documents = [
-            opened.enter_context(inputs.open_documents(reading, one, formats=formats, spill=spill))
+            opened.enter_context(inputs.open_documents(reading, one, others=collections, spill=spill))
             for one in collections
         ]
         names = [""] if len(documents) == 1 else [f"{one.name}: " for one in documents]

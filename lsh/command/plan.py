@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -70,13 +69,14 @@ def run(namespace: argparse.Namespace) -> None:
         raise ValueError(f"{name} requires --corpus")
     goal = (options.threshold(namespace), options.recall(namespace), options.num_seeds(namespace))
     shingles, reading = options.shingles(namespace), options.reading(namespace)
-    inputs.check_files([("--corpus", path) for path in corpus or ()], [("--plot", namespace.plot)], reading)
+    places = files.expanded(corpus) if corpus is not None else []
+    inputs.check_files(inputs.named("--corpus", places), [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
     planned = lsh.plan(*goal)  # an error if no bands have the recall, before the corpus is read
     if corpus is not None:
-        count, texts = _sample(corpus, reading)
+        count, texts = _sample(inputs.find(reading, places), reading)
         if not count:
-            raise ValueError(f"--corpus must have documents, {' '.join(corpus)} has none")
+            raise ValueError(f"--corpus must have documents, {' '.join(map(files.shown, corpus))} has none")
         planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents or count)
     console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
     if namespace.plot is not None:
@@ -93,9 +93,9 @@ def _check_plot(path: str | None) -> None:
         raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
 
 
-def _sample(paths: Sequence[str], reading: Reading) -> tuple[int, list[bytes | None]]:
+def _sample(sources: files.Sources, reading: Reading) -> tuple[int, list[bytes | None]]:
     """Return the number of texts of a corpus, and the texts or, of many, the same sample each time."""
-    with inputs.open_documents(reading, paths) as documents:
+    with inputs.open_documents(reading, sources) as documents:
         texts = inputs.TextStream([documents], with_ids=False, notes="")
         count = sum(map(len, texts().pieces))
         wanted = np.random.RandomState(0).permutation(count)[:SAMPLE_TEXTS]

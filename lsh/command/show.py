@@ -88,13 +88,13 @@ def run(namespace: argparse.Namespace) -> None:
     console.check_standard_output()
     shingles, reading = options.shingles(namespace), options.reading(namespace)
     ids = [os.fsencode(namespace.first), os.fsencode(namespace.second)]
-    others = namespace.against or []
-    read = [("INPUT", path) for path in namespace.input] + [("--against", path) for path in others]
-    inputs.check_files(read, [], reading)
+    places = files.expanded(namespace.input)
+    others = files.expanded(namespace.against) if namespace.against else []
+    inputs.check_files(inputs.named("INPUT", places) + inputs.named("--against", others), [], reading)
     if others:
-        first, second = _found(reading, namespace.input, ids[:1]) + _found(reading, others, ids[1:])
+        first, second = _found(reading, places, ids[:1]) + _found(reading, others, ids[1:])
     else:
-        first, second = _found(reading, namespace.input, ids)
+        first, second = _found(reading, places, ids)
     figures = _figures(first, second, shingles)
     changes = _changes(*(one.text.decode("utf-8", "replace") for one in (first, second)))
     if namespace.json:
@@ -107,12 +107,12 @@ def run(namespace: argparse.Namespace) -> None:
 # ---- finding ----
 
 
-def _found(reading: Reading, paths: Sequence[str], ids: Sequence[bytes]) -> list[Document]:
+def _found(reading: Reading, places: Sequence[files.Place], ids: Sequence[bytes]) -> list[Document]:
     """Return the documents of some ids; of an id that is asked for twice the first two."""
     found: list[Document | None] = [None] * len(ids)
     escaped: list[Document | None] = [None] * len(ids)  # the first with an id that looks like the wanted one in a table
     with ExitStack() as opened:
-        documents = opened.enter_context(inputs.open_documents(reading, paths))
+        documents = opened.enter_context(inputs.open_documents(reading, inputs.find(reading, places)))
         for block in documents.blocks():
             for place, identity in enumerate(cast(list[bytes], block.ids().tolist())):
                 for kept, is_one in ((found, bytes.__eq__), (escaped, _is_written_as)):

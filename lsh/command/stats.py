@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,16 +58,17 @@ def run(namespace: argparse.Namespace) -> None:
     console.check_standard_output()
     started = time.perf_counter()
     shingles, reading, running = options.shingles(namespace), options.reading(namespace), options.running(namespace)
-    inputs.check_files([("FILE", path) for path in namespace.input], [], reading)
-    figures = _figures(namespace.input, shingles, reading, running)
+    places = files.expanded(namespace.input)
+    inputs.check_files(inputs.named("FILE", places), [], reading)
+    figures = _figures(inputs.find(reading, places), shingles, reading, running)
     console.write_data(json.dumps(figures) + "\n" if namespace.json else _table(figures, shingles))
     if running.verbose:
         console.say(", ".join(console.cost(time.perf_counter() - started, figures["bytes"])))
 
 
-def _figures(paths: Sequence[str], shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
+def _figures(sources: files.Sources, shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
     """Return the figures of the table: `lengths` are in bytes, `shingles` are of `shingled` texts."""
-    with inputs.open_documents(reading, paths) as documents:
+    with inputs.open_documents(reading, sources) as documents:
         notes = None if running.quiet else ""
         texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
         meter = console.progress(running.quiet, files.STANDARD, [texts])

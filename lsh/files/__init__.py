@@ -4,8 +4,8 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.documents import Documents, format_of, table_row, target, write_kept
-from lsh.files.finding import expanded, has_ending_of_files
+from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
+from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
 from lsh.files.storage import (
@@ -13,12 +13,15 @@ from lsh.files.storage import (
     FolderTarget,
     Target,
     content,
+    has_files,
     is_folder,
     is_stream,
     lies_in,
     names_folder,
     same_file,
 )
+from lsh.files.uploads import check_target
+from lsh.files.urls import is_url, local, shown, shown_in
 
 __all__ = [
     "FOLDER",
@@ -29,18 +32,27 @@ __all__ = [
     "FolderTarget",
     "Format",
     "InputError",
+    "Place",
     "Record",
+    "Sources",
     "Target",
+    "becomes_folder",
+    "check_target",
     "content",
     "expanded",
-    "format_of",
+    "find_sources",
     "has_ending_of_files",
+    "has_files",
     "is_folder",
     "is_stream",
+    "is_url",
     "lies_in",
+    "local",
     "names_folder",
     "prefetched",
     "same_file",
+    "shown",
+    "shown_in",
     "table_row",
     "target",
     "write_kept",

@@ -14,7 +14,8 @@ import numpy as np
 
 from lsh import _checks
 from lsh._spill import Spill
-from lsh.files.finding import expanded, find_sources
+from lsh.files import urls
+from lsh.files.finding import Place, Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
@@ -47,10 +48,11 @@ class Documents:
 
     Parameters
     ----------
-    path : str or sequence of str
-        Files of one format, ``"-"``, folders, or patterns. A pattern such as ``"part-*.jsonl"`` stands for the files
-        that match it, and a folder of data files for these files, each in the order of their paths. In a folder of
-        texts (``.txt``, ``.md``, ``.html``, source code, no ending, ...) each file is a document.
+    path : str, sequence of str, or Sources
+        Files of one format, their URLs, ``"-"``, folders, or patterns; or what `find_sources` found, with its format
+        and pattern. A pattern such as ``"part-*.jsonl"`` stands for the files that match it, and a folder of data files
+        for these files, each in the order of their paths. In a folder of texts (``.txt``, ``.md``, ``.html``, source
+        code, no ending, ...) each file is a document.
     format : Format, optional
         The format of every file; ``Format("files", "")`` makes a document of each file of a folder. Default: by the
         ending of each path.
@@ -92,10 +94,8 @@ class Documents:
     ----------
     inputs : list of Input
         The files in the order in which they are read; empty for a folder of texts.
-    named : list of str
+    named : list of Place
         The files and folders that were given, with the matches of patterns.
-    is_from_folder : bool
-        Whether the first file is one of the data files of a folder.
     format : Format
         The format of all files, and the compression of the first.
     name : str
@@ -123,7 +123,7 @@ class Documents:
 
     def __init__(
         self,
-        path: str | Sequence[str],
+        path: str | Sequence[str] | Sources,
         format: Format | None = None,
         field: str | None = None,
         *,
@@ -139,13 +139,12 @@ class Documents:
         others: Sequence[str] = (),
         spill: Spill | None = None,
     ) -> None:
-        paths = self.named = expanded([path] if isinstance(path, str) else path)
-        sources, hidden = find_sources(paths, format, pattern)
-        first = sources[0]
-        shown = "standard input" if first.path == STANDARD else first.path
+        if not isinstance(path, Sources):
+            path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
+        sources, hidden, self.named, pattern = path
+        self.path, self.format, _ = sources[0]
+        shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
-        self.path, self.format = first
-        self.is_from_folder = first.path not in paths
         options = ReadOptions(
             field=field,
             id_field=id_field,
@@ -167,7 +166,7 @@ class Documents:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
         spill = Spill() if spill is None else spill
-        self.inputs = [Input(source.path, source.format.compression, spill.folder) for source in sources]
+        self.inputs = [Input(source.path, source.format.compression, source.state, spill.folder) for source in sources]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
@@ -261,11 +260,6 @@ class Documents:
         return self._reader.at(positions)
 
 
-def format_of(path: str | Sequence[str], format: Format | None = None, pattern: str | None = None) -> str:
-    """Return the name of the format that `Documents` of these parameters have."""
-    return find_sources([path] if isinstance(path, str) else path, format, pattern).found[0].format.name
-
-
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
     """Return the given options that a format has no use for, each with its error message."""
     described = "a folder of texts" if format == FOLDER else f".{format}"
@@ -306,15 +300,20 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     """
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
-    if documents.format.name != FOLDER and not names_folder(path):
-        several = len(documents.inputs) > 1 or documents.is_from_folder
-        if not (several and is_folder(path)):
-            return Target(path, "" if documents.format.name in TABLES.values() else None)
+    if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
+        return Target(path, "" if documents.format.name in TABLES.values() else None)
     if lies_in(path, documents.path):
-        raise ValueError(f"OUTPUT must not lie in INPUT ({documents.path}), got {path}; name a folder elsewhere")
+        source, shown = urls.shown(documents.path), urls.shown(path)
+        raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
         return FolderTarget(path)
-    return ShardTarget(path, documents.inputs, documents.named)
+    return ShardTarget(path, documents.inputs, [(place.path, place.is_folder) for place in documents.named])
+
+
+def becomes_folder(named: Sequence[Place], path: str) -> bool:
+    """Tell whether an output is a folder with a file for each input: by its slash, or several go to a folder."""
+    several = len(named) > 1 or any(place.is_folder for place in named)
+    return names_folder(path) or (several and is_folder(path))
 
 
 def write_kept(

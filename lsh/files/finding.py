@@ -12,14 +12,14 @@ import errno
 import fnmatch
 import glob
 import os
-from collections.abc import Sequence
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from lsh._words import counted
-from lsh.files import compression
+from lsh.files import compression, remote, urls
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
-from lsh.files.storage import STANDARD, is_folder
+from lsh.files.storage import STANDARD, is_folder, within
 
 EVERY = "*"  # the pattern of a folder where none is given
 
@@ -32,51 +32,80 @@ ml clj el lisp ex erl dart zig v asm s
 TEXT_ENDINGS = frozenset(_ENDINGS.split())
 
 
+class Place(NamedTuple):
+    """A file or a folder that was given, or that a pattern matches; `state` is that of a file that a URL names."""
+
+    path: str
+    is_folder: bool
+    state: remote.State | None = None
+
+
 class Source(NamedTuple):
-    """A file, or a folder in which each file is a document."""
+    """A file, or a folder in which each file is a document; `state` is that of a file that a URL names."""
 
     path: str
     format: Format
+    state: remote.State | None = None
 
 
 class Sources(NamedTuple):
-    """The files to read, all of one format, and how many hidden files of folders are not read."""
+    """The files to read, all of one format, where they were found, and how many hidden files are not read."""
 
     found: list[Source]
     hidden: int
+    named: list[Place]
+    pattern: str | None
 
 
-def expanded(paths: Sequence[str]) -> list[str]:
-    """Return the paths, with each pattern replaced by what matches it.
+def expanded(paths: Sequence[str]) -> list[Place]:
+    """Return the files and folders, with each pattern replaced by what matches it.
 
     A folder is left out if files in it match, too, as with ``shards/**``: they would be read twice.
     """
-    found: list[str] = []
-    for path in paths:
+    found: list[Place] = []
+    for path in map(urls.local, paths):
         if not path:
             raise ValueError("the name of an input file is empty; name a file, a folder or -")
-        if path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
-            found.append(path)
-            continue
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise InputError(path, "no file matches this pattern; correct it")
-        parents = {parent for match in matches for parent in PurePath(match).parents}
-        found += [match for match in matches if PurePath(match) not in parents]
+        if urls.is_url(path):
+            found += _remote(path)
+        elif path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
+            found.append(Place(path, is_folder(path)))
+        else:
+            found += _matches(
+                path, [Place(match, is_folder(match)) for match in sorted(glob.glob(path, recursive=True))]
+            )
     if not found:
         raise ValueError("expected the name of a file, a folder or -, got none")
-    if found.count(STANDARD) > 1:
+    if sum(place.path == STANDARD for place in found) > 1:
         raise ValueError("standard input (-) can be read only once; name it once")
     return found
 
 
-def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None) -> Sources:
+def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
+    """Return what matches a pattern without the folders of other matches."""
+    if not matches:
+        raise InputError(urls.shown(pattern), "no file matches this pattern; correct it")
+    parents = {str(parent) for match in matches for parent in PurePosixPath(match.path).parents}
+    return [match for match in matches if str(PurePosixPath(match.path)) not in parents]
+
+
+def _remote(url: str) -> list[Place]:
+    """Return the file or the folder of a URL, or what matches it."""
+    if urls.has_magic(url):
+        return _matches(url, [Place(*each) for each in remote.matches(url)])
+    found = remote.find(url)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(url))
+    return [Place(*found)]
+
+
+def find_sources(places: Sequence[Place], given: Format | None, pattern: str | None) -> Sources:
     """Return the files to read, in order.
 
     Parameters
     ----------
-    paths : sequence of str
-        Files, folders and patterns.
+    places : sequence of Place
+        Files and folders; see `expanded`.
     given : Format, optional
         The format of every file. Default: by the endings of their names.
     pattern : str, optional
@@ -89,33 +118,35 @@ def find_sources(paths: Sequence[str], given: Format | None, pattern: str | None
     """
     found: list[Source] = []
     hidden = 0
-    every = expanded(paths)
-    folders = {path for path in every if is_folder(path)}
-    if pattern is not None and not folders:
-        raise InputError(paths[0], "--pattern chooses files of a folder, and this is none; leave it out")
-    for path in every:
-        if path in folders:
-            names, num_hidden = list_folder(path, pattern)
-            shown = _without_marked(names, given)
-            found += _of_folder(path, shown, given)
-            hidden += num_hidden + len(names) - len(shown)
+    if pattern is not None and not any(place.is_folder for place in places):
+        name = urls.shown(places[0].path)
+        raise InputError(name, "--pattern chooses files of a folder, and this is none; leave it out")
+    for place in places:
+        if place.is_folder:
+            states, num_hidden = list_folder(place.path, pattern)
+            names = _without_marked(list(states), given)
+            found += _of_folder(place.path, {name: states[name] for name in names}, given)
+            hidden += num_hidden + len(states) - len(names)
         else:
-            found.append(Source(path, _format_of(path, given)))
+            found.append(Source(place.path, _format_of(place.path, given), place.state))
     first = found[0]
-    for path, format in found:
+    for path, format, _ in found:
         if format.name != first.format.name:
             here, there = ("a folder of texts" if one == FOLDER else one for one in (format.name, first.format.name))
-            raise InputError(path, f"it is {here}, and {first.path} is {there}; read files of one format")
+            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; read files of one format"
+            raise InputError(urls.shown(path), problem)
     if first.format.name == FOLDER and len(found) > 1:
-        raise InputError(found[1].path, "a folder of texts is read by itself; name one folder, or files")
-    return Sources(found, hidden)
+        problem = "a folder of texts is read by itself; name one folder, or files"
+        raise InputError(urls.shown(found[1].path), problem)
+    return Sources(found, hidden, list(places), pattern)
 
 
-def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
+def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.State | None], int]:
     """Return the files of a folder and of the folders in it, and how many more are hidden.
 
-    The files are named by their paths within the folder, with ``/``, and sorted by them. A file is hidden if a dot
-    begins its name or the name of a folder, unless the pattern begins with a dot, too.
+    The files are named by their paths within the folder, with ``/``, and sorted by them; each has its state if the
+    folder is a URL. A file is hidden if a dot begins its name or the name of a folder, unless the pattern begins with a
+    dot, too.
 
     Raises
     ------
@@ -123,26 +154,36 @@ def list_folder(folder: str, pattern: str | None) -> tuple[list[str], int]:
         If there is no file to read.
     """
     shape = EVERY if pattern is None else pattern
-    names = []
+    states: dict[str, remote.State | None] = {}
     hidden = 0
-    for inner, _, files in os.walk(folder, onerror=_fail):
-        within = os.path.relpath(inner, folder)
-        for name in files:
-            relative = name if within == os.curdir else f"{within}{os.sep}{name}".replace(os.sep, "/")
-            matches = fnmatch.fnmatchcase(relative, shape) or fnmatch.fnmatchcase(name, shape)
-            if not matches or not os.path.isfile(os.path.join(inner, name)):
-                continue
-            if "/." in f"/{relative}" and not shape.startswith("."):
-                hidden += 1
-            else:
-                names.append(relative)
-    if not names:
+    for relative, state in sorted(_listed(folder)):
+        name = relative.rpartition("/")[2]
+        if not (fnmatch.fnmatchcase(relative, shape) or fnmatch.fnmatchcase(name, shape)):
+            continue
+        if "/." in f"/{relative}" and not shape.startswith("."):
+            hidden += 1
+        else:
+            states[relative] = state
+    if not states:
+        folder = urls.shown(folder)
         only_hidden = f" but {counted(hidden, 'hidden file')}" if hidden else ""
         if pattern is not None:
             raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct --pattern")
         remedy = "read them with --pattern '.*', or name another folder" if hidden else "name another"
         raise InputError(folder, f"the folder has no file{only_hidden}; {remedy}")
-    return sorted(names), hidden
+    return states, hidden
+
+
+def _listed(folder: str) -> Iterator[tuple[str, remote.State | None]]:
+    """Yield the files of a folder and of the folders in it, by their paths within it."""
+    if urls.is_url(folder):
+        yield from ((relative, found.state) for relative, found in remote.list_folder(folder))
+        return
+    for inner, _, files in os.walk(folder, onerror=_fail):
+        inside = os.path.relpath(inner, folder)
+        for name in files:
+            if os.path.isfile(os.path.join(inner, name)):
+                yield (name if inside == os.curdir else f"{inside}{os.sep}{name}".replace(os.sep, "/")), None
 
 
 def has_ending_of_files(path: str) -> bool:
@@ -165,7 +206,7 @@ def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]
     return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
-def _of_folder(folder: str, names: Sequence[str], given: Format | None) -> list[Source]:
+def _of_folder(folder: str, names: Mapping[str, remote.State | None], given: Format | None) -> list[Source]:
     """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
         return [Source(folder, given)]
@@ -173,13 +214,13 @@ def _of_folder(folder: str, names: Sequence[str], given: Format | None) -> list[
     examples: dict[str, str] = {}  # a file of each kind
     for name, format in zip(names, formats):
         examples.setdefault(format.name, name)
-    _check_kinds(folder, examples)
+    _check_kinds(urls.shown(folder), examples)
     kind = next(iter(examples), FOLDER if given is None else given.name)
     if given is not None and kind != given.name:
-        raise InputError(folder, f"it holds files such as {examples[kind]!r}; they are not {given.name}")
+        raise InputError(urls.shown(folder), f"it holds files such as {examples[kind]!r}; they are not {given.name}")
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
-    return [Source(os.path.join(folder, name), format) for name, format in zip(names, formats)]
+    return [Source(within(folder, name), format, names[name]) for name, format in zip(names, formats)]
 
 
 def _format_in_folder(name: str, given: Format | None) -> Format:
@@ -228,13 +269,14 @@ def _described(kind: str) -> str:
 
 def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a file: the one that is given, or that of its ending."""
+    name = urls.shown(path)
     if given is not None and given.name == FOLDER:
-        raise InputError(path, "--format files is for a folder, and this is none; name the format of the file")
+        raise InputError(name, "--format files is for a folder, and this is none; name the format of the file")
     if given is None and path == STANDARD:
         raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
-    found = given or Format.of_path(path)
-    if found is None and not os.path.lexists(path):
+    found = given or Format.of_path(urls.file_name(path))
+    if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
-        raise InputError(path, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
     return found

@@ -7,18 +7,19 @@ copied unchanged.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from lsh.files import compression
+from lsh.files import compression, urls
 from lsh.files.finding import list_folder
 from lsh.files.marks import check_mark, note_bytes
 from lsh.files.places import Array, Flags
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import FolderTarget
+from lsh.files.storage import FolderTarget, contents, within
 
-State = tuple[int, int]  # size in bytes, time of the last change in nanoseconds
+State = tuple[int | None, int | str]  # size in bytes, time of the last change or what else tells a change
 
 
 class Folder:
@@ -37,7 +38,8 @@ class Folder:
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
-        self._path, self._pattern, self._options, self._counts = path, pattern, options, counts
+        self._path, self._name, self._pattern = path, urls.shown(path), pattern
+        self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
         self._known: list[str] | None = None  # the paths of all documents, after a reading
         self.position = 0  # bytes of the files that have been read since they were listed last
@@ -46,7 +48,7 @@ class Folder:
     def size(self) -> int:
         """The bytes of all files."""
         found = self._found() if self._files is None else self._files
-        return sum(size for size, _ in found.values())
+        return sum(size or 0 for size, _ in found.values())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
@@ -81,8 +83,12 @@ class Folder:
         """Yield the documents at some positions, which ascend."""
         paths = self._paths()
         self._check_unchanged()
-        some = self._passed([paths[position] for position in positions.tolist()])
-        return gathered(_document(relative, self._text(relative, ReadCounts())) for relative in some)
+        some, counts = [paths[position] for position in positions.tolist()], ReadCounts()
+        found = zip(self._passed(some), self._contents(some))
+        return gathered(_document(relative, self._text(relative, content, counts)) for relative, content in found)
+
+    def _contents(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return contents([within(self._path, relative) for relative in paths])
 
     def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object]) -> None:
         """Copy the files that are kept; call `report` between files."""
@@ -90,27 +96,28 @@ class Folder:
         self._check_unchanged()
         for relative, stays in zip(self._passed(paths), keep.tolist()):
             if stays:
-                target.copy(os.path.join(self._path, relative), relative)
+                target.copy(within(self._path, relative), relative)
             report()
 
     def _texts(self, listing: Iterator[str], counts: ReadCounts) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with the error of a file that is to be skipped."""
-        for relative in listing:
+        for relative, content in zip(listing, self._contents(self._files or ())):
             text: bytes | InputError
             try:
-                text = self._text(relative, counts)
+                text = self._text(relative, content, counts)
             except InputError as error:
                 if not self._options.skip_bad:
                     raise
                 text = error
             yield relative, text
 
-    def _text(self, relative: str, counts: ReadCounts) -> bytes:
-        path = os.path.join(self._path, relative)
+    def _text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
+        """Return the text of a file of some bytes."""
+        path = within(self._name, relative)
         packed = compression.of_path(relative)
-        with open(path, "rb") as file:
+        if packed:
             try:
-                content = (compression.unpacked(file, packed) if packed else file).read()
+                content = compression.unpacked(io.BytesIO(content), packed).read()
             except compression.DamagedError as error:
                 raise InputError(path, f"{compression.corrupt(packed, error)}; create it anew") from error
         encoding = self._options.encoding
@@ -133,7 +140,7 @@ class Folder:
     def _check_unchanged(self) -> None:
         found = self._found()
         if self._files not in (None, found):
-            raise InputError(self._path, "the folder changed while it was read; run again when nothing writes to it")
+            raise InputError(self._name, "the folder changed while it was read; run again when nothing writes to it")
         self._files = found
 
     def _passed(self, paths: Iterable[str]) -> Iterator[str]:
@@ -141,15 +148,15 @@ class Folder:
         self.position = 0
         for relative in paths:
             yield relative
-            self.position += (self._files or {})[relative][0]
+            self.position += (self._files or {})[relative][0] or 0
 
     def _found(self) -> dict[str, State]:
-        names, self._counts.hidden = list_folder(self._path, self._pattern)
-        states = {}
-        for relative in names:
-            state = os.stat(os.path.join(self._path, relative))
-            states[relative] = (state.st_size, state.st_mtime_ns)
-        return states
+        found, self._counts.hidden = list_folder(self._path, self._pattern)
+        return {name: self._state(name) if state is None else state for name, state in found.items()}
+
+    def _state(self, relative: str) -> State:
+        state = os.stat(os.path.join(self._path, relative))
+        return state.st_size, state.st_mtime_ns
 
 
 def _document(relative: str, text: bytes) -> Record:

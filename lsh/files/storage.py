@@ -14,13 +14,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import IO, Any, cast
 
 from lsh._spill import temporary_errors
-from lsh.files import compression
+from lsh.files import compression, remote, uploads, urls
 from lsh.files._fields import read_ranges
 from lsh.files.blocks import descriptor, read_at
 from lsh.files.places import Array
@@ -40,9 +40,11 @@ class Input:
     Parameters
     ----------
     path : str
-        The file, or ``"-"``.
+        The file, its URL, or ``"-"``.
     packed : str
         Its compression, ``""`` for none.
+    state : remote.State, optional
+        The state of the file of a URL when it was found.
     folder : str, optional
         For the copy of a pipe. Default: TMPDIR, or the folder of the system.
 
@@ -51,22 +53,25 @@ class Input:
     path, packed : str
         As they are given.
     name : str
-        The path, or ``"standard input"``.
+        The path, or ``"standard input"``; a URL without what may be secret.
+    remote : remote.File or None
+        The file, if it is read from a URL by ranges.
     """
 
-    def __init__(self, path: str, packed: str, folder: str | None = None) -> None:
-        self.name = "standard input" if path == STANDARD else path
+    def __init__(self, path: str, packed: str, state: remote.State | None = None, folder: str | None = None) -> None:
+        self.name, self._folder = "standard input" if path == STANDARD else urls.shown(path), folder
         self.path, self.packed = path, packed
         compression.check_available(packed)
         self._copy: IO[bytes] | None = None
         self._state: tuple[int, int] | None = None
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
+        self.remote = remote.File(path, state) if urls.is_url(path) else None
         if path == STANDARD:
             if sys.stdin is None:
                 raise InputError(self.name, "it is closed; redirect it from a file, or name a file as INPUT")
             self._copy = _copied(sys.stdin.buffer, self.name, folder)
-        elif os.path.exists(path) and not os.path.isfile(path):
+        elif self.remote is None and os.path.exists(path) and not os.path.isfile(path):
             with open(path, "rb") as pipe:
                 self._copy = _copied(pipe, self.name, folder)
 
@@ -78,15 +83,33 @@ class Input:
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
-        with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
-            file.seek(0)
-            self._check_state(file)
+        with self._plain() as file:
             self._file, self.share_read = file, None
             try:
                 yield compression.unpacked(file, self.packed) if self.packed else file
-                self._check_state(file)
             finally:
                 self._file = None
+
+    @contextmanager
+    def _plain(self) -> Iterator[IO[bytes]]:
+        """Open the file as it is."""
+        self._copy_stream()
+        if self.remote is not None:
+            with self.remote.opened() as file:
+                yield file
+            return
+        with open(self.path, "rb", BUFFER) if self._copy is None else nullcontext(self._copy) as file:
+            file.seek(0)
+            self._check_state(file)
+            yield file
+            self._check_state(file)
+
+    def _copy_stream(self) -> None:
+        """Copy a file whose server does not send parts of it."""
+        if self.remote is not None and not self.remote.has_ranges():
+            with self.remote.stream() as file:
+                self._copy = _copied(file, self.name, self._folder)
+            self.remote = None
 
     @contextmanager
     def ranges(self) -> Iterator[Ranges]:
@@ -100,6 +123,9 @@ class Input:
     @property
     def size(self) -> int:
         """The size of the file in bytes, as it is on disk."""
+        if self.remote is not None and (size := self.remote.size) is not None:
+            return size
+        self._copy_stream()
         if self._state is not None:
             return self._state[0]
         return os.stat(self.path).st_size if self._copy is None else os.fstat(self._copy.fileno()).st_size
@@ -124,7 +150,10 @@ class Input:
 
     def check_unchanged(self) -> None:
         """Refuse a file that changed since it was opened, before an error about one of its lines."""
-        if self._copy is None:
+        if self.remote is not None:
+            with suppress(FileNotFoundError):
+                self.remote.check_unchanged()
+        elif self._copy is None:
             with suppress(FileNotFoundError), open(self.path, "rb") as file:
                 self._check_state(file)
 
@@ -208,16 +237,27 @@ def content(path: str) -> bytes:
     InputError
         If its compression is corrupt, or its name does not say that it is compressed.
     """
-    file = Input(path, compression.of_path(path))
+    named = urls.file_name(path)
+    file = Input(urls.local(path), compression.of_path(named))
     with closing(file), file.opened() as opened:
         try:
             data = opened.read()
         except compression.DamagedError as error:
             raise file.damaged(error) from error
-    packed = compression.recognised(data) if compression.of_path(path) == "" else None
+    packed = compression.recognised(data) if compression.of_path(named) == "" else None
     if packed is not None:
         raise InputError(file.name, f"it is compressed by {compression.NAMES[packed]}; unpack it or name it *.{packed}")
     return data
+
+
+def contents(paths: Sequence[str]) -> Iterator[bytes]:
+    """Yield the bytes of some files of one folder."""
+    if paths and urls.is_url(paths[0]):
+        yield from remote.contents(paths)
+        return
+    for path in paths:
+        with open(path, "rb") as file:
+            yield file.read()
 
 
 def _copied(file: IO[bytes], name: str, folder: str | None = None) -> IO[bytes]:
@@ -274,13 +314,15 @@ class Target:
     """
 
     def __init__(self, path: str, packed: str | None = None, name: str | None = None) -> None:
-        self._name = "standard output" if path == STANDARD else name or path
+        path = urls.local(path)
+        self._name = "standard output" if path == STANDARD else name or urls.shown(path)
         self._place: str | None = None
         if path != STANDARD:  # the name of a stream is not resolved, as a pipe has no other name
-            self._place = path if is_stream(path) else os.path.realpath(path)
+            self._place = path if is_stream(path) or urls.is_url(path) else os.path.realpath(path)
         self._packed = compression.of_path(path) if packed is None else packed
         compression.check_available(self._packed)
         self._beside: str | None = None
+        self._upload: uploads.Upload | uploads.Spooled | None = None
         self._is_complete = False
         self._file: Any = None
         self._sink: _Packed | None = None
@@ -299,6 +341,8 @@ class Target:
             if sys.stdout is None:
                 raise OSError("standard output is closed; redirect it to a file")
             self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        elif urls.is_url(self._place):
+            self._file = self._upload = uploads.sink(self._place)
         elif is_stream(self._place) or (os.path.exists(self._place) and not os.path.isfile(self._place)):
             self._file = open(self._place, "ab" if os.path.isfile(self._place) else "wb")  # noqa: SIM115
         else:
@@ -339,6 +383,8 @@ class Target:
             if self._packed:
                 self._writer.close()
             self._file.flush()
+            if self._upload is not None:
+                self._upload.close()
             if self._beside is not None and self._place is not None:
                 os.fchmod(self._file.fileno(), _mode(self._place, 0o666))
                 os.fsync(self._file.fileno())
@@ -353,10 +399,16 @@ class Target:
             with _named_errors(self._name, True):
                 os.replace(self._beside, self._place)
             self._beside = None
+        if self._upload is not None:
+            self._upload.commit()
+            self._upload = None
 
     def __exit__(self, *error: object) -> None:
         if self._sink is not None:
             self._sink.file = None
+        if self._upload is not None:
+            self._upload.discard()
+            self._upload = None
         for opened in (self._writer, self._file):
             with suppress(OSError, ValueError):  # data that cannot be flushed is not wanted
                 if opened is not None:
@@ -388,16 +440,14 @@ def _kernel_copies(file: IO[bytes]) -> Iterator[Callable[[int, int, int], int]]:
 
 
 class FolderTarget:
-    """A folder whose files appear only when all are complete: it is filled under a temporary name.
+    """A folder whose files appear only when all are complete.
 
-    A new folder is then renamed. Into a folder that exists, such as a mounted one, the files are moved. Use it as a
-    context manager and call `commit` at the end; without `commit` no file is left. While it is filled, only its owner
-    can enter it.
+    Use it as a context manager and call `commit` at the end; without `commit` no file is left.
 
     Parameters
     ----------
     path : str
-        The folder. It must not exist, or be empty.
+        The folder, or its URL. It must not exist, or be empty.
 
     Raises
     ------
@@ -408,33 +458,77 @@ class FolderTarget:
     """
 
     def __init__(self, path: str) -> None:
+        path = urls.local(path)
+        self._path = urls.shown(path)
+        if has_files(path):
+            raise ValueError(f"OUTPUT must be a new or an empty folder, got {self._path}; remove it or name another")
+        self._folder = _RemoteFolder(path) if urls.is_url(path) else _LocalFolder(path)
+
+    def __enter__(self) -> FolderTarget:
+        try:
+            self._folder.open()
+        except BaseException:  # an interrupt, too
+            self._folder.close()
+            raise
+        return self
+
+    def copy(self, path: str, relative: str) -> None:
+        """Copy a file into the folder, to a relative path."""
+        with _named_errors(within(self._path, relative), True):
+            self._folder.copy(path, relative)
+
+    def complete(self) -> None:
+        """Do nothing: the files are complete; see `Target.complete`."""
+
+    def commit(self) -> None:
+        """Put the folder, or its files, in place."""
+        self._folder.commit()
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.close()
+
+
+class _LocalFolder:
+    """A folder that is filled under a temporary name.
+
+    A new folder is then renamed. Into a folder that exists, such as a mounted one, the files are moved. While it is
+    filled, only its owner can enter it.
+    """
+
+    def __init__(self, path: str) -> None:
         self._path, self._place = path, os.path.realpath(path)
-        if os.path.exists(self._place) and not (os.path.isdir(self._place) and not os.listdir(self._place)):
-            raise ValueError(f"OUTPUT must be a new or an empty folder, got {path}; remove it or name another")
         self._exists = os.path.isdir(self._place)
         folder = self._place if self._exists else os.path.dirname(self._place)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
         self._beside: str | None = None
 
-    def __enter__(self) -> FolderTarget:
-        try:
-            self._beside = _beside(os.path.join(self._place, "file") if self._exists else self._place)
-            os.mkdir(self._beside, 0o700)
-        except BaseException:  # an interrupt, too
-            self.__exit__()
-            raise
-        return self
+    def open(self) -> None:
+        """Create the folder."""
+        self._beside = _beside(os.path.join(self._place, "file") if self._exists else self._place)
+        os.mkdir(self._beside, 0o700)
 
     def copy(self, path: str, relative: str) -> None:
-        """Copy a file into the folder, to a relative path."""
-        place = os.path.join(str(self._beside), relative)
-        with _named_errors(os.path.join(self._path, relative), True):
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+        """Copy a file into the folder."""
+        place = self._made(relative)
+        if not urls.is_url(path):
             shutil.copy(path, place)
+            return
+        with open(place, "wb") as file:
+            file.writelines(remote.contents([path]))
 
-    def complete(self) -> None:
-        """Do nothing: the files are complete; see `Target.complete`."""
+    @contextmanager
+    def part(self, relative: str, packed: str) -> Iterator[Target]:
+        """Give a new file in the folder, and complete it at the end of the context."""
+        with Target(self._made(relative), packed, os.path.join(self._path, relative)) as target:
+            yield target
+            target.commit()
+
+    def _made(self, relative: str) -> str:
+        """Return the place of a file, after creating its folder."""
+        place = os.path.join(str(self._beside), relative)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        return place
 
     def commit(self) -> None:
         """Put the folder, or its files, in place."""
@@ -462,9 +556,61 @@ class FolderTarget:
                 os.rename(os.path.join(self._place, name), os.path.join(filled, name))
             raise
 
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Remove the folder, unless it is in its place."""
         if self._beside is not None:
             shutil.rmtree(self._beside, ignore_errors=True)
+
+
+class _RemoteFolder:
+    """A folder of a URL; without `commit` its files are removed.
+
+    Objects of S3 appear one after the other in `commit`, other files when they are complete.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._targets: dict[str, Target] = {}  # complete ones, by URL
+        self._copies: dict[str, str] = {}  # files to copy, by URL
+        self._open = ExitStack()
+        self._begun: list[str] = []  # URLs of files that may be there
+
+    def open(self) -> None:
+        """Do nothing: there are no folders."""
+
+    def copy(self, path: str, relative: str) -> None:
+        """Note a file; `commit` copies it."""
+        self._copies[urls.join(self._url, relative)] = path
+
+    @contextmanager
+    def part(self, relative: str, packed: str) -> Iterator[Target]:
+        """Give a new file in the folder, and complete it at the end of the context."""
+        url = urls.join(self._url, relative)
+        target = self._open.enter_context(Target(url, packed))
+        yield target
+        target.complete()
+        self._targets[url] = target
+        if not uploads.has_parts(url):  # its data would stay on disk
+            self._show()
+
+    def commit(self) -> None:
+        """Let the files appear."""
+        self._show()
+        self._begun += self._copies
+        uploads.copy(contents(list(self._copies.values())), list(self._copies))
+        self._begun = []
+
+    def _show(self) -> None:
+        """Let the complete files appear."""
+        self._begun += self._targets
+        while self._targets:
+            self._targets.pop(next(iter(self._targets))).commit()
+
+    def close(self) -> None:
+        """Remove the files, unless all of them are in place."""
+        self._open.close()
+        for url in self._begun:
+            uploads.remove(url)
 
 
 class ShardTarget(FolderTarget):
@@ -476,9 +622,9 @@ class ShardTarget(FolderTarget):
         The folder. It must not exist, or be empty.
     inputs : sequence of Input
         The files.
-    named : sequence of str
-        The files and folders in which the inputs were found. Each output has the path of its input within the deepest
-        folder that holds all of them; a single folder is that folder itself.
+    named : sequence of tuple
+        The files and folders in which the inputs were found, each with whether it is a folder. Each output has the path
+        of its input within the deepest folder that holds all of them; a single folder is that folder itself.
 
     Raises
     ------
@@ -486,26 +632,30 @@ class ShardTarget(FolderTarget):
         If standard input is among the inputs, or a file is there twice.
     """
 
-    def __init__(self, path: str, inputs: Sequence[Input], named: Sequence[str]) -> None:
+    def __init__(self, path: str, inputs: Sequence[Input], named: Iterable[tuple[str, bool]]) -> None:
         super().__init__(path)
         self._inputs = inputs
-        self._names = _names_within(_common_folder(named), [file.path for file in inputs])
+        places = [(_absolute(place), is_folder) for place, is_folder in named]
+        common = os.path.commonpath([place if is_folder else os.path.dirname(place) for place, is_folder in places])
+        self._names = _names_within(common, [file.path for file in inputs])
 
-    @contextmanager
-    def part(self, number: int) -> Iterator[Target]:
+    def part(self, number: int) -> AbstractContextManager[Target]:
         """Give the target of the kept records of an input, and complete it at the end of the context."""
-        name = self._names[number]
-        place = os.path.join(str(self._beside), name)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with Target(place, self._inputs[number].packed, os.path.join(self._path, name)) as target:
-            yield target
-            target.commit()
+        return self._folder.part(self._names[number], self._inputs[number].packed)
 
 
-def _common_folder(named: Sequence[str]) -> str:
-    """Return the deepest folder that holds some files and folders."""
-    places = map(os.path.abspath, named)
-    return os.path.commonpath([place if os.path.isdir(place) else os.path.dirname(place) for place in places])
+def _absolute(path: str) -> str:
+    """Return the absolute path of a file or, of a URL, what serves as one.
+
+    Examples
+    --------
+    >>> _absolute("s3://bucket/a.txt"), _absolute("https://host/a.txt?raw=1")
+    ('/s3/bucket/a.txt', '/https/host/a.txt')
+    """
+    if not urls.is_url(path):
+        return os.path.abspath(path)
+    scheme, _, name = urls.file_name(path).partition("://")
+    return os.path.normpath(f"/{scheme}/{name}")
 
 
 def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
@@ -520,9 +670,10 @@ def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
         raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
     names: dict[str, None] = {}
     for path in paths:
-        name = os.path.relpath(path, folder)
+        name = os.path.relpath(_absolute(path), folder)
         if name in names:
-            raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {path} twice")
+            shown = urls.shown(path)
+            raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {shown} twice")
         names[name] = None
     return list(names)
 
@@ -567,7 +718,11 @@ def is_stream(path: str) -> bool:
 
 
 def same_file(a: str, b: str) -> bool:
-    """Tell whether two paths lead to the same file, by links too."""
+    """Tell whether two paths lead to the same file, by links too, or two URLs."""
+    a, b = urls.local(a), urls.local(b)
+    if urls.is_url(a) or urls.is_url(b):
+        names = {path.rstrip("/").rpartition("/")[2] for path in (a, b)}
+        return urls.is_url(a) and urls.is_url(b) and len(names) == 1 and remote.key(a) == remote.key(b)
     if STANDARD in (a, b):
         return False
     try:
@@ -578,7 +733,20 @@ def same_file(a: str, b: str) -> bool:
 
 def is_folder(path: str) -> bool:
     """Tell whether a path is that of a folder; standard input and output are none."""
+    path = urls.local(path)
+    if urls.is_url(path):
+        found = remote.find(path)
+        return found is not None and found.is_folder
     return path != STANDARD and os.path.isdir(path)
+
+
+def has_files(path: str) -> bool:
+    """Tell whether there is a file, or a folder that is not empty."""
+    path = urls.local(path)
+    if urls.is_url(path):
+        found = remote.find(path)
+        return found is not None and (not found.is_folder or bool(remote.list_folder(path)))
+    return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
 
 
 def names_folder(path: str) -> bool:
@@ -588,7 +756,18 @@ def names_folder(path: str) -> bool:
 
 def lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder, or to it; links are resolved."""
-    if path == STANDARD or not is_folder(folder):
+    path, folder = urls.local(path), urls.local(folder)
+    if urls.is_url(path) != urls.is_url(folder):
         return False
-    inner, outer = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.commonpath([inner, outer]) == outer
+    if urls.is_url(path):
+        (place, name), (outer, start) = remote.key(path), remote.key(folder)
+        return place == outer and f"{name}/".startswith(f"{start}/")
+    if STANDARD in (path, folder) or not os.path.isdir(folder):
+        return False
+    inner, outside = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([inner, outside]) == outside
+
+
+def within(folder: str, relative: str) -> str:
+    """Return the path, or the URL, of a file in a folder."""
+    return urls.join(folder, relative) if urls.is_url(folder) else os.path.join(folder, relative)

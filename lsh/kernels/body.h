@@ -159,7 +159,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 
 /* ---- comparing ---- */
 
-static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k)
+static inline __attribute__((always_inline)) size_t count_equal_bytes(const uint8_t *a, const uint8_t *b, const size_t k)
 {
     size_t equal = 0;
     for (size_t first = 0; first < k; first += 128) {
@@ -170,6 +170,46 @@ static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, 
         equal += part;
     }
     return equal;
+}
+
+static size_t LSH_SYMBOL(lsh_count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k)
+{
+    return count_equal_bytes(a, b, k);
+}
+
+static inline void prefetch_row(const uint8_t *row, size_t k)
+{
+    lsh_prefetch(row);
+    lsh_prefetch(row + k - 1);
+}
+
+enum { AHEAD = 16 }; /* rows that are prefetched while one is compared */
+
+static inline __attribute__((always_inline)) size_t filter_bytes(const uint8_t *matrix, const int32_t *rows, const size_t k,
+                                                                 size_t least, size_t document, int32_t *others,
+                                                                 int32_t *along, size_t count)
+{
+    const uint8_t *row = matrix + (size_t)rows[document] * k;
+    size_t kept = 0;
+    for (size_t i = 0; i < count && i < AHEAD; i++)
+        prefetch_row(matrix + (size_t)rows[others[i]] * k, k);
+    for (size_t i = 0; i < count; i++) {
+        const int32_t other = others[i];
+        if (i + AHEAD < count)
+            prefetch_row(matrix + (size_t)rows[others[i + AHEAD]] * k, k);
+        others[kept] = other;
+        along[kept] = along[i];
+        kept += count_equal_bytes(row, matrix + (size_t)rows[other] * k, k) >= least;
+    }
+    return kept;
+}
+
+static size_t LSH_SYMBOL(lsh_filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document,
+                                       int32_t *others, int32_t *along, size_t count)
+{
+    if (k == 128) /* the usual size, for which the loops are unrolled */
+        return filter_bytes(matrix, rows, 128, least, document, others, along, count);
+    return filter_bytes(matrix, rows, k, least, document, others, along, count);
 }
 
 /* The count is as wide as the compared values, so that a vector holds equally many of both. */
@@ -193,6 +233,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .count_equal_8 = LSH_SYMBOL(lsh_count_equal_8),
     .count_equal_32 = LSH_SYMBOL(lsh_count_equal_32),
     .count_equal_64 = LSH_SYMBOL(lsh_count_equal_64),
+    .filter_8 = LSH_SYMBOL(lsh_filter_8),
     .band_keys_32 = LSH_SYMBOL(lsh_band_keys_32),
     .band_keys_64 = LSH_SYMBOL(lsh_band_keys_64),
     .set_add_keys = LSH_SYMBOL(lsh_set_add_keys),

@@ -209,6 +209,11 @@ struct lsh_kernels {
     size_t (*count_equal_8)(const uint8_t *a, const uint8_t *b, size_t k);
     size_t (*count_equal_32)(const uint32_t *a, const uint32_t *b, size_t k);
     size_t (*count_equal_64)(const uint64_t *a, const uint64_t *b, size_t k);
+    /* Move those of `count` others to the front, in their order, whose rows have at least `least` of k bytes equal to the
+     * row of `document`; the numbers in `along` move with them. Returns how many. The row of document d begins at
+     * matrix + rows[d] * k. */
+    size_t (*filter_8)(const uint8_t *matrix, const int32_t *rows, size_t k, size_t least, size_t document, int32_t *others,
+                       int32_t *along, size_t count);
     /* Band b covers components bounds[b] to bounds[b + 1] - 1 of a row (bounds ascend); rows begin `row_stride` components
      * apart. keys[b * stride + row] =
      *     mix(mix((b + 1) G) + sum over c of mix(value_c ^ ((c + 1) G))),   G = 0x9E3779B97F4A7C15,

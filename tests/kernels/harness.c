@@ -453,7 +453,7 @@ static size_t shares(const parameters *p, size_t i, const piece *pieces, size_t 
     return j < count;
 }
 
-static room bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
+static room matrix_room, bitmap_room[2], token_room[2], span_room[2], lane_room[2], filled_room[2], entry_room[2], set_text_room[2];
 
 typedef struct {
     lsh_set set;
@@ -680,6 +680,46 @@ static void check_counts(void)
         }
 }
 
+/* Rows with many equal bytes, at the end of a page, filtered by how many they have in common with one of them. */
+static void check_filter(void)
+{
+    enum { DOCUMENTS = 20, OTHERS = 60 };
+    const size_t k = below(2) ? 128 : some_k(), least = below(k + 2), count = below(OTHERS + 1);
+    uint8_t *matrix = at_end(matrix_room, DOCUMENTS * k);
+    int32_t rows[DOCUMENTS], others[OTHERS], expected[OTHERS], expected_along[OTHERS], left[OTHERS], along[OTHERS];
+    const size_t document = below(DOCUMENTS);
+    size_t kept = 0;
+    int differs = 0;
+    for (size_t i = 0; i < DOCUMENTS * k; i++)
+        matrix[i] = (uint8_t)below(2 + i / k / 4);
+    for (size_t i = 0; i < DOCUMENTS; i++)
+        rows[i] = (int32_t)below(DOCUMENTS);
+    for (size_t i = 0; i < count; i++) {
+        others[i] = (int32_t)below(DOCUMENTS);
+        const uint8_t *a = matrix + (size_t)rows[document] * k, *b = matrix + (size_t)rows[others[i]] * k;
+        size_t equal = 0;
+        for (size_t s = 0; s < k; s++)
+            equal += a[s] == b[s];
+        for (size_t l = 0; l < level_count; l++)
+            differs |= levels[l]->count_equal_8(a, b, k) != equal;
+        expected[kept] = others[i];
+        expected_along[kept] = (int32_t)i;
+        kept += equal >= least;
+    }
+    for (size_t l = 0; l < level_count; l++) {
+        for (size_t i = 0; i < count; i++) {
+            left[i] = others[i];
+            along[i] = (int32_t)i;
+        }
+        differs |= levels[l]->filter_8(matrix, rows, k, least, document, left, along, count) != kept ||
+                   memcmp(left, expected, kept * sizeof *left) || memcmp(along, expected_along, kept * sizeof *along);
+    }
+    if (differs) {
+        fprintf(stderr, "equal bytes of rows differ, k %zu\n", k);
+        failures++;
+    }
+}
+
 /* The whole hashes of _murmur3.c: compiled once, for any level. */
 static void check_whole_hashes(void)
 {
@@ -858,6 +898,7 @@ static void prepare(void)
     place_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
+    matrix_room = make_room((size_t)1 << 13);
     for (size_t w = 0; w < 2; w++) {
         bitmap_room[w] = make_room((size_t)1 << 9);
         token_room[w] = make_room(MAX_SET * sizeof(uint64_t));
@@ -1044,6 +1085,8 @@ int main(int argc, char **argv)
         check_document(LSH_BYTE, between(65, 3000), between(1, 20), some_k(), 1);
         check_document(unit, between(65, 600), between(1, 12), some_k(), 1);
         check_counts();
+        for (int again = 0; again < 16; again++)
+            check_filter();
         check_whole_hashes();
         check_links();
         check_link_parts();

@@ -1,0 +1,412 @@
+"""Files that URLs name, found and read through fsspec: ``s3://``, ``gs://``, ``hf://``, ``https://``, ``memory://``.
+
+fsspec and the package that each kind of URL needs are imported when a URL is used. Files are read by ranges, with the
+next ranges fetched meanwhile. The filesystem finds its own credentials. Each error of a filesystem becomes an OSError
+that names the URL as `urls.shown` shows it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from lsh.files.records import InputError
+from lsh.files.urls import WEB, cleaned, scheme, shown
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
+AHEAD = 2  # ranges that are fetched while the one before them is used
+WHOLE_AHEAD = 8  # small files that are fetched at the same time
+GAP = 1 << 18  # bytes that are read and skipped: that takes about as long as another request
+BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
+CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
+PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
+
+# Packages by scheme, where the scheme does not have the name of one.
+PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
+PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+# Values of a listing: the first one that a filesystem has changes when the file changes.
+TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
+TAGS += ["mtime", "modified", "updated", "created"]
+
+
+class State(NamedTuple):
+    """The size of a file, ``None`` if the server does not tell it, and a value that changes with the file."""
+
+    size: int | None
+    tag: str
+
+
+class Found(NamedTuple):
+    """A file or a folder of a listing."""
+
+    url: str
+    is_folder: bool
+    state: State
+
+
+# ---- filesystems ----
+
+
+def located(url: str) -> tuple[Any, str]:
+    """Return the filesystem of a URL, and the name of the file there.
+
+    Raises
+    ------
+    ValueError
+        If no filesystem has this scheme.
+    ImportError
+        If a package is missing.
+    """
+    kind = scheme(url)
+    try:
+        import fsspec
+    except ImportError as error:
+        raise ImportError(f'{shown(url)}: URLs need fsspec; run pip install "lsh-dedup[io]"') from error
+    if kind not in fsspec.available_protocols():
+        problem = f"{kind}:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
+        raise ValueError(f"{shown(url)}: {problem}")
+    try:
+        filesystem = fsspec.get_filesystem_class(kind)
+        options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
+        options["use_listings_cache"] = False  # a file that changes must be noticed
+        with explained(url):
+            return fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
+    except ImportError as error:
+        package = PACKAGES.get(kind, kind)
+        raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
+
+
+def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
+    """Return options for the web: the bytes of the file itself, and no limit of the time of a whole download."""
+    from aiohttp import ClientTimeout
+
+    timeout = ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
+    client = {"auto_decompress": False, "timeout": timeout, **configured.get("client_kwargs", {})}
+    return {"headers": {"Accept-Encoding": "identity", **configured.get("headers", {})}, "client_kwargs": client}
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Turn any error of a filesystem into one that names the URL and what to do, without secrets."""
+    try:
+        yield
+    except (InputError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise _error(url, error) from None  # the error may contain a secret
+
+
+def _error(url: str, error: BaseException) -> OSError:
+    """Return the error of a filesystem as one of the system."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    names = " ".join(type(one).__name__ for one in causes)
+    name = shown(url)
+    status = max((getattr(one, "status", 0) for one in causes if isinstance(getattr(one, "status", 0), int)), default=0)
+    if "Credentials" in names:
+        return PermissionError(errno.EACCES, f"no credentials found; {_credentials(scheme(url))}", name)
+    if "PermissionError" in names or status in (401, 403):
+        return PermissionError(errno.EACCES, "access denied; check the credentials and the name", name)
+    if status >= 500:
+        return OSError(errno.EIO, f"the server failed (status {status}); run again later", name)
+    if re.search("Connect|Timeout|Disconnected|Payload|IncompleteRead", names):
+        text = f"the connection failed or was lost ({type(causes[-1]).__name__}); check the network and run again"
+        return ConnectionError(errno.EIO, text, name)
+    if isinstance(error, FileNotFoundError):
+        if "bucket does not exist" in str(error):
+            return FileNotFoundError(errno.ENOENT, "no such bucket; create it or correct the name", name)
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return OSError(errno.EIO, f"{type(error).__name__}: {cleaned(str(error))}", name)
+
+
+def _credentials(kind: str) -> str:
+    """Return what to do where credentials are missing."""
+    if kind in ("s3", "s3a"):
+        return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use aws configure"
+    return f"configure them as {PACKAGES.get(kind, kind)} documents"
+
+
+def _is_transient(error: BaseException) -> bool:
+    """Tell whether the same request may succeed: the connection was lost, or the server is busy."""
+    if isinstance(error, (FileNotFoundError, PermissionError)):
+        return False
+    of_web = type(error).__module__.partition(".")[0] == "aiohttp"
+    status = getattr(error, "status", 500)
+    return isinstance(error, (ConnectionError, TimeoutError)) or (of_web and (status >= 500 or status in (408, 429)))
+
+
+# ---- listing ----
+
+
+def key(url: str) -> tuple[Any, str]:
+    """Return a value that is equal for two URLs of the same file, without a request."""
+    filesystem, name = located(url)
+    return filesystem, name.rstrip("/")
+
+
+def matches(url: str) -> list[Found]:
+    """Return what matches a pattern, in the order of the names."""
+    filesystem, name = located(url)
+    with explained(url):
+        found = filesystem.glob(name, detail=True)
+        return [_found(filesystem, one, found[one]) for one in sorted(found)]
+
+
+def find(url: str) -> Found | None:
+    """Return the file or the folder of a URL; ``None`` if there is neither. A folder of the web ends in a slash."""
+    filesystem, name = located(url)
+    if scheme(url) in WEB and url.endswith("/"):
+        return Found(url, True, State(None, ""))
+    try:
+        with explained(url):
+            return _found(filesystem, name, filesystem.info(name))._replace(url=url)
+    except FileNotFoundError:
+        return None
+
+
+def list_folder(url: str) -> list[tuple[str, Found]]:
+    """Return the files of a folder and of the folders in it, each with its path within the folder."""
+    filesystem, name = located(url)
+    start = name.rstrip("/") + "/"
+    with explained(url):
+        found = filesystem.find(start if scheme(url) in WEB else name, detail=True)
+        within = {one: info for one, info in found.items() if one.startswith(start) and info["type"] == "file"}
+        return [(one.removeprefix(start), _found(filesystem, one, within[one])) for one in sorted(within)]
+
+
+def _found(filesystem: Any, name: str, info: dict[str, Any]) -> Found:
+    tag = next((value for value in map(info.get, TAGS) if value), "")
+    stamp = tag.timestamp() if hasattr(tag, "timestamp") else tag
+    return Found(filesystem.unstrip_protocol(name), info["type"] == "directory", State(info.get("size"), str(stamp)))
+
+
+# ---- reading ----
+
+
+class File:
+    """A file that a URL names.
+
+    Parameters
+    ----------
+    url : str
+        The URL.
+    state : State, optional
+        The state of the file when it was found. Default: it is asked for when it is needed.
+    """
+
+    def __init__(self, url: str, state: State | None = None) -> None:
+        self.url, self.name = url, shown(url)
+        self._filesystem, self._name = located(url)
+        self._state = None if state is None or state.size is None else state
+        self._has_ranges: bool | None = None if scheme(url) in WEB else True
+        self._options = {} if _has_own_ranges(self._filesystem) else {"cache_type": "none"}
+
+    @property
+    def size(self) -> int | None:
+        """The size in bytes, ``None`` if the server does not tell it."""
+        if self._state is None:
+            self._state = self._now()
+        return self._state.size
+
+    def has_ranges(self) -> bool:
+        """Tell whether the server sends parts of the file; some servers of the web do not."""
+        if self._has_ranges is None:
+            self._has_ranges = self.size is not None
+            with explained(self.url):
+                if self.size is not None and self.size > 1:
+                    self._has_ranges = self._sends_second_byte()
+        return self._has_ranges
+
+    def _sends_second_byte(self) -> bool:
+        """Tell whether the server sends the second byte alone."""
+        with self._filesystem.open(self._name, "rb", block_size=1, cache_type="none", size=self.size) as file:
+            file.seek(1)
+            try:
+                return len(file.read(1)) == 1
+            except ValueError:  # the server answers with the whole file
+                return False
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that changed since its state was asked for first."""
+        state = self._now()
+        if self._state not in (None, state):
+            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
+        self._state = state
+
+    def _now(self) -> State:
+        with explained(self.url):
+            return _found(self._filesystem, self._name, self._filesystem.info(self._name)).state
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """Open the file for one reading from the start to the end."""
+        options = {"block_size": 0} if scheme(self.url) in WEB else {}
+        with explained(self.url):
+            file = self._filesystem.open(self._name, "rb", **options)
+        with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
+            yield buffered
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file to read any part of it; it must not change until it is closed."""
+        self.check_unchanged()
+        with closing(_Ranges(self)) as raw, io.BufferedReader(raw, BUFFER) as file:
+            yield file
+        self.check_unchanged()
+
+    def fetch(self, start: int, stop: int) -> bytes:
+        """Return a range of bytes; after a lost connection it is asked for again."""
+        for pause in (*PAUSES, None):
+            try:
+                data: bytes = self._filesystem.cat_file(self._name, start=start, end=stop, **self._options)
+                break
+            except Exception as error:
+                if pause is None or not _is_transient(error):
+                    raise _error(self.url, error) from None
+                time.sleep(pause)
+        if len(data) != stop - start:
+            problem = f"expected bytes {start:,} to {stop - 1:,}, got {len(data):,} bytes; run again"
+            raise InputError(self.name, problem)
+        return data
+
+    def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[bytes, None, None]:
+        """Yield each range of bytes, and fetch the next ones meanwhile."""
+        return ahead(lambda each: self.fetch(*each), ranges, AHEAD)
+
+
+def _has_own_ranges(filesystem: Any) -> bool:
+    """Tell whether a filesystem asks for a range itself; otherwise it opens a file, which would read ahead."""
+    from fsspec import AbstractFileSystem
+
+    return getattr(filesystem.cat_file, "__func__", None) is not AbstractFileSystem.cat_file
+
+
+def ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
+    """Yield what `fetch` returns for each item, in order, while threads fetch the next ones."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    waiting: deque[Future[bytes]] = deque()
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(fetch, item))
+                if len(waiting) > count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+class _Ranges(io.RawIOBase):
+    """A file that is read by ranges of `BLOCK` bytes, with the next ones fetched meanwhile.
+
+    After a jump, as in Parquet files, a range has the bytes that are asked for. If reading goes on from there, each
+    range is twice as long as the one before.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file, self._size = file, file.size or 0
+        self._at = self._begin = 0
+        self._block = b""
+        self._length = BLOCK  # of the next range, if reading goes on
+        self._next: Generator[bytes, None, None] | None = None  # the blocks after this one
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._begin <= self._at < self._begin + len(self._block):
+            self._load(len(buffer))
+        place = self._at - self._begin
+        piece = memoryview(self._block)[place : place + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+    def _load(self, wanted: int) -> None:
+        """Fetch the block at the position."""
+        end = self._begin + len(self._block)
+        if not end <= self._at < end + (GAP if self._next is None else BLOCK):
+            self._stop()
+            self._length = max(wanted, 1)
+        self._begin, self._block = self._at, b""
+        if self._at >= self._size:
+            return
+        if self._length < BLOCK:
+            self._block = self._file.fetch(self._at, min(self._at + self._length, self._size))
+            self._length = min(2 * self._length, BLOCK)
+            return
+        if self._next is None:
+            end = self._at
+            self._next = self._file.fetched(
+                (start, min(start + BLOCK, self._size)) for start in range(end, self._size, BLOCK)
+            )
+        while self._begin + len(self._block) <= self._at:
+            self._begin, self._block = end, next(self._next)
+            end += len(self._block)
+
+    def _stop(self) -> None:
+        """Stop reading ahead."""
+        if self._next is not None:
+            self._next.close()
+        self._next = None
+
+    def close(self) -> None:
+        self._stop()
+        self._block = b""
+        super().close()
+
+
+class _Explained(io.RawIOBase):
+    """A file of fsspec whose errors name its URL."""
+
+    def __init__(self, file: IO[bytes], url: str) -> None:
+        self._file, self._url = file, url
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with explained(self._url):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def contents(urls: Sequence[str]) -> Iterator[bytes]:
+    """Yield the bytes of each file, and fetch the next ones meanwhile."""
+
+    def fetch(url: str) -> bytes:
+        file = File(url)
+        return file.fetch(0, size) if (size := file.size) else b""
+
+    return ahead(fetch, urls, WHOLE_AHEAD)

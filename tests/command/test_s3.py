@@ -1,0 +1,345 @@
+"""Commands that read and write objects of S3: a server of moto, behind a proxy that can cut connections.
+
+They need the packages of ``.ci/requirements-remote.txt``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+from cutting import Cut, Proxy
+from running import contents, done, environment, lsh, refused
+
+from lsh.files import remote, uploads
+
+pytest.importorskip("moto.server", reason="moto's server is not installed; see .ci/requirements-remote.txt")
+s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed; see .ci/requirements-remote.txt")
+
+SECRET = "wJalrXUtnFEMI-t0psecret"
+WORDS = ["ferry", "harbour", "nine", "passengers", "brass", "growers", "valley", "pears", "frost", "tortoise", "egg"]
+
+
+@pytest.fixture(scope="module")
+def proxy():
+    """A running server, behind a proxy."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    proxy = Proxy(server.get_host_and_port()[1])
+    yield proxy
+    proxy.close()
+    server.stop()
+
+
+class Bucket:
+    """A new bucket: `url` and `proxy` for the tests, `filesystem` to look at it."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.proxy, self.name = proxy, f"b-{uuid.uuid4().hex}"
+        self.url = f"s3://{self.name}"
+        self.filesystem = s3fs.S3FileSystem(use_listings_cache=False)
+        self.filesystem.mkdir(self.name)
+
+    def objects(self) -> dict[str, bytes]:
+        names = self.filesystem.find(self.name) if self.filesystem.ls(self.name) else []
+        return {name.removeprefix(f"{self.name}/"): self.filesystem.cat_file(name) for name in sorted(names)}
+
+    def put(self, name: str, data: bytes) -> str:
+        self.filesystem.pipe_file(f"{self.name}/{name}", data)
+        return f"{self.url}/{name}"
+
+    def uploads(self) -> list[str]:
+        return [each["Key"] for each in self.filesystem.list_multipart_uploads(self.name)]
+
+
+@pytest.fixture
+def bucket(proxy, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    s3fs.S3FileSystem.clear_instance_cache()
+    made = Bucket(proxy)
+    proxy.clear()
+    yield made
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def retry_once(monkeypatch) -> None:
+    """Let a request fail after few retries."""
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    monkeypatch.setattr(remote, "PAUSES", ())
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def lines(count: int, size: int = 100, seed: int = 0) -> bytes:
+    """Documents of different texts, of which every tenth is a copy of the one before."""
+    draw, texts = random.Random(seed), []
+    for number in range(count):
+        text = texts[-1] if number % 10 == 9 else f"{draw.getrandbits(64)} {' '.join(draw.choices(WORDS, k=size // 7))}"
+        texts.append(text)
+    return "".join(f"{number}\t{text}\n" for number, text in enumerate(texts)).encode()
+
+
+def kept(tmp_path, data: bytes) -> bytes:
+    """What a run on a local file keeps."""
+    (tmp_path / "local.tsv").write_bytes(data)
+    done(tmp_path, "dedup", "local.tsv", "-o", "local-kept.tsv")
+    return (tmp_path / "local-kept.tsv").read_bytes()
+
+
+# ---- whole runs ----
+
+
+def test_all_outputs_are_objects(tmp_path, bucket):
+    data = lines(500)
+    source = bucket.put("in/news.tsv.gz", gzip.compress(data))
+    outputs = ["--removed", f"{bucket.url}/removed.tsv", "--clusters", f"{bucket.url}/clusters.tsv"]
+    outputs += ["--report", f"{bucket.url}/report.html"]
+    result = lsh(tmp_path, "dedup", source, "-o", f"{bucket.url}/out/unique.tsv", *outputs, "--json", "-v")
+    assert result.returncode == 0, result.stderr
+    found = bucket.objects()
+    assert found["out/unique.tsv"] == kept(tmp_path, data)
+    assert set(found) == {"in/news.tsv.gz", "out/unique.tsv", "removed.tsv", "clusters.tsv", "report.html"}
+    assert json.loads(result.stdout)["removed"] == found["removed.tsv"].count(b"\n") == 50
+    printed = result.stdout + result.stderr + found["report.html"]
+    assert SECRET.encode() not in printed
+    assert b"AKIA" not in printed
+    assert bucket.uploads() == []
+
+
+@pytest.mark.parametrize("source", ["in/part-*.tsv", "in", "in/**", "in/part-[01].tsv"])
+def test_shards(tmp_path, bucket, source):
+    parts = {f"part-{number}.tsv": lines(40, seed=number) for number in range(2)}
+    for name, data in parts.items():
+        bucket.put(f"in/{name}", data)
+    done(tmp_path, "dedup", f"{bucket.url}/{source}", "-o", f"{bucket.url}/out/", "--id-field", "none")
+    found = bucket.objects()
+    for name, data in parts.items():
+        assert found[f"out/{name}"] == kept(tmp_path, data)
+    assert len(found) == 4
+    assert bucket.uploads() == []
+    message = refused(tmp_path / "..", "dedup", f"{bucket.url}/in", "-o", f"{bucket.url}/out/")
+    assert f"OUTPUT must be a new or an empty folder, got {bucket.url}/out/" in message
+
+
+def test_a_folder_of_texts(tmp_path, bucket):
+    for number in range(20):
+        bucket.put(f"in/{number:02}.txt", f"text {number % 18} {' '.join(WORDS[number % 18 :])}".encode())
+    done(tmp_path, "dedup", f"{bucket.url}/in", "-o", f"{bucket.url}/out")
+    assert set(bucket.objects()) == {f"in/{n:02}.txt" for n in range(20)} | {f"out/{n:02}.txt" for n in range(18)}
+
+
+def test_parquet_reads_only_the_columns_it_needs(tmp_path, bucket):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    draw = random.Random(1)
+    texts = [line.split("\t")[1] for line in lines(1500).decode().splitlines()]
+    ballast = [draw.randbytes(5000) for _ in texts]
+    table = pyarrow.table({"before": ballast, "text": texts, "after": ballast})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=750, compression="none", use_dictionary=False)
+    source = bucket.put("a.parquet", (tmp_path / "a.parquet").read_bytes())
+    bucket.proxy.clear()
+    done(tmp_path, "stats", source)
+    assert bucket.proxy.received < 3_000_000  # of 15 MB, read twice
+    done(tmp_path, "dedup", source, "-o", f"{bucket.url}/out.parquet")
+    done(tmp_path, "dedup", "a.parquet", "-o", "out.parquet")
+    assert bucket.objects()["out.parquet"] == (tmp_path / "out.parquet").read_bytes()
+
+
+def test_a_version_of_an_object(tmp_path, bucket):
+    bucket.filesystem.call_s3(
+        "put_bucket_versioning", Bucket=bucket.name, VersioningConfiguration={"Status": "Enabled"}
+    )
+    bucket.put("in.tsv", lines(30))
+    s3fs.S3FileSystem.clear_instance_cache()
+    versions = s3fs.S3FileSystem(version_aware=True).object_version_info(f"{bucket.name}/in.tsv")
+    bucket.put("in.tsv", b"another\n")
+    done(tmp_path, "dedup", f"{bucket.url}/in.tsv?versionId={versions[0]['VersionId']}", "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == kept(tmp_path, lines(30))
+
+
+# ---- requests ----
+
+
+def test_requests_are_large(tmp_path, bucket):
+    data = lines(50_000, 1000)
+    assert 45e6 < len(data) < 60e6
+    source = bucket.put("in.tsv", data)
+    bucket.proxy.clear()
+    with remote.File(source).opened() as file:
+        while file.read(1 << 20):
+            pass
+    assert bucket.proxy.count("GET") == -(-len(data) // remote.BLOCK)
+    assert bucket.proxy.count("HEAD") == 2  # the state before and after
+    bucket.proxy.clear()
+    sink = uploads.sink(f"{bucket.url}/out.tsv")
+    for start in range(0, len(data), 1 << 20):
+        sink.write(data[start : start + (1 << 20)])
+    sink.close()
+    assert "out.tsv" not in bucket.objects()
+    assert bucket.uploads() == ["out.tsv"]
+    sink.commit()
+    assert bucket.proxy.count("PUT", "partNumber") == -(-len(data) // uploads.PART)
+    assert bucket.proxy.count("POST") == 2  # the beginning and the completion
+    assert bucket.objects()["out.tsv"] == data
+    assert bucket.uploads() == []
+
+
+def test_parts_become_large(bucket, monkeypatch):
+    monkeypatch.setattr(uploads, "PART", 5 << 20)
+    monkeypatch.setattr(uploads, "LARGE_PART", 8 << 20)
+    monkeypatch.setattr(uploads, "MANY", 9 << 20)
+    data = random.Random(2).randbytes(30 << 20)
+    sink = uploads.sink(f"{bucket.url}/out")
+    for start in range(0, len(data), 1 << 18):
+        sink.write(data[start : start + (1 << 18)])
+    sink.close()
+    sink.commit()
+    assert bucket.objects()["out"] == data
+    assert bucket.proxy.count("PUT", "partNumber") == 5  # 5 + 5 + 8 + 8 + 4
+
+
+# ---- cut connections ----
+
+
+def test_a_cut_read_is_tried_again(tmp_path, bucket):
+    data = lines(12_000, 900)
+    source = bucket.put("in.tsv", data)
+    expected = kept(tmp_path, data)
+    bucket.proxy.clear()
+    bucket.proxy.cuts += [Cut("GET", "in.tsv", 3_000_000), Cut("GET", "in.tsv", 100), Cut("HEAD", "in.tsv", 10)]
+    done(tmp_path, "dedup", source, "-o", "out.tsv")
+    assert bucket.proxy.cuts == []
+    assert (tmp_path / "out.tsv").read_bytes() == expected
+
+
+def test_a_connection_that_is_always_cut_is_an_error(tmp_path, bucket, monkeypatch):
+    retry_once(monkeypatch)
+    source = bucket.put("in.tsv", lines(2000))
+    bucket.proxy.cuts += [Cut("GET", "in.tsv", 1000)] * 20
+    message = refused(tmp_path, "dedup", source, "-o", "out.tsv")
+    assert f"lsh: error: {source}: the connection failed or was lost" in message
+    assert message.endswith("check the network and run again")
+
+
+@pytest.mark.parametrize("where", ["?uploads", "partNumber=2", "uploadId="])
+def test_a_cut_upload_is_tried_again(tmp_path, bucket, monkeypatch, where):
+    monkeypatch.setattr(uploads, "PART", 5 << 20)
+    data = lines(14_000, 900)
+    (tmp_path / "in.tsv").write_bytes(data)
+    method = "PUT" if "part" in where else "POST"
+    bucket.proxy.cuts += [Cut(method, f"unique.tsv{where}" if "?" in where else where, 1000, method == "PUT")]
+    done(tmp_path, "dedup", "in.tsv", "-o", f"{bucket.url}/unique.tsv")
+    assert bucket.proxy.cuts == []
+    assert bucket.objects() == {"unique.tsv": kept(tmp_path, data)}
+    assert bucket.uploads() == []
+
+
+def test_an_upload_that_is_always_cut_leaves_nothing(tmp_path, bucket, monkeypatch):
+    retry_once(monkeypatch)
+    (tmp_path / "in.tsv").write_bytes(lines(2000))
+    before = contents(tmp_path)
+    bucket.proxy.cuts += [Cut("PUT", "partNumber", 1000, of_request=True)] * 20
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", f"{bucket.url}/unique.tsv", "--removed", "removed.tsv")
+    assert f"lsh: error: {bucket.url}/unique.tsv: the connection failed or was lost" in message
+    bucket.proxy.clear()
+    assert contents(tmp_path) == before
+    assert bucket.objects() == {}
+    assert bucket.uploads() == []
+
+
+# ---- nothing half written ----
+
+
+def test_an_object_stays_until_the_new_one_is_complete(tmp_path, bucket):
+    bucket.put("out.tsv", b"old")
+    (tmp_path / "in.tsv").write_bytes(lines(100) + b"malformed\tline\textra\t\n")
+    refused(tmp_path, "dedup", "in.tsv", "--field", "9", "-o", f"{bucket.url}/out.tsv")
+    assert bucket.objects() == {"out.tsv": b"old"}
+    assert bucket.uploads() == []
+
+
+def test_shards_that_fail_leave_nothing(tmp_path, bucket, monkeypatch):
+    retry_once(monkeypatch)
+    for number in range(3):
+        bucket.put(f"in/{number}.tsv", lines(10, seed=number))
+    before = bucket.objects()
+    bucket.proxy.cuts += [Cut("POST", "out/1.tsv?uploadId", 0)] * 5  # after the first shard has appeared
+    message = refused(tmp_path, "dedup", f"{bucket.url}/in", "-o", f"{bucket.url}/out/", "--id-field", "none")
+    assert "out/1.tsv: the connection failed or was lost" in message
+    bucket.proxy.clear()
+    assert bucket.objects() == before
+    assert bucket.uploads() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_aborts_the_upload(tmp_path, bucket, number):
+    """The command is interrupted while it sends parts; then no upload is left."""
+    (tmp_path / "in.tsv").write_bytes(lines(2000, 900))
+    bucket.proxy.clear()
+    code = (
+        "import sys; from lsh.files import uploads; uploads.PART = 5 << 20\n"
+        "from lsh.command import dedup; from lsh import files\n"
+        "def endless(documents, keep, target, report):\n"
+        "    while True: target.write(bytes(1 << 18))\n"
+        "files.write_kept = endless\n"
+        "from lsh.command.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "dedup", "in.tsv", "-o", f"{bucket.url}/out.tsv"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while bucket.proxy.count("PUT", "partNumber") < 3 and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(number)
+    stderr = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 128 + number, stderr
+    assert stderr.splitlines()[-1] == f"lsh: error: {'interrupted' if number == signal.SIGINT else 'terminated'}"
+    assert bucket.uploads() == []
+    assert bucket.objects() == {}
+
+
+# ---- errors ----
+
+
+def test_no_credentials(tmp_path, bucket, monkeypatch):
+    source = bucket.put("in.tsv", lines(10))
+    s3fs.S3FileSystem.clear_instance_cache()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.fspath(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.fspath(tmp_path / "none"))
+    message = refused(tmp_path, "dedup", source, "-o", "out.tsv")
+    assert "no credentials found; set AWS_ACCESS_KEY_ID" in message
+
+
+@pytest.mark.parametrize("name", ["in.tsv", "in/*.tsv", "in/"])
+def test_no_such_bucket(tmp_path, bucket, name):
+    message = refused(tmp_path, "dedup", f"s3://b-none/{name}", "-o", "out.tsv")
+    assert message.startswith(f"lsh: error: s3://b-none/{name}: ")
+    assert "Traceback" not in message
+
+
+def test_an_output_that_cannot_be_written_is_an_error_before_the_work(tmp_path, bucket):
+    (tmp_path / "in.tsv").write_bytes(b"not read")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out.tsv")
+    assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; create it or correct the name"
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", bucket.url)
+    assert message == f"lsh: error: {bucket.url}: it names no file; write s3://BUCKET/NAME"
+    assert bucket.objects() == {}

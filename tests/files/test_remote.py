@@ -1,0 +1,727 @@
+"""Files that URLs name, without a server of S3: ``memory://``, ``file://``, and a local server of the web."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import io
+import json
+import random
+import re
+import string
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from running import contents, done, lsh, refused
+
+from lsh import files
+from lsh.files import remote, storage, urls
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+
+STORY = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+OTHER = "growers in the valley expect a poor year for pears since the frost came late in the spring"
+LINES = f"a\t{STORY}\nb\t{OTHER}\nc\t{STORY.replace('nine', 'nina')}\nd\t{OTHER}\n".encode()
+KEPT = b"".join(LINES.splitlines(keepends=True)[:2])
+SECRETS = ("hunter2", "0a1b2c3d", "t0psecret")
+
+
+@pytest.fixture
+def memory():
+    """The empty filesystem of memory:// URLs."""
+    filesystem = fsspec.filesystem("memory")
+    filesystem.store.clear()
+    filesystem.pseudo_dirs[:] = [""]
+    yield filesystem
+    filesystem.store.clear()
+    filesystem.pseudo_dirs[:] = [""]
+
+
+def stored(memory) -> dict[str, bytes]:
+    return {name: memory.cat_file(name) for name in sorted(memory.store)}
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://ann:hunter2@example.org/a.csv", "https://***@example.org/a.csv"),
+        ("https://ann:hunter2/t0psecret@example.org/a.csv", "https://***@example.org/a.csv"),
+        ("https://example.org:8080/day@1/a.csv", "https://example.org:8080/day@1/a.csv"),
+        ("https://example.org/a.csv?X-Amz-Signature=0a1b2c3d&b=1", "https://example.org/a.csv?***"),
+        ("https://example.org/a.csv#t0psecret", "https://example.org/a.csv#***"),
+        ("s3://key:hunter2@bucket/a.csv", "s3://***@bucket/a.csv"),
+        ("az://box/a.csv?sv=2024&sig=0a1b2c3d", "az://box/a.csv?***"),
+        ("s3://bucket/part-?.csv", "s3://bucket/part-?.csv"),
+        ("hf://datasets/ann/news@main/a.csv", "hf://datasets/ann/news@main/a.csv"),
+        ("what?token=1", "what?token=1"),
+    ],
+)
+def test_a_shown_url_has_no_secret(url, expected):
+    assert urls.shown(url) == expected
+    assert not any(secret in urls.shown(url) for secret in SECRETS)
+
+
+@strategies.examples(200)
+@given(
+    st.text(string.ascii_letters + string.digits + "/:=+%", min_size=6).filter(lambda text: "@" not in text),
+    st.text(string.ascii_letters + string.digits + "/=&+%", min_size=6),
+)
+def test_no_password_and_no_query_is_ever_shown(password, query):
+    password, query = f"PW:{password}", f"q={query}"
+    found = urls.shown(f"https://ann:{password}x@example.org/a.csv?{query}")
+    assert found == "https://***@example.org/a.csv?***"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "403, message='Forbidden', url='https://example.org/a?sig=0a1b2c3d'",
+        "InvalidAccessKeyId: the access key: 0a1b2c3d does not exist",
+        "bad token=t0psecret; SecretAccessKey=hunter2",
+        "Authorization: signature 0a1b2c3d is wrong",
+        '{"password": "hunter2"}',
+    ],
+)
+def test_a_message_of_a_package_is_cleaned(message):
+    found = urls.cleaned(message)
+    assert not any(secret in found for secret in SECRETS), found
+    assert found != message
+
+
+@pytest.mark.parametrize("name", ["C:/news.jsonl", "c://news.jsonl", "day:1.jsonl", "a:b://c", "://x", "news"])
+def test_other_names_are_no_urls(name):
+    assert not files.is_url(name)
+    assert files.local(name) == files.shown(name) == name
+
+
+def test_a_file_with_a_colon_in_its_name_is_local(tmp_path):
+    (tmp_path / "day:1.tsv").write_bytes(LINES)
+    done(tmp_path, "dedup", "day:1.tsv", "-o", "out:1.tsv")
+    assert (tmp_path / "out:1.tsv").read_bytes() == KEPT
+
+
+def test_an_unknown_scheme(tmp_path):
+    message = refused(tmp_path, "dedup", "zz://box/a.tsv", "-o", "out.tsv")
+    problem = "zz:// is not a known kind of URL; use s3://, gs://, hf://, https:// or a local path"
+    assert message == f"lsh: error: zz://box/a.tsv: {problem}"
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "hf"])
+def test_a_missing_package_is_named(tmp_path, monkeypatch, scheme):
+    def fail(scheme):
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(fsspec, "get_filesystem_class", fail)
+    package = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub"}[scheme]
+    for line in (["dedup", f"{scheme}://box/a.tsv", "-o", "o.tsv"], ["stats", f"{scheme}://box/a.tsv"]):
+        message = refused(tmp_path, *line)
+        assert message == f"lsh: error: {scheme}://box/a.tsv: {scheme}:// needs {package}; run pip install {package}"
+
+
+def test_fsspec_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    message = refused(tmp_path, "stats", "s3://box/a.tsv?versionId=t0psecret")
+    assert message == 'lsh: error: s3://box/a.tsv?***: URLs need fsspec; run pip install "lsh-dedup[io]"'
+
+
+# ---- file:// ----
+
+
+def test_a_file_url_is_the_local_file(tmp_path):
+    (tmp_path / "two words.tsv").write_bytes(LINES)
+    base = f"file://{tmp_path}"
+    done(tmp_path, "dedup", f"{base}/two%20words.tsv", "-o", f"{base}/out.tsv", "--removed", f"{base}/removed.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == KEPT
+    assert (tmp_path / "removed.tsv").exists()
+    done(tmp_path, "dedup", f"{base}/*words.tsv", "-o", f"file://localhost{tmp_path}/folder/")
+    assert contents(tmp_path / "folder") == {"two words.tsv": KEPT}
+    assert done(tmp_path, "compare", f"{base}/out.tsv", "out.tsv").startswith(b"exact     1.000000")
+    message = refused(tmp_path, "dedup", "two words.tsv", "-o", f"{base}/two%20words.tsv")
+    assert "OUTPUT must not be INPUT" in message
+
+
+@pytest.mark.parametrize("url", ["file://other/data/a.tsv", "file://a.tsv"])
+def test_a_file_url_of_another_computer(tmp_path, url):
+    message = refused(tmp_path, "dedup", url, "-o", "out.tsv")
+    assert message.endswith("a file:// URL has three slashes before the path, such as file:///data/news.jsonl")
+
+
+# ---- memory:// ----
+
+
+def test_reads_and_writes(tmp_path, memory):
+    memory.pipe_file("/in/news.tsv", LINES)
+    line = ["--removed", "memory://out/removed.tsv", "--report", "memory://out/report.html"]
+    done(tmp_path, "dedup", "memory://in/news.tsv", "-o", "memory://out/unique.tsv.gz", *line)
+    found = stored(memory)
+    assert gzip.decompress(found["/out/unique.tsv.gz"]) == KEPT
+    assert found["/out/removed.tsv"].splitlines()[0].split(b"\t")[:2] == [b"c", b"a"]
+    assert b"memory://in/news.tsv" in found["/out/report.html"]
+    assert sorted(found) == ["/in/news.tsv", "/out/removed.tsv", "/out/report.html", "/out/unique.tsv.gz"]
+    assert contents(tmp_path) == {}
+
+
+def test_every_command_takes_urls(tmp_path, memory):
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
+    (tmp_path / "a.txt").write_text(STORY)
+    for line in (["stats", "{}in.tsv"], ["show", "{}in.tsv", "a", "c"], ["plan", "--corpus", "{}in.tsv"]):
+        local, there = (done(tmp_path, *[word.format(start) for word in line]) for start in ("", "memory://"))
+        assert there.replace(b"memory://", b"") == local
+    done(tmp_path, "pairs", "memory://in.tsv", "-o", "memory://pairs.tsv")
+    assert memory.cat_file("/pairs.tsv") == done(tmp_path, "pairs", "in.tsv")
+    assert done(tmp_path, "compare", "a.txt", "memory://b.txt.gz").startswith(b"exact     1.000000")
+    (tmp_path / "bad.jsonl").write_bytes(b'{"text": "a"}\nnot json\n')
+    line = ["bad.jsonl", "-o", "memory://out.jsonl", "--on-bad-line", "skip", "--rejects", "memory://rejects.txt"]
+    done(tmp_path, "dedup", *line)
+    assert memory.cat_file("/rejects.txt") == b"not json\n"
+
+
+def test_a_plot_at_a_url(tmp_path, memory):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    done(tmp_path, "plan", "--plot", "memory://curve.svg")
+    assert b"<svg" in memory.cat_file("/curve.svg")
+
+
+def test_old_documents_at_a_url(tmp_path, memory):
+    memory.pipe({"/old/1.tsv": LINES.splitlines(keepends=True)[0], "/old/2.tsv": b"z\tanother text\n"})
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    done(tmp_path, "dedup", "in.tsv", "--against", "memory://old", "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == LINES.splitlines(keepends=True)[1]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "tsv.xz", "csv", "jsonl", "parquet", "arrow"])
+def test_the_output_is_that_of_local_files(tmp_path, memory, ending):
+    draw = random.Random(1)
+    texts = [" ".join(draw.choices(STORY.split(), k=40)) for _ in range(3000)]
+    texts += draw.sample(texts, 300)
+    write_texts(tmp_path / f"in.{ending}", texts)
+    memory.put_file(str(tmp_path / f"in.{ending}"), f"/in.{ending}")
+    done(tmp_path, "dedup", f"in.{ending}", "-o", f"out.{ending}", "--clusters", "c.tsv")
+    done(tmp_path, "dedup", f"memory://in.{ending}", "-o", f"memory://out.{ending}", "--clusters", "memory://c.tsv")
+    assert memory.cat_file(f"/out.{ending}") == (tmp_path / f"out.{ending}").read_bytes()
+    assert memory.cat_file("/c.tsv") == (tmp_path / "c.tsv").read_bytes() != b""
+
+
+def write_texts(path: Path, texts: list[str]) -> None:
+    name, _, packed = path.name.partition(".")[2].partition(".")
+    if name in ("parquet", "arrow"):
+        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        from pyarrow import feather, parquet
+
+        table = pyarrow.table({"id": list(map(str, range(len(texts)))), "text": texts, "more": texts[::-1]})
+        if name == "parquet":
+            parquet.write_table(table, path, row_group_size=1000)
+        else:
+            feather.write_feather(table, str(path), compression="uncompressed", chunksize=500)
+        return
+    rows = {
+        "jsonl": lambda i, text: json.dumps({"id": str(i), "text": text}),
+        "csv": lambda i, text: f'{i},"{text}"',
+        "tsv": lambda i, text: f"{i}\t{text}",
+    }[name]
+    data = "".join(f"{rows(i, text)}\n" for i, text in enumerate(texts)).encode()
+    data = (b"id,text\n" if name == "csv" else b"") + data
+    if packed:
+        import lzma
+
+        data = gzip.compress(data) if packed == "gz" else lzma.compress(data)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("source", ["memory://in/part-*.tsv", "memory://in/**", "memory://in", "memory://in/"])
+@pytest.mark.parametrize("out", ["memory://out/", "memory://deep/er/out/", "out/"])
+def test_shards_go_to_as_many_outputs(tmp_path, memory, source, out):
+    memory.pipe_file("/in/part-1.tsv", LINES)
+    memory.pipe_file("/in/part-2.tsv", LINES + b"e\tone more text for the second file\n")
+    done(tmp_path, "dedup", source, "-o", out, "--id-field", "none")
+    if out == "out/":
+        found = contents(tmp_path / "out")
+    else:
+        start = out.removeprefix("memory:/")
+        found = {name.removeprefix(start): data for name, data in stored(memory).items() if name.startswith(start)}
+    assert found == {"part-1.tsv": KEPT, "part-2.tsv": b"e\tone more text for the second file\n"}
+
+
+def test_local_shards_go_to_a_url(tmp_path, memory):
+    (tmp_path / "in").mkdir()
+    for number in (1, 2):
+        (tmp_path / "in" / f"{number}.tsv").write_bytes(LINES if number == 1 else b"x\tanother text altogether\n")
+    done(tmp_path, "dedup", "in", "-o", "memory://out/")
+    assert stored(memory) == {"/out/1.tsv": KEPT, "/out/2.tsv": b"x\tanother text altogether\n"}
+
+
+TEXTS = {"a.txt": STORY, "deep/b.txt": OTHER, "deep/c.txt": STORY.replace("nine", "nina"), "d.md": "something else"}
+
+
+@pytest.mark.parametrize("source", ["memory", "local"])
+@pytest.mark.parametrize("out", ["memory://out", "out"])
+def test_a_folder_of_texts(tmp_path, memory, source, out):
+    for name, text in TEXTS.items():
+        memory.pipe_file(f"/in/{name}", text.encode())
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(text)
+    memory.pipe_file("/in/.hidden.txt", b"hidden")
+    (tmp_path / "in" / ".hidden.txt").write_text("hidden")
+    line = ["memory://in" if source == "memory" else "in", "-o", out, "--removed", "removed.tsv"]
+    result = lsh(tmp_path, "dedup", *line)
+    assert result.returncode == 0, result.stderr
+    assert b"1 hidden file not read" in result.stderr
+    kept = {name: text.encode() for name, text in TEXTS.items() if name != "deep/c.txt"}
+    if out == "out":
+        assert {name: data for name, data in contents(tmp_path / "out").items() if data is not None} == kept
+    else:
+        found = stored(memory)
+        assert {n.removeprefix("/out/"): found[n] for n in found if n.startswith("/out/")} == kept
+    assert (tmp_path / "removed.tsv").read_bytes().startswith(b"deep/c.txt\ta.txt\t")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (["memory://in/a.tsv", "-o", "memory://in/a.tsv"], "OUTPUT must not be INPUT (memory://in/a.tsv)"),
+        (["memory://in/a.tsv", "-o", "memory:///in/a.tsv"], "OUTPUT must not be INPUT (memory:///in/a.tsv)"),
+        (["memory://in", "-o", "memory://in/out.tsv"], "OUTPUT must not lie in INPUT (memory://in)"),
+        (["memory://in", "-o", "memory://full/"], "OUTPUT must be a new or an empty folder, got memory://full/"),
+        (["memory://in/a.tsv", "-o", "memory://full"], "OUTPUT must be a file, got the folder memory://full"),
+        (["memory://in/a.tsv", "-o", "memory://o.tsv", "--removed", "memory:///o.tsv"], "--removed must not be OUTPUT"),
+        (["memory://in/none.tsv", "-o", "out.tsv"], "memory://in/none.tsv: No such file or directory"),
+        (["memory://in/none-*.tsv", "-o", "out.tsv"], "memory://in/none-*.tsv: no file matches this pattern"),
+        (["memory://in/a.what", "-o", "out.tsv"], "memory://in/a.what: the ending of its name must say its format"),
+        (["memory://in", "--pattern", "*.x", "-o", "out.tsv"], "memory://in: no file matches the pattern '*.x'"),
+        (
+            ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
+            "https://example.org/a.tsv?***: files of the web can only be",
+        ),
+    ],
+)
+def test_refused(tmp_path, memory, line, problem):
+    memory.pipe({"/in/a.tsv": LINES, "/full/x.tsv": LINES, "/in/a.what": b"x"})
+    if line[0] == "memory://in":
+        memory.rm_file("/in/a.what")
+    before = stored(memory)
+    message = refused(tmp_path, "dedup", *line)
+    assert f"lsh: error: {problem}" in message
+    assert stored(memory) == before
+
+
+@pytest.mark.parametrize("out", ["memory://out.tsv", "memory://out/"])
+def test_nothing_appears_after_an_error(tmp_path, memory, monkeypatch, out):
+    memory.pipe({"/in/a.tsv": LINES, "/in/b.tsv": b"x\tanother text altogether\n"})
+    before = stored(memory)
+
+    def fail(documents, keep, target, report):
+        with target.part(0) as part:
+            part.write(b"some data")
+        raise OSError("the disk of the input broke")
+
+    monkeypatch.setattr(files, "write_kept", fail)
+    assert refused(tmp_path, "dedup", "memory://in", "-o", out) == "lsh: error: the disk of the input broke"
+    assert stored(memory) == before
+
+
+def test_shards_disappear_if_one_cannot_be_written(tmp_path, memory, monkeypatch):
+    memory.pipe({"/in/a.tsv": LINES, "/in/b.tsv": b"x\tanother text altogether\n"})
+    before, put = stored(memory), type(memory).put_file
+
+    def fail(self, source, name, **options):
+        if name.endswith("b.tsv"):
+            raise RuntimeError("quota of secret_key=hunter2 is used up")
+        return put(self, source, name, **options)
+
+    monkeypatch.setattr(type(memory), "put_file", fail)
+    message = refused(tmp_path, "dedup", "memory://in", "-o", "memory://out/")
+    assert message == "lsh: error: memory://out/b.tsv: RuntimeError: quota of secret_key=*** is used up"
+    assert stored(memory) == before
+
+
+def test_a_change_between_readings_is_an_error(memory):
+    memory.pipe_file("/a.tsv", LINES)
+    with files.Documents("memory://a.tsv") as documents:
+        assert len(list(documents.records())) == 4
+        memory.pipe_file("/a.tsv", LINES.replace(b"ferry", b"ferrx"))
+        with pytest.raises(files.InputError, match=r"memory://a\.tsv: it changed while it was read"):
+            list(documents.records())
+
+
+def test_a_change_while_it_is_read_is_an_error(memory):
+    memory.pipe_file("/a.txt", b"first\n" * 10)
+    file = storage.Input("memory://a.txt", "")
+
+    def read() -> None:
+        with file.opened() as opened:
+            opened.read()
+            memory.pipe_file("/a.txt", b"other\n" * 10)
+
+    with pytest.raises(files.InputError, match="it changed while it was read"):
+        read()
+
+
+def test_the_position_counts_bytes(memory):
+    memory.pipe({f"/in/{number}.jsonl": b'{"text": "some words"}\n' * 50_000 for number in range(3)})
+    with files.Documents("memory://in") as documents:
+        positions = [documents.position for _ in documents.blocks()]
+        assert documents.size == 3 * 23 * 50_000
+    assert positions == sorted(positions)
+    assert len(set(positions)) > 5
+    assert documents.size * 0.7 < positions[-1] <= documents.size
+
+
+def test_sources_are_found_once(tmp_path, memory, monkeypatch):
+    memory.pipe({f"/in/{number}.tsv": LINES for number in range(3)} | {"/old/a.tsv": LINES})
+    calls = []
+    for name in ("find", "matches", "list_folder"):
+        function = getattr(remote, name)
+        monkeypatch.setattr(remote, name, lambda url, name=name, f=function: calls.append((name, url)) or f(url))
+    done(tmp_path, "dedup", "memory://in", "--against", "memory://old/*.tsv", "-o", "out.tsv")
+    assert calls == [("find", "memory://in"), ("matches", "memory://old/*.tsv"), ("list_folder", "memory://in")]
+
+
+def test_local_folders_are_listed_once(tmp_path, monkeypatch):
+    import os
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tsv").write_bytes(LINES)
+    calls, walk = [], os.walk
+    monkeypatch.setattr(os, "walk", lambda *given, **named: calls.append(given) or walk(*given, **named))
+    done(tmp_path, "dedup", "in", "-o", "out.tsv")
+    assert calls == [("in",)]
+
+
+# ---- ranges ----
+
+
+@strategies.examples(150)
+@given(st.data())
+def test_reading_in_any_order(data):
+    whole = bytes(random.Random(4).randbytes(3000))
+    fsspec.filesystem("memory").pipe_file("/order", whole)
+    twin = io.BytesIO(whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "BLOCK", data.draw(st.integers(1, 900)))
+        patch.setattr(remote, "BUFFER", data.draw(st.integers(1, 300)))
+        patch.setattr(remote, "GAP", data.draw(st.integers(0, 500)))
+        with remote.File("memory://order").opened() as file:
+            for _ in range(data.draw(st.integers(1, 8))):
+                if data.draw(st.booleans()):
+                    place, whence = data.draw(st.integers(0, 3100)), data.draw(st.sampled_from([0, 2]))
+                    place = place if whence == 0 else -min(place, 3000)
+                    assert file.seek(place, whence) == twin.seek(place, whence)
+                size = data.draw(st.integers(0, 1500))
+                assert file.read(size) == twin.read(size)
+                assert file.tell() == twin.tell()
+
+
+def fetched(memory, monkeypatch, size: int, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges that are fetched while parts of a file are read."""
+    data = random.Random(5).randbytes(size)
+    memory.pipe_file("/a", data)
+    calls, fetch = [], remote.File.fetch
+    monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+    with remote.File("memory://a").opened() as file:
+        for place, count in reads:
+            file.seek(place)
+            assert file.read(count) == data[place : place + count]
+    return sorted(calls)
+
+
+def test_a_file_is_read_in_blocks(memory, monkeypatch):
+    reads = [(at, 1 << 20) for at in range(0, 20 << 20, 1 << 20)]
+    blocks = [(0, 8 << 20), (8 << 20, 16 << 20), (16 << 20, 20 << 20)]
+    assert fetched(memory, monkeypatch, 20 << 20, reads) == blocks
+    gaps = [(at + 700_000, 100_000) for at in range(0, 19 << 20, 3 << 20)]  # parts of all blocks
+    monkeypatch.undo()
+    assert fetched(memory, monkeypatch, 20 << 20, [(0, 1), *gaps]) == blocks
+
+
+def test_after_a_jump_little_is_read(memory, monkeypatch):
+    found = fetched(memory, monkeypatch, 100 << 20, [(90 << 20, 1000), (50 << 20, 200_000), ((50 << 20) + 200_000, 9)])
+    assert len(found) <= 4
+    assert sum(stop - start for start, stop in found) < 1_000_000
+
+
+def test_a_lost_connection_is_tried_again(memory, monkeypatch):
+    memory.pipe_file("/a.tsv", LINES)
+    monkeypatch.setattr(remote, "PAUSES", (0, 0))
+    errors, cat = [ConnectionResetError(), TimeoutError()], type(memory).cat_file
+
+    def flaky(self, *args, **named):
+        if errors:
+            raise errors.pop()
+        return cat(self, *args, **named)
+
+    monkeypatch.setattr(type(memory), "cat_file", flaky)
+    with files.Documents("memory://a.tsv") as documents:
+        assert len(list(documents.records())) == 4
+    errors += [ConnectionResetError()] * 3
+    with files.Documents("memory://a.tsv") as documents, pytest.raises(ConnectionError, match="lost"):
+        list(documents.records())
+    assert not errors
+
+
+# ---- the web ----
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder; with ranges or without, with a secret in the query, and errors by name."""
+
+    ranges = True
+    log: list[tuple[str, str]]
+    faults: list[str]
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.answer(head=True)
+
+    def do_GET(self) -> None:
+        self.answer(head=False)
+
+    def answer(self, head: bool) -> None:
+        self.log.append((self.command, self.headers.get("Range", "")))
+        if head and "signed" in self.path:  # a signed URL is for one method
+            self.send_error(403)
+            return
+        path = Path(self.translate_path(self.path))
+        status = re.search(r"/error-(\d+)", self.path)
+        if status or not path.is_file():
+            self.send_error(int(status[1]) if status else 404)
+            return
+        data, code = path.read_bytes(), 200
+        total = len(data)
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if wanted and self.ranges:
+            code, start, stop = 206, int(wanted[1]), min(int(wanted[2]) + 1, total)
+            data = data[start:stop]
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("ETag", f'"{path.stat().st_mtime_ns}"')
+        if code == 206:
+            self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{total}")
+        self.end_headers()
+        if head:
+            return
+        if self.faults and self.faults.pop() == "cut":
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+            self.wfile.flush()
+            self.connection.close()
+            return
+        self.wfile.write(data)
+
+
+@pytest.fixture(params=["ranges", "no ranges"])
+def web(request, tmp_path):
+    """A server of the folder ``web``: its URL, and its handler."""
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+    (tmp_path / "web").mkdir()
+    kind = type("One", (Handler,), {"log": [], "faults": [], "ranges": request.param == "ranges"})
+    handler = functools.partial(kind, directory=str(tmp_path / "web"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", kind
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "parquet"])
+def test_a_file_of_the_web(tmp_path, web, ending):
+    url, kind = web
+    texts = [f"{STORY} {number % 900} {OTHER}" * (number % 3 + 1) for number in range(3000)]
+    write_texts(tmp_path / "web" / f"in.{ending}", texts)
+    done(tmp_path, "dedup", f"web/in.{ending}", "-o", f"expected.{ending}")
+    line = [f"{url}/in.{ending}?sig=t0psecret", "-o", f"out.{ending}", "--report", "report.html"]
+    result = lsh(tmp_path, "dedup", *line, "--json", "-v")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / f"out.{ending}").read_bytes() == (tmp_path / f"expected.{ending}").read_bytes()
+    printed = result.stdout + result.stderr + (tmp_path / "report.html").read_bytes()
+    assert b"t0psecret" not in printed
+    if not kind.ranges:  # the probe, and one download
+        assert [method for method, _ in kind.log].count("GET") == 2
+
+
+def test_errors_of_the_web(tmp_path, web):
+    url, _ = web
+    secret = url.replace("http://", "http://ann:hunter2@") + "/error-{}/a.tsv?X-Amz-Signature=0a1b2c3d"
+    expected = {403: "access denied", 401: "access denied", 404: "No such file", 500: "the server failed (status 500)"}
+    for status, problem in expected.items():
+        message = refused(tmp_path, "dedup", secret.format(status), "-o", "out.tsv")
+        assert problem in message
+        assert "http://***@127.0.0.1" in message
+        assert not any(one in message for one in SECRETS), message
+
+
+def test_a_url_that_is_signed_for_get_only(tmp_path, web):
+    url, _ = web
+    (tmp_path / "web" / "in.tsv").write_bytes(LINES)
+    done(tmp_path, "dedup", f"{url}/in.tsv?signed=0a1b2c3d", "-o", "out.tsv")
+    assert (tmp_path / "out.tsv").read_bytes() == KEPT
+
+
+class NoCredentialsError(Exception):
+    """Stands for that of botocore."""
+
+
+class ClientError(Exception):
+    """Stands for an error with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("https://example.org/?sig=0a1b2c3d")
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "problem"),
+    [
+        (NoCredentialsError("t0psecret"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
+        (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
+        (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
+        (ClientError(503), OSError, "the server failed (status 503); run again later"),
+        (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
+        (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),
+        (RuntimeError("token: t0psecret\nmore"), OSError, "RuntimeError: token: ***"),
+    ],
+)
+@pytest.mark.parametrize("is_cause", [False, True])
+def test_errors_of_packages(error, kind, problem, is_cause):
+    if is_cause and not isinstance(error, (RuntimeError, FileNotFoundError)):
+        try:
+            raise FileNotFoundError("s3://box") from error
+        except FileNotFoundError as found:
+            error = found
+
+    def fail() -> None:
+        with remote.explained("s3://key:hunter2@box/a"):
+            raise error
+
+    with pytest.raises(OSError) as caught:
+        fail()
+    assert type(caught.value) is kind
+    assert caught.value.strerror.startswith(problem)
+    assert caught.value.filename == "s3://***@box/a"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["plan", "https://ann:hunter2@example.org/a?sig=0a1b2c3d"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--removed", "s3://key:hunter2@box/removed.parquet"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--report", "s3://key:hunter2@box/report.pdf"],
+        ["plan", "--plot", "s3://key:hunter2@box/plot.gif"],
+        ["dedup", "zz://ann:hunter2@box/in.tsv?sig=0a1b2c3d", "-o", "out.tsv"],
+        ["dedup", "in.tsv", "-o", "out.tsv", "--keep", "https://ann:hunter2@example.org"],
+    ],
+)
+def test_no_message_of_the_command_has_a_secret(tmp_path, monkeypatch, line):
+    monkeypatch.setattr("lsh.command.inputs._check_target", lambda *given: None)
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    result = lsh(tmp_path, *line)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"lsh: error: ")
+    assert not any(secret.encode() in result.stderr for secret in SECRETS), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://example.org/a?sig=1,2;3: no such file", "https://example.org/a?***: no such file"),
+        ("see 'https://example.org/a?b' (or s3://k:v@box/c).", "see 'https://example.org/a?***' (or s3://***@box/c)."),
+        ("https://example.org/a?***: no such file", "https://example.org/a?***: no such file"),
+        ("a.tsv: what://", "a.tsv: what://"),
+    ],
+)
+def test_urls_in_a_message(text, expected):
+    assert urls.shown_in(text) == expected
+
+
+def test_no_server(tmp_path):
+    message = refused(tmp_path, "dedup", "http://127.0.0.1:1/a.tsv?sig=t0psecret", "-o", "out.tsv")
+    assert "http://127.0.0.1:1/a.tsv?***: the connection failed or was lost" in message
+    assert "check the network" in message
+
+
+def test_a_cut_connection(tmp_path, web, monkeypatch):
+    monkeypatch.setattr(remote, "PAUSES", (0, 0))
+    url, kind = web
+    (tmp_path / "web" / "in.tsv").write_bytes(LINES)
+    if kind.ranges:
+        kind.faults += ["cut", "cut", "whole"]
+        done(tmp_path, "dedup", f"{url}/in.tsv", "-o", "out.tsv")
+        assert (tmp_path / "out.tsv").read_bytes() == KEPT
+    else:  # it cannot be continued
+        kind.faults += ["cut", "whole"]
+        message = refused(tmp_path, "dedup", f"{url}/in.tsv", "-o", "out.tsv")
+        assert "/in.tsv: the connection failed or was lost" in message
+
+
+def test_a_short_answer_is_no_end_of_the_file(memory):
+    memory.pipe_file("/a.tsv", LINES)
+    file = remote.File("memory://a.tsv")
+    assert file.fetch(0, len(LINES)) == LINES
+    with pytest.raises(files.InputError, match=r"expected bytes 0 to 999,999, got 3\d\d bytes; run again"):
+        file.fetch(0, 1_000_000)
+
+
+# ---- Hugging Face's files ----
+
+
+def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
+    """No network: a filesystem of memory stands for that of the package huggingface_hub."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Hub(MemoryFileSystem):
+        protocol = "hf"
+        store = {}  # noqa: RUF012 - as in its base class
+        pseudo_dirs = [""]  # noqa: RUF012
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return "/" + path.removeprefix("hf://").strip("/")
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "hf", Hub)
+    Hub().pipe_file("/datasets/ann/news/a.tsv", LINES)
+    done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
+    assert Hub().cat_file("/datasets/ann/clean/out.tsv") == KEPT
+
+
+def test_the_filesystem_of_hugging_face(tmp_path, monkeypatch):
+    """The real filesystem with a stand-in for its requests: files are asked for in blocks, and no byte twice."""
+    hub = pytest.importorskip("huggingface_hub.hf_file_system", reason="huggingface_hub is not installed")
+    data = b"".join(b"%d\t%d %s\n" % (number, number * 7919, STORY.encode()) for number in range(90_000))
+    ranges = []
+
+    def fetch(self, start, end):
+        ranges.append((start, end))
+        return data[start:end]
+
+    def resolve(self, path, revision=None):
+        kind, owner, name, inside = path.removeprefix("hf://").split("/", 3)
+        return hub.HfFileSystemResolvedRepositoryPath(
+            repo_type=kind.removesuffix("s"), repo_id=f"{owner}/{name}", revision="main", path_in_repo=inside
+        )
+
+    def info(self, path, **options):
+        name = path if isinstance(path, str) else path.unresolve()
+        return {"name": name, "size": len(data), "type": "file", "blob_id": "1"}
+
+    monkeypatch.setattr(hub.HfFileSystem, "resolve_path", resolve)
+    monkeypatch.setattr(hub.HfFileSystem, "info", info)
+    monkeypatch.setattr(hub.HfFileSystemFile, "_fetch_range", fetch)
+    (tmp_path / "expected.tsv").write_bytes(data)
+    with files.Documents(str(tmp_path / "expected.tsv")) as local, files.Documents("hf://datasets/a/b/x.tsv") as there:
+        assert [record.text for record in local.records()] == [record.text for record in there.records()]
+    assert sorted(ranges) == [(0, 8 << 20), (8 << 20, len(data))]

@@ -1,0 +1,161 @@
+"""Columns of Hugging Face's package ``datasets``, read by their Arrow table."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from running import environment
+
+import lsh
+from lsh import _texts
+
+datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # of datasets' own sort
+
+STORY = "the ferry left the harbour at nine with two hundred passengers and a brass band on board"
+
+
+def texts(count: int = 300) -> list[str]:
+    draw = random.Random(0)
+    return [
+        f"{STORY} {draw.randrange(count // 2)} {draw.randrange(10**6) * (draw.random() < 0.5)}" for _ in range(count)
+    ]
+
+
+def same(a: lsh.Deduplication, b: lsh.Deduplication) -> bool:
+    return np.array_equal(a.keep, b.keep) and np.array_equal(a.removed, b.removed)
+
+
+@pytest.fixture
+def dataset():
+    return datasets.Dataset.from_dict({"id": list(range(300)), "text": texts(), "other": texts()[::-1]})
+
+
+@pytest.fixture
+def on_disk(dataset, tmp_path):
+    """The dataset in a file that is mapped into memory."""
+    dataset.save_to_disk(str(tmp_path / "saved"), num_shards=2)
+    return datasets.load_from_disk(str(tmp_path / "saved"))
+
+
+def test_the_recipe(dataset):
+    result = lsh.deduplicate(dataset["text"], 0.8)
+    unique = dataset.select(result.kept)
+    assert 0 < len(unique) < 300
+    assert unique["text"][:] == [texts()[i] for i in np.flatnonzero(lsh.deduplicate(texts(), 0.8).keep)]
+    assert lsh.deduplicate(unique["text"], 0.8).keep.all()
+
+
+@pytest.mark.parametrize("where", ["dataset", "on_disk"])
+def test_a_column_is_read_in_place(request, where, monkeypatch):
+    dataset = request.getfixturevalue(where)
+    monkeypatch.setattr(type(dataset["text"]), "__iter__", lambda column: pytest.fail("it was read text by text"))
+    assert same(lsh.deduplicate(dataset["text"], 0.8), lsh.deduplicate(texts(), 0.8))
+    hasher = lsh.MinHasher(64, shingles=lsh.Shingles(5))
+    assert np.array_equal(hasher.fingerprints(dataset["text"]), hasher.fingerprints(texts()))
+    pairs = list(lsh.find_pairs(dataset["text"], 0.8, others=dataset["other"]))
+    assert pairs == list(lsh.find_pairs(texts(), 0.8, others=texts()[::-1])) != []
+
+
+VIEWS = {
+    "select": lambda d: d.select([5, 3, 3, 200, 9, 100, *range(250, 300)]),
+    "a range": lambda d: d.select(range(10, 120)),
+    "shuffle": lambda d: d.shuffle(seed=1),
+    "sort": lambda d: d.sort("other"),
+    "filter": lambda d: d.filter(lambda row: row["id"] % 3),
+    "numpy": lambda d: d.with_format("numpy"),
+    "pandas": lambda d: d.with_format("pandas").select([7, 1, 30]),
+    "arrow": lambda d: d.with_format("arrow", columns=["id"], output_all_columns=True),
+    "concatenated": lambda d: datasets.concatenate_datasets([d, d.select([4, 2])]),
+    "shard": lambda d: d.shard(4, 1, contiguous=False),
+    "nothing": lambda d: d.select([]),
+    "nothing left": lambda d: d.filter(lambda row: False),
+    "transform": lambda d: d.with_transform(lambda rows: {**rows, "text": [t[:40] for t in rows["text"]]}),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("where", ["dataset", "on_disk"])
+def test_any_view_of_a_dataset(request, where, view, monkeypatch):
+    monkeypatch.setattr(_texts, "MAX_DATASET_BATCH", 16)
+    seen = VIEWS[view](request.getfixturevalue(where))
+    expected = [str(text) for text in seen["text"]]
+    assert same(lsh.deduplicate(seen["text"], 0.8), lsh.deduplicate(expected, 0.8))
+    hasher = lsh.MinHasher(16)
+    assert np.array_equal(hasher.fingerprints(seen["text"]), hasher.fingerprints(expected))
+
+
+def test_missing_texts(dataset):
+    holes = datasets.Dataset.from_dict({"text": ["a text", None, "a text", None]})
+    for view in (holes, holes.select([3, 2, 1, 0])):
+        with pytest.raises(ValueError, match=r"texts\[[01]\] is None|null"):
+            lsh.deduplicate(view["text"])
+        assert lsh.deduplicate(view["text"], missing="empty").keep.sum() == 3
+
+
+def test_a_nested_column():
+    nested = datasets.Dataset.from_dict({"page": [{"text": text} for text in texts()]})
+    assert same(lsh.deduplicate(nested["page"]["text"], 0.8), lsh.deduplicate(texts(), 0.8))
+
+
+def test_streams(dataset):
+    stream = dataset.to_iterable_dataset()
+    assert same(lsh.deduplicate(stream["text"], 0.8), lsh.deduplicate(texts(), 0.8))
+    assert same(lsh.deduplicate(lambda: stream["text"], 0.8), lsh.deduplicate(texts(), 0.8))
+
+
+@pytest.mark.parametrize("make", [lambda d: d, lambda d: d.to_iterable_dataset()])
+def test_a_whole_dataset_is_an_error(dataset, make):
+    with pytest.raises(TypeError, match=r"texts must be one column of texts, got a whole \w+; pass table\['text'\]"):
+        lsh.deduplicate(make(dataset))
+
+
+def test_a_column_of_numbers_is_an_error(dataset):
+    for view in (dataset, dataset.select([2, 1])):
+        with pytest.raises(TypeError, match="texts must be"):
+            lsh.deduplicate(view["id"])
+
+
+def test_the_report_reads_a_column(dataset):
+    result = lsh.deduplicate(dataset["text"], 0.8)
+    assert lsh.report.html(result, texts=dataset["text"]) == lsh.report.html(result, texts=texts())
+
+
+MEMORY = """
+import re, sys, datasets, numpy, lsh
+def own(): # memory that is not that of mapped files
+    with open("/proc/self/status") as status:
+        return int(re.search(r"RssAnon:\\s+(\\d+)", status.read())[1]) * 1024
+dataset = datasets.Dataset.from_file(sys.argv[1])
+hasher = lsh.MinHasher(4, scheme="fss")
+hasher.fingerprints(dataset.select(range(10))["text"])
+before = own()
+hasher.fingerprints(dataset["text"])
+result = lsh.deduplicate(dataset["text"], 0.8, num_seeds=16, recall=0.5)
+print(own() - before, len(dataset), int(result.keep.sum()))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_does_not_grow_by_the_texts(tmp_path):
+    from datasets.arrow_writer import ArrowWriter
+
+    size, draw = 0, random.Random(0)
+    with ArrowWriter(
+        path=str(tmp_path / "big.arrow"), features=datasets.Features(text=datasets.Value("string"))
+    ) as out:
+        for number in range(3000):
+            out.write({"text": f"{number} " + "".join(map(chr, draw.choices(range(97, 123), k=200))) * 200})
+            size += 40_000
+        out.finalize()
+    line = [sys.executable, "-c", MEMORY, str(tmp_path / "big.arrow")]
+    result = subprocess.run(line, capture_output=True, env=environment(), timeout=120)
+    assert result.returncode == 0, result.stderr.decode()
+    grown, count, num_kept = map(int, result.stdout.split())
+    assert (count, num_kept) == (3000, 3000)
+    assert grown < size / 4, f"{grown:,} of {size:,} bytes"

@@ -352,7 +352,7 @@ static void plain_fss(const parameters *p, size_t shingles)
     }
 }
 
-static room text_room, seed_room, rank_room, out_room, state_room, span_room, hash_room[2];
+static room text_room, seed_room, rank_room, out_room, state_room, place_room, hash_room[2];
 static lsh_scratch *scratch;
 
 static lsh_document placed(const parameters *p, const uint8_t *bytes, size_t size)
@@ -895,7 +895,7 @@ static void prepare(void)
     rank_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
     out_room = make_room((MAX_K + LSH_LANES) * sizeof(uint64_t));
     state_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
-    span_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
+    place_room = make_room(2 * (MAX_K + LSH_LANES) * sizeof(uint64_t));
     for (size_t i = 0; i < 2; i++)
         hash_room[i] = make_room((MAX_UNITS + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
     matrix_room = make_room((size_t)1 << 13);
@@ -1005,7 +1005,7 @@ static void check_fields(void)
     for (size_t i = 0; i < size; i++)
         lines += block[i] == '\n' || i + 1 == size;
     lsh_field *found = at_end(state_room, lines * 2 * sizeof *found);
-    lsh_span *spans = at_end(span_room, lines * sizeof *spans);
+    lsh_span *spans = at_end(place_room, lines * sizeof *spans);
     rows = read_records(block, size, form, out, found, spans, &used);
     int differs = rows != records || used != size || lsh_count_lines(block, size) != lines;
     for (size_t r = 0; r < records && !differs; r++) {
@@ -1032,7 +1032,7 @@ static void check_fields(void)
         lines = lsh_count_lines(block, cut);
         memmove(text_room.end - cut, block, cut);
         rows = read_records(text_room.end - cut, cut, form, at_end(seed_room, cut),
-                            at_end(state_room, lines * 2 * sizeof *found), at_end(span_room, lines * sizeof *spans), &used);
+                            at_end(state_room, lines * 2 * sizeof *found), at_end(place_room, lines * sizeof *spans), &used);
         if (rows != SIZE_MAX && (rows > lines || used > cut)) {
             fprintf(stderr, "too many records, form %d\n", form);
             failures++;

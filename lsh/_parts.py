@@ -137,9 +137,14 @@ class _Work:
     def run(self) -> Iterator[int]:
         """Decide all documents; yield how many have been decided since the last time."""
         starts = self.part.starts
-        yield from _threads.map_in_order(self.decide, _tasks(starts), self.num_threads)
-        for number in np.flatnonzero(np.diff(starts) > LARGE).tolist():
-            yield from self.decide_large(int(starts[number]), int(starts[number + 1]))
+        large = np.flatnonzero(np.diff(starts) > LARGE)
+        left = list(zip(starts[large].tolist(), starts[large].tolist(), starts[large + 1].tolist()))
+        for start, at, stop in _threads.map_in_order(self.decide, _tasks(starts), self.num_threads):
+            yield at - start
+            if at < stop:
+                left.append((start, at, stop))
+        for start, at, stop in left:
+            yield from self.decide_in_windows(start, at, stop)
 
     def walk(self) -> Walk:
         """Return a walk that no other thread uses; the caller appends it to `idle` afterwards."""
@@ -150,37 +155,42 @@ class _Work:
             self.walks.append(walk)
             return walk
 
-    def decide(self, documents: tuple[int, int]) -> int:
-        """Decide some components; return the number of their documents."""
+    def decide(self, documents: tuple[int, int]) -> tuple[int, int, int]:
+        """Decide some components; return the first document, the one to continue with, and the one after the last.
+
+        Of few but long texts, some are left after a certain amount of work.
+        """
         start, stop = documents
-        walk, at = self.walk(), start
-        while at < stop:
-            at = walk.run(at, stop)
-        if self.components:
+        walk = self.walk()
+        at = walk.run(start, stop)
+        if self.components and at == stop:
             walk.attach(start, stop)
         self.idle.append(walk)
-        return stop - start
+        return start, at, stop
 
-    def decide_large(self, start: int, stop: int) -> Iterator[int]:
-        """Decide one component; yield how many documents have been decided since the last time."""
+    def decide_in_windows(self, first: int, start: int, stop: int) -> Iterator[int]:
+        """Decide the documents of components from `start` on; those from `first` on have been decided.
+
+        Yields how many documents have been decided since the last time.
+        """
         at, as_kept = start, False
         while at < stop:
-            end = min(stop, at + (STEP if self.num_threads == 1 else max(SMALLEST_WINDOW, (at - start) // GROWTH)))
+            end = min(stop, at + (STEP if self.num_threads == 1 else max(SMALLEST_WINDOW, (at - first) // GROWTH)))
             chunks: list[tuple[int, int, Scores | None]] = [(at, end, None)]
-            if self.num_threads > 1 and at > start:
+            if self.num_threads > 1 and at > first:
                 chunks = self._scored(at, end, as_kept)
             walk = self.walk()
             before = walk.kept
-            for first, last, scores in chunks:
-                while first < last:
-                    decided = walk.run(first, last, scores)
-                    yield decided - first
-                    first = decided
+            for begin, last, scores in chunks:
+                while begin < last:
+                    decided = walk.run(begin, last, scores)
+                    yield decided - begin
+                    begin = decided
             self.idle.append(walk)
             as_kept = walk.kept - before >= MOSTLY_KEPT * (chunks[-1][1] - at)
             at = chunks[-1][1]
         if self.components:
-            steps = [(first, min(first + TASK, stop)) for first in range(start, stop, TASK)]
+            steps = [(begin, min(begin + TASK, stop)) for begin in range(first, stop, TASK)]
             for _ in _threads.map_in_order(self._attach, steps, self.num_threads):
                 yield 0
 

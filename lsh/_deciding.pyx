@@ -10,6 +10,7 @@ threads.
 
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memset
 
 from lsh._comparing cimport FILTERED, RUN, Similarity
 from lsh._components cimport find, flatten, root_of, unite
@@ -154,7 +155,7 @@ cdef class Decisions:
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
                   Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0):
-        cdef Py_ssize_t band, i, count = links.shape[1]
+        cdef Py_ssize_t band, count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or cap < 0:
             raise ValueError("settled and cap must be 0 or more, and links of less than 2**31 documents")
         if members.shape[0] != links.shape[0] or members.shape[1] != count:
@@ -171,45 +172,41 @@ cdef class Decisions:
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
         self.lock = threading.Lock()
-        for band in range(links.shape[0]):
-            for i in range(count):
-                if not -1 <= links[band, i] < i:
-                    raise ValueError("links must lead to earlier documents")
-        with nogil:
-            for band in range(links.shape[0]):
-                self._make_buckets(band)
+        for band in range(links.shape[0] if count else 0):
+            if not self._make_buckets(band):
+                raise ValueError("links must lead to earlier documents")
 
-    cdef void _make_buckets(self, Py_ssize_t band) noexcept nogil:
-        """Turn the links of a band into places of buckets, all of which are empty.
-
-        Numbers that were changed since they were checked lead to wrong buckets, but not out of the arrays.
-        """
-        cdef int32_t i, root, size, count = <int32_t> self.count
-        cdef int32_t at = 0
-        for i in range(count):  # the first document of each bucket, and the sizes there
+    cdef bint _make_buckets(self, Py_ssize_t band) noexcept nogil:
+        """Turn the links of a band into places of buckets, all of which are empty; returns whether they were right."""
+        cdef int32_t i, root, place, at = 0, count = <int32_t> self.count
+        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
+        for i in range(count):  # the first document of each bucket, and how many others there are
             root = self.buckets[band, i]
-            self.members[band, i] = 0
-            if 0 <= root < i:
+            if root == -1:
+                continue
+            if root < 0 or root >= i:
+                return False
+            if 0 <= self.buckets[band, root] < root:
                 root = self.buckets[band, root]
-            root = root if 0 <= root < i else i
             self.buckets[band, i] = root
             self.members[band, root] += 1
-        for i in range(count):  # where each bucket begins, at its first document
-            if self.buckets[band, i] == i:
-                size = self.members[band, i]
-                self.members[band, i] = at if size > 1 else -1
-                at += size if 1 < size <= count - at else 0
+        for i in range(count):  # where each bucket begins and 1, at its first document
+            if self.members[band, i] > 0:
+                place = at
+                at += min(self.members[band, i], count - 1 - at) + 1
+                self.members[band, i] = place + 1
         for i in range(count - 1, -1, -1):  # and at each of its documents, of which the last one comes first
             root = self.buckets[band, i]
-            if not 0 <= root <= i or self.members[band, root] == -1:
-                self.buckets[band, i] = -1
-            elif self.members[band, root] >= 0:
-                self.buckets[band, i] = -2 - self.members[band, root]
-                self.members[band, root] = self.buckets[band, i]
+            if root < 0 or root >= i:
+                root = i
+            place = self.members[band, root]
+            if place > 0:
+                self.buckets[band, i] = -1 - place
+                self.members[band, root] = -place
             else:
-                self.buckets[band, i] = -2 - self.members[band, root]
-        for i in range(count):
-            self.members[band, i] = 0
+                self.buckets[band, i] = -1 - place
+        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
+        return True
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""

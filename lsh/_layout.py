@@ -108,17 +108,24 @@ class Layout:
                 yield from self._placed_parts(ends, least_equal)
                 return
         members, places, batch = corpus.texts(self.firsts, self._numbers >= 0)
-        texts = places[np.searchsorted(members, self.documents)]
+        positions, order = self._by_position()
+        texts = np.empty(len(order), np.int32)
+        texts[order] = places[np.searchsorted(members, positions)]
         links = self._links(self._found)
         make_similarity = self._similarity(self._sketches(), batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, links, make_similarity)
 
+    def _by_position(self) -> tuple[Array, Array]:
+        """Return the positions of the documents in ascending order, and the number of each."""
+        positions = np.flatnonzero(self._numbers >= 0).astype(np.int32)
+        return positions, self._numbers[positions]
+
     def _ends(self) -> Array:
         """Return the bytes that the documents before each component take, and those of all, int64."""
         corpus = self._corpus
-        order = np.argsort(self.documents, kind="stable")
+        positions, order = self._by_position()
         sizes = np.empty(len(order), np.int64)
-        sizes[order] = corpus.sizes.take(self.documents[order])
+        sizes[order] = corpus.sizes.take(positions)
         sizes += corpus.sketches.row_size + 8 * len(self._found) + DOCUMENT_BYTES
         np.cumsum(sizes, out=sizes)
         return np.concatenate([np.zeros(1, np.int64), sizes])[self.starts]
@@ -135,11 +142,10 @@ class Layout:
 
     def _sketches(self) -> Array:
         """Return the sketches of all documents."""
-        column, order = self._corpus.sketches, np.argsort(self.documents, kind="stable")
+        column, (positions, order) = self._corpus.sketches, self._by_position()
         sketches = self._corpus.spill.array((len(order), self._corpus.hasher.num_seeds), column.dtype)
         for start in range(0, len(order), STEP):
-            some = order[start : start + STEP]
-            sketches[some] = column.take(self.documents[some])
+            sketches[order[start : start + STEP]] = column.take(positions[start : start + STEP])
         column.free()
         return sketches
 

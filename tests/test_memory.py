@@ -666,7 +666,7 @@ def test_links_that_change_before_the_walk(wrong, components):
         walk.attach(0, 2)
     decisions.outcome()
     same = numpy.array([[-1, 0]], numpy.int32)
-    Walk(similarity(), Decisions(same, same, [0, 1], 0, 0.5, LARGEST, components)).run(0, 2)
+    refused(Decisions, same, same, [0, 1], 0, 0.5, LARGEST, components)
 
 
 def test_walks_in_threads_over_the_same_documents():

@@ -49,14 +49,16 @@ def test_the_peak_of_a_process(keep, tmp_path):
         """
     )
     command = [sys.executable, "-c", program, str(tmp_path), keep]
-    found, peak = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment()).stdout)
+    found, peak = json.loads(
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment()).stdout
+    )
     assert found >= 10_000
     assert peak <= 20_000_000 + BESIDE
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
-def test_free_memory_goes_back_to_the_system():
+def test_free_memory_goes_back_to_the_system(tmp_path):
     program = textwrap.dedent(
         """
         import numpy
@@ -73,7 +75,9 @@ def test_free_memory_goes_back_to_the_system():
         print(free, without_bound, resident())
         """
     )
-    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment())
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path, env=environment()
+    )
     free, without_bound, trimmed = map(int, ran.stdout.split())
     assert without_bound > trimmed + 60_000_000
     assert abs(free - without_bound) < 10_000_000

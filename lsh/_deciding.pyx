@@ -8,6 +8,7 @@ from 0 here: component by component, and in the order of the walk within each. `
 threads.
 """
 
+from cython cimport auto_pickle
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
@@ -279,6 +280,7 @@ cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket,
         members[band, bucket + number + 1] = document
 
 
+@auto_pickle(False)
 cdef class Scores:
     """The similarities of some documents to members before them; made by `Walk.score`."""
 

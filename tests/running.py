@@ -24,6 +24,11 @@ import pytest
 import lsh as package
 
 TIMEOUT = 120.0
+# A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
+DEFAULT_SIGNALS = (
+    "signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)]"
+)
 IGNORED_WARNINGS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # Python's own
 
 Completed = subprocess.CompletedProcess[bytes]

@@ -23,7 +23,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from running import TIMEOUT, contents, done, environment, lsh, process, refused
+from running import DEFAULT_SIGNALS, TIMEOUT, contents, done, environment, lsh, process, refused
 
 import lsh as package
 from lsh.command.main import main
@@ -36,11 +36,6 @@ OTHER = b"growers in the valley expect a poor year for pears since the frost cam
 DOCUMENTS = b"\n".join([STORY, OTHER, STORY.replace(b"nine", b"nina"), OTHER]) + b"\n"
 KEPT = b"\n".join([STORY, OTHER]) + b"\n"
 MAIN = "from lsh.command.main import main"
-# A process inherits the signals that are ignored: SIGINT in background jobs of a shell, SIGHUP under nohup.
-DEFAULT_SIGNALS = (
-    "signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)]"
-)
 
 
 @pytest.fixture

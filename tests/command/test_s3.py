@@ -17,7 +17,7 @@ import uuid
 
 import pytest
 from cutting import Cut, Proxy
-from running import contents, done, environment, lsh, refused
+from running import DEFAULT_SIGNALS, contents, done, environment, lsh, refused
 
 from lsh.files import remote, uploads
 
@@ -294,7 +294,7 @@ def test_a_signal_aborts_the_upload(tmp_path, bucket, number):
     (tmp_path / "in.tsv").write_bytes(lines(2000, 900))
     bucket.proxy.clear()
     code = (
-        "import sys; from lsh.files import uploads; uploads.PART = 5 << 20\n"
+        f"import signal, sys; {DEFAULT_SIGNALS}; from lsh.files import uploads; uploads.PART = 5 << 20\n"
         "from lsh.command import dedup; from lsh import files\n"
         "def endless(documents, keep, target, report):\n"
         "    while True: target.write(bytes(1 << 18))\n"
@@ -302,12 +302,15 @@ def test_a_signal_aborts_the_upload(tmp_path, bucket, number):
         "from lsh.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "dedup", "in.tsv", "-o", f"{bucket.url}/out.tsv"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE)
-    end = time.monotonic() + 60
-    while bucket.proxy.count("PUT", "partNumber") < 3 and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(number)
-    stderr = process.communicate(timeout=60)[1].decode()
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as process:
+        try:
+            end = time.monotonic() + 60
+            while bucket.proxy.count("PUT", "partNumber") < 3 and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(number)
+            stderr = process.communicate(timeout=60)[1].decode()
+        finally:
+            process.kill()
     assert process.returncode == 128 + number, stderr
     assert stderr.splitlines()[-1] == f"lsh: error: {'interrupted' if number == signal.SIGINT else 'terminated'}"
     assert bucket.uploads() == []

@@ -28,6 +28,10 @@ BESIDE = 120_000_000  # bytes beside the bound, for the interpreter, numpy and t
 TEXTS = [f"text number {i} of many, {i * i}" for i in range(20_000)]
 
 
+WITHOUT_SANITIZER = pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="a sanitizer takes memory of its own")
+
+
+@WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
 @pytest.mark.parametrize("keep", ["first", "longest", "pairs"])
 def test_the_peak_of_a_process(keep, tmp_path):
@@ -57,6 +61,7 @@ def test_the_peak_of_a_process(keep, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@WITHOUT_SANITIZER
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
 def test_free_memory_goes_back_to_the_system(tmp_path):
     program = textwrap.dedent(

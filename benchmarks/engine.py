@@ -6,7 +6,8 @@ thousand). The share of planted copies above the threshold that are removed is r
 again each time it is read, which takes longer than `deduplicate` itself; the time for this is measured separately.
 
 `engine.py` runs the cases that take minutes, `engine.py --all` the longer ones, too. `engine.py --only reviews --count
-140000000 --max-memory 6GB` runs one case at any size. Under a bound, `bound_kept` tells whether the peak memory of the
+140000000 --max-memory 6GB` runs one case at any size and prints the result; with `--update` it is put into the stored
+result, so that the cases can be measured one by one. Under a bound, `bound_kept` tells whether the peak memory of the
 whole process is at most `max_memory` and 120 MB.
 """
 
@@ -137,6 +138,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="run the longer cases, too")
     parser.add_argument("--only", choices=CASES, help="run one case and print its result")
     parser.add_argument("--count", type=int, help="number of documents of that case")
+    parser.add_argument("--update", action="store_true", help="put what runs into the result that is there")
     parser.add_argument("--max-memory", metavar="SIZE", help="its bound, such as 500MB")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -156,7 +158,10 @@ def main() -> None:
                 subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
                 out.seek(0)
                 found[f"{name}_{count}" if count else name] = json.loads(out.read())
-    if options.only:
+    folder = options.folder or harness.RESULTS
+    if options.update:
+        found = {**json.loads((folder / "engine.json").read_text(encoding="utf-8"))["cases"], **found}
+    elif options.only:
         print(json.dumps(found, indent=1))
         return
     about = "deduplicate from raw text to the result, 5 bytes, threshold 0.8, defaults otherwise; CPU time"
@@ -164,7 +169,7 @@ def main() -> None:
         "documents": sum(case["documents"] for case in found.values()),
         "bytes": round(sum(case["megabytes"] for case in found.values()) * 1e6),
     }
-    harness.write("engine", {"about": about, "data": data, "cases": found}, options.folder or harness.RESULTS)
+    harness.write("engine", {"about": about, "data": data, "cases": found}, folder)
 
 
 if __name__ == "__main__":

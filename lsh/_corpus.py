@@ -214,10 +214,10 @@ class Corpus:
     is_ordered: bool = False
 
     def __post_init__(self) -> None:
-        self._read()
+        self.read()
 
-    def _read(self) -> None:
-        """Read every collection."""
+    def read(self) -> None:
+        """Read every collection, after a collision of content keys once more: with another secret."""
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
@@ -285,10 +285,6 @@ class Corpus:
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
         self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
 
-    def read_again(self) -> None:
-        """Read every collection again with a new secret, after a collision of content keys."""
-        self._read()
-
     def group(self, order: Order) -> Groups:
         """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
@@ -297,19 +293,27 @@ class Corpus:
                 members, places, batch = self.texts(firsts, shares)
                 break
             except CollisionError:
-                self.read_again()
+                self.read()
         self.content.free()
         documents = order.documents(shares)
         numbers = np.empty(self.total, np.int32)
         numbers[documents] = np.arange(len(documents), dtype=np.int32)
-        links = self.spill.array((len(found), len(documents)), np.int32)
+        links = self.links(found, numbers, len(documents))
+        at = places[np.searchsorted(members, documents)]
+        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
+
+    def links(self, found: list[Column], numbers: Array, count: int) -> Array:
+        """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
+
+        `numbers` has the number of each document by position.
+        """
+        links = self.spill.array((len(found), count), np.int32)
         for row in links[::-1]:
             row.fill(-1)
             for _, pairs in found.pop().parts():
                 row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
             self.spill.release()
-        at = places[np.searchsorted(members, documents)]
-        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
+        return links
 
     def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
         """Find identical texts, and link the documents with shingles that share a bucket.
@@ -450,22 +454,24 @@ class Corpus:
             self.spill.release()
         return texts
 
-    def similarity(self, groups: Groups, least_equal: int | None) -> Callable[[], Similarity]:
-        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
-
-        Each thread needs its own. The arrays of documents that share no bucket are freed.
-        """
-        chosen = np.argsort(groups.documents, kind="stable").astype(np.int32)
-        positions = groups.documents[chosen]
-        rows = np.empty(len(chosen), np.int32)
-        rows[chosen] = np.arange(len(chosen), dtype=np.int32)
-        sketches = self.spill.array((len(chosen), self.hasher.num_seeds), self.sketches.dtype)
-        for start in range(0, len(chosen), STEP):
-            self.sketches.take(positions[start : start + STEP], out=sketches[start : start + STEP])
+    def take_sketches(self, positions: Array, numbers: Array) -> Array:
+        """Return the sketches at ascending positions, each in the row with its number; all others are freed."""
+        sketches = self.spill.array((len(positions), self.hasher.num_seeds), self.sketches.dtype)
+        for start in range(0, len(positions), STEP):
+            sketches[numbers[start : start + STEP]] = self.sketches.take(positions[start : start + STEP])
             self.spill.release()
         self.sketches.free()
-        self.spill.expect_random_access()  # from here on, texts are read in no particular order
+        return sketches
+
+    def similarity(
+        self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
+    ) -> Callable[[], Similarity]:
+        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
+
+        Each thread needs its own. `texts` has the index in `batch` of the text of each document.
+        """
+        rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        make_sets = shingle_sets(self.hasher.shingles, groups.batch)
-        return lambda: Similarity(sketches, rows, make_sets(), groups.texts, least_equal)
+        make_sets = shingle_sets(self.hasher.shingles, batch)
+        return lambda: Similarity(sketches, rows, make_sets(), texts, least_equal)

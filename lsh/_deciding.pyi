@@ -10,6 +10,8 @@ _Int32 = np.ndarray[Any, np.dtype[np.int32]]
 _Int64 = np.ndarray[Any, np.dtype[np.int64]]
 _Float64 = np.ndarray[Any, np.dtype[np.float64]]
 
+MAX_NEAR: int
+
 @final
 class Components:
     def __new__(cls, count: int) -> Components: ...

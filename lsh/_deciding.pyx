@@ -25,6 +25,8 @@ cdef enum:
     NEAR = 100  # pairs just below the threshold that are remembered
     WINDOW = 1 << 14  # documents in a window at most
 
+MAX_NEAR = NEAR
+
 cdef Py_ssize_t _MAX_DOCUMENTS = 2**31 - 1  # their numbers are int32
 
 
@@ -201,11 +203,9 @@ cdef class Decisions:
             if root < 0 or root >= i:
                 root = i
             place = self.members[band, root]
+            self.buckets[band, i] = -1 - place
             if place > 0:
-                self.buckets[band, i] = -1 - place
                 self.members[band, root] = -place
-            else:
-                self.buckets[band, i] = -1 - place
         memset(&self.members[band, 0], 0, count * sizeof(int32_t))
         return True
 

@@ -8,7 +8,6 @@ once. A component that is larger than the bound is a part of its own, in mapped 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ from lsh._corpus import CollisionError, Corpus
 from lsh._deciding import Components
 from lsh._linking import Order
 from lsh._placing import PlacedRows, PlacedTexts
-from lsh._spill import Array, Column
-from lsh.shingling import shingle_sets
+from lsh._spill import Array
 
 STEP = 1 << 16  # documents that are distributed at once
 DOCUMENT_BYTES = 64  # a document of a part takes, besides links, sketch and text
@@ -111,8 +109,9 @@ class Layout:
         positions, order = self._by_position()
         texts = np.empty(len(order), np.int32)
         texts[order] = places[np.searchsorted(members, positions)]
-        links = self._links(self._found)
-        make_similarity = self._similarity(self._sketches(), batch, texts, least_equal)
+        links = corpus.links(self._found, self._numbers, len(order))
+        sketches = corpus.take_sketches(positions, order)
+        make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, links, make_similarity)
 
     def _by_position(self) -> tuple[Array, Array]:
@@ -129,35 +128,6 @@ class Layout:
         sizes += corpus.sketches.row_size + 8 * len(self._found) + DOCUMENT_BYTES
         np.cumsum(sizes, out=sizes)
         return np.concatenate([np.zeros(1, np.int64), sizes])[self.starts]
-
-    def _links(self, found: list[Column]) -> Array:
-        """Return the links of all documents."""
-        links = self._corpus.spill.array((len(found), len(self.documents)), np.int32)
-        for row, column in zip(links, found):
-            row.fill(-1)
-            for _, pairs in column.parts():
-                row[self._numbers[pairs[:, 0]]] = self._numbers[pairs[:, 1]]
-            column.free()
-        return links
-
-    def _sketches(self) -> Array:
-        """Return the sketches of all documents."""
-        column, (positions, order) = self._corpus.sketches, self._by_position()
-        sketches = self._corpus.spill.array((len(order), self._corpus.hasher.num_seeds), column.dtype)
-        for start in range(0, len(order), STEP):
-            sketches[order[start : start + STEP]] = column.take(positions[start : start + STEP])
-        column.free()
-        return sketches
-
-    def _similarity(
-        self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
-    ) -> Callable[[], Similarity]:
-        """Return a function that makes the similarity of documents, by sets or, without a filter, by fingerprints."""
-        rows = np.arange(len(sketches), dtype=np.int32)
-        if least_equal is None:
-            return partial(Similarity, sketches, rows, None, None, 0)
-        make_sets = shingle_sets(self._corpus.hasher.shingles, batch)
-        return lambda: Similarity(sketches, rows, make_sets(), texts, least_equal)
 
     # ---- several parts ----
 
@@ -180,7 +150,7 @@ class Layout:
             links = placed.links_of(number, end - begin)
             sketches = placed.sketches_of(number, begin, end)
             batch, texts = placed.texts_of(number, self.documents[begin:end])
-            make_similarity = self._similarity(sketches, batch, texts, least_equal)
+            make_similarity = self._corpus.similarity(sketches, batch, texts, least_equal)
             yield Part(begin, self.starts[start : stop + 1] - begin, self.ranks[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
             spill.trim()

@@ -15,7 +15,7 @@ import numpy as np
 
 from lsh import _threads
 from lsh._comparing import Pairs
-from lsh._deciding import Decisions, Scores, Walk
+from lsh._deciding import MAX_NEAR, Decisions, Scores, Walk
 from lsh._layout import Part
 from lsh._spill import Array
 
@@ -28,7 +28,6 @@ MOST_SCORES = 1 << 21  # of a window, each takes 16 bytes
 WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
-MAX_NEAR = 100
 MOST_PAIRS = 1 << 16  # candidates of the documents whose pairs a thread finds in one call; one may have more
 
 

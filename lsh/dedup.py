@@ -355,7 +355,7 @@ def deduplicate(
             decided = _decided(corpus, layout, matching, clusters == "components")
             break
         except CollisionError:
-            corpus.read_again()
+            corpus.read()
     removed = _removed(layout, decided, new)
     near = _near(layout, decided, new)
     keeps = np.ones(new, np.bool_)
@@ -440,7 +440,10 @@ def _pairs(
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
     groups = corpus.group(order)
     documents = groups.documents
-    make_similarity = corpus.similarity(groups, matching.least_equal)
+    chosen = np.argsort(documents, kind="stable")
+    sketches = corpus.take_sketches(documents[chosen], chosen)
+    spill.expect_random_access()  # from here on, texts are read in no particular order
+    make_similarity = corpus.similarity(sketches, groups.batch, groups.texts, matching.least_equal)
     places = np.full(corpus.total, -1, np.int32)
     places[documents] = np.arange(len(documents), dtype=np.int32)
     firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too

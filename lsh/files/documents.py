@@ -15,10 +15,13 @@ import numpy as np
 from lsh import _checks
 from lsh._spill import Spill
 from lsh.files import urls
-from lsh.files.finding import Place, Sources, expanded, find_sources
+from lsh.files.disk import STANDARD
+from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
+from lsh.files.locations import is_folder, lies_in, names_folder
+from lsh.files.output_folder import FolderTarget, ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
@@ -33,8 +36,9 @@ from lsh.files.records import (
     checked_encoding,
     is_number,
 )
+from lsh.files.remote import Place
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder, lies_in, names_folder
+from lsh.files.storage import Input, Target
 from lsh.files.tables import Tables
 
 FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}

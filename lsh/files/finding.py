@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import errno
 import fnmatch
-import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from lsh._words import counted
-from lsh.files import compression, remote, urls
+from lsh.files import compression, urls
+from lsh.files.disk import STANDARD
+from lsh.files.locations import location, within
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
-from lsh.files.storage import STANDARD, is_folder, within
+from lsh.files.remote import Place, State
 
 EVERY = "*"  # the pattern of a folder where none is given
 
@@ -32,20 +33,12 @@ ml clj el lisp ex erl dart zig v asm s
 TEXT_ENDINGS = frozenset(_ENDINGS.split())
 
 
-class Place(NamedTuple):
-    """A file or a folder that was given, or that a pattern matches; `state` is that of a file that a URL names."""
-
-    path: str
-    is_folder: bool
-    state: remote.State | None = None
-
-
 class Source(NamedTuple):
     """A file, or a folder in which each file is a document; `state` is that of a file that a URL names."""
 
     path: str
     format: Format
-    state: remote.State | None = None
+    state: State | None = None
 
 
 class Sources(NamedTuple):
@@ -63,17 +56,11 @@ def expanded(paths: Sequence[str]) -> list[Place]:
     A folder is left out if files in it match, too, as with ``shards/**``: they would be read twice.
     """
     found: list[Place] = []
-    for path in map(urls.local, paths):
-        if not path:
+    for path in paths:
+        here = location(path)
+        if not here.path:
             raise ValueError("the name of an input file is empty; name a file, a folder or -")
-        if urls.is_url(path):
-            found += _remote(path)
-        elif path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
-            found.append(Place(path, is_folder(path)))
-        else:
-            found += _matches(
-                path, [Place(match, is_folder(match)) for match in sorted(glob.glob(path, recursive=True))]
-            )
+        found += _matches(here.path, here.matches()) if here.is_pattern() else [here.found()]
     if not found:
         raise ValueError("expected the name of a file, a folder or -, got none")
     if sum(place.path == STANDARD for place in found) > 1:
@@ -87,16 +74,6 @@ def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
         raise InputError(urls.shown(pattern), "no file matches this pattern; correct it")
     parents = {str(parent) for match in matches for parent in PurePosixPath(match.path).parents}
     return [match for match in matches if str(PurePosixPath(match.path)) not in parents]
-
-
-def _remote(url: str) -> list[Place]:
-    """Return the file or the folder of a URL, or what matches it."""
-    if urls.has_magic(url):
-        return _matches(url, [Place(*each) for each in remote.matches(url)])
-    found = remote.find(url)
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(url))
-    return [Place(*found)]
 
 
 def find_sources(places: Sequence[Place], given: Format | None, pattern: str | None) -> Sources:
@@ -141,7 +118,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     return Sources(found, hidden, list(places), pattern)
 
 
-def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.State | None], int]:
+def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int]:
     """Return the files of a folder and of the folders in it, and how many more are hidden.
 
     The files are named by their paths within the folder, with ``/``, and sorted by them; each has its state if the
@@ -154,9 +131,9 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
         If there is no file to read.
     """
     shape = EVERY if pattern is None else pattern
-    states: dict[str, remote.State | None] = {}
+    states: dict[str, State | None] = {}
     hidden = 0
-    for relative, state in sorted(_listed(folder)):
+    for relative, state in sorted(location(folder).files()):
         name = relative.rpartition("/")[2]
         if not (fnmatch.fnmatchcase(relative, shape) or fnmatch.fnmatchcase(name, shape)):
             continue
@@ -174,26 +151,10 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
     return states, hidden
 
 
-def _listed(folder: str) -> Iterator[tuple[str, remote.State | None]]:
-    """Yield the files of a folder and of the folders in it, by their paths within it."""
-    if urls.is_url(folder):
-        yield from ((relative, found.state) for relative, found in remote.list_folder(folder))
-        return
-    for inner, _, files in os.walk(folder, onerror=_fail):
-        inside = os.path.relpath(inner, folder)
-        for name in files:
-            if os.path.isfile(os.path.join(inner, name)):
-                yield (name if inside == os.curdir else f"{inside}{os.sep}{name}".replace(os.sep, "/")), None
-
-
 def has_ending_of_files(path: str) -> bool:
     """Tell whether the ending of a name is that of data files, of texts or of compressed files."""
     ending, packed = _ending(path)
     return Format.of_path(path) is not None or packed != "" or ending[1:] in TEXT_ENDINGS
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]:
@@ -206,7 +167,7 @@ def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]
     return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
-def _of_folder(folder: str, names: Mapping[str, remote.State | None], given: Format | None) -> list[Source]:
+def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | None) -> list[Source]:
     """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
         return [Source(folder, given)]

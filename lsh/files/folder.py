@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lsh.files import compression, urls
 from lsh.files.finding import list_folder
+from lsh.files.locations import contents, within
 from lsh.files.marks import check_mark, note_bytes
+from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import FolderTarget, contents, within
 
 State = tuple[int | None, int | str]  # size in bytes, time of the last change or what else tells a change
 

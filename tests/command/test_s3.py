@@ -189,9 +189,10 @@ def test_requests_are_large(tmp_path, bucket):
     assert bucket.proxy.count("HEAD") == 2  # the state before and after
     bucket.proxy.clear()
     sink = uploads.sink(f"{bucket.url}/out.tsv")
+    sink.open()
     for start in range(0, len(data), 1 << 20):
         sink.write(data[start : start + (1 << 20)])
-    sink.close()
+    sink.complete()
     assert "out.tsv" not in bucket.objects()
     assert bucket.uploads() == ["out.tsv"]
     sink.commit()
@@ -207,9 +208,10 @@ def test_parts_become_large(bucket, monkeypatch):
     monkeypatch.setattr(uploads, "MANY", 9 << 20)
     data = random.Random(2).randbytes(30 << 20)
     sink = uploads.sink(f"{bucket.url}/out")
+    sink.open()
     for start in range(0, len(data), 1 << 18):
         sink.write(data[start : start + (1 << 18)])
-    sink.close()
+    sink.complete()
     sink.commit()
     assert bucket.objects()["out"] == data
     assert bucket.proxy.count("PUT", "partNumber") == 5  # 5 + 5 + 8 + 8 + 4

@@ -14,7 +14,7 @@ from reading import file_of, kept
 from running import contents
 
 from lsh import files
-from lsh.files import storage
+from lsh.files import disk, locations
 
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])
@@ -119,10 +119,10 @@ def test_a_full_temporary_folder(tmp_path, monkeypatch):
         def close(self):
             closed.append(self)
 
-    monkeypatch.setattr(storage.tempfile, "TemporaryFile", lambda **_: Full())
-    monkeypatch.setattr(storage.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(disk.tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(disk.tempfile, "tempdir", str(tmp_path))
     with pytest.raises(OSError, match="a copy of news needs temporary files: No space") as caught:
-        storage._copied(io.BytesIO(b"one\n"), "news")
+        disk.Copy(io.BytesIO(b"one\n"), "news")
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(tmp_path)
     assert caught.value.strerror.endswith("set TMPDIR to another folder")
@@ -136,7 +136,7 @@ def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(storage.shutil, "copy", full)
+    monkeypatch.setattr(locations.shutil, "copy", full)
     with pytest.raises(OSError, match="No space left") as caught, files.FolderTarget("out") as target:
         target.copy("in/a.txt", "a.txt")
     assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)

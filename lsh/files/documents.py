@@ -104,6 +104,8 @@ class Documents:
         The format of all files, and the compression of the first.
     name : str
         The inputs in words, for messages.
+    temporary : str or None
+        The folder for temporary files; ``None``: TMPDIR, or the folder of the system.
 
     Raises
     ------
@@ -166,11 +168,14 @@ class Documents:
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
+        spill = Spill() if spill is None else spill
+        self.temporary = spill.folder
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        spill = Spill() if spill is None else spill
-        self.inputs = [Input(source.path, source.format.compression, source.state, spill.folder) for source in sources]
+        self.inputs = [
+            Input(source.path, source.format.compression, source.state, self.temporary) for source in sources
+        ]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
@@ -305,13 +310,15 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
     if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
-        return Target(path, "" if documents.format.name in TABLES.values() else None)
+        packed = "" if documents.format.name in TABLES.values() else None
+        return Target(path, packed, folder=documents.temporary)
     if lies_in(path, documents.path):
         source, shown = urls.shown(documents.path), urls.shown(path)
         raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
-        return FolderTarget(path)
-    return ShardTarget(path, documents.inputs, [(place.path, place.is_folder) for place in documents.named])
+        return FolderTarget(path, documents.temporary)
+    named = [(place.path, place.is_folder) for place in documents.named]
+    return ShardTarget(path, documents.inputs, named, documents.temporary)
 
 
 def becomes_folder(named: Sequence[Place], path: str) -> bool:

@@ -342,10 +342,10 @@ def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
     start = stop = 0
     for begins, ends in parts:
         for begin, end in zip(begins.tolist(), ends.tolist()):
-            if begin > stop + JOINED or (begin > stop and end > start + BLOCK):
-                if stop > start:
-                    yield start, stop
-                start = begin
+            if start < stop and (begin > stop + JOINED or (begin > stop and end > start + BLOCK)):
+                yield start, stop
+                stop = start
+            start = begin if start == stop else start
             stop = end
             while stop > start + BLOCK:
                 yield start, start + BLOCK

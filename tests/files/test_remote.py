@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import gzip
 import http.server
 import io
+import itertools
 import json
+import os
 import random
 import re
 import string
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import strategies
 from hypothesis import given
@@ -387,14 +392,49 @@ def test_sources_are_found_once(tmp_path, memory, monkeypatch):
 
 
 def test_local_folders_are_listed_once(tmp_path, monkeypatch):
-    import os
-
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.tsv").write_bytes(LINES)
     calls, walk = [], os.walk
     monkeypatch.setattr(os, "walk", lambda *given, **named: calls.append(given) or walk(*given, **named))
     done(tmp_path, "dedup", "in", "-o", "out.tsv")
     assert calls == [("in",)]
+
+
+@pytest.mark.parametrize("out", ["memory://out/", "memory://out.tsv"])
+def test_temporary_files_are_in_the_given_folder(tmp_path, memory, monkeypatch, out):
+    """Data of an output are in --temp-dir before they are sent, not in TMPDIR."""
+    memory.pipe({"/in/a.tsv": LINES, "/in/b.tsv": b"x\tanother text altogether\n"})
+    (tmp_path / "own").mkdir()
+    folders, create = [], tempfile.TemporaryFile
+
+    def noted(**given):
+        folders.extend([given["dir"]] if given else [])  # without arguments it is that of `running`
+        return create(**given)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    line = ["--removed", "memory://r.tsv", "--report", "memory://r.html", "--on-bad-line", "skip"]
+    line += ["--rejects", "memory://rejects.txt", "--temp-dir", "own"]
+    done(tmp_path, "dedup", "memory://in", "-o", out, *line)
+    assert len(folders) == (5 if out.endswith("/") else 4)
+    done(tmp_path, "pairs", "memory://in/a.tsv", "-o", "memory://pairs.tsv", "--temp-dir", "own")
+    assert set(folders) == {"own"}
+    assert contents(tmp_path) == {"own": None}
+
+
+def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
+    """The message names the folder of the temporary file, the URL that needs it, and the option."""
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    memory.pipe_file("/in.tsv", LINES)
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full() if given else io.BytesIO())
+    message = refused(tmp_path, "dedup", "memory://in.tsv", "-o", "memory://out.tsv", "--temp-dir", "own")
+    problem = "the data of memory://out.tsv needs temporary files: No space left on device"
+    assert message == f"lsh: error: own: {problem}; set --temp-dir to another folder"
+    assert sorted(stored(memory)) == ["/in.tsv"]
 
 
 # ---- ranges ----
@@ -447,6 +487,88 @@ def test_after_a_jump_little_is_read(memory, monkeypatch):
     found = fetched(memory, monkeypatch, 100 << 20, [(90 << 20, 1000), (50 << 20, 200_000), ((50 << 20) + 200_000, 9)])
     assert len(found) <= 4
     assert sum(stop - start for start, stop in found) < 1_000_000
+
+
+def check_requests(parts, block):
+    """The ranges that are asked for hold the parts, begin and end with them, ascend, and have up to `block` bytes."""
+    found = list(remote.requests([np.array(part).T for part in parts]))
+    wanted = [(begin, end) for part in parts for begin, end in part]
+    assert all(0 < stop - start <= block for start, stop in found)
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(found))
+    joined = [found[0]]
+    for start, stop in found[1:]:
+        joined[-1:] = [(joined[-1][0], stop)] if start == joined[-1][1] else [joined[-1], (start, stop)]
+    assert all(any(start <= begin and end <= stop for start, stop in joined) for begin, end in wanted)
+    assert {start for start, _ in joined} <= {begin for begin, _ in wanted}
+    assert {stop for _, stop in joined} <= {end for _, end in wanted}
+
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([[(5, 9)]], [(5, 9)]),
+        ([[(5, 9), (9 + MB, 10 + MB)]], [(5, 10 + MB)]),
+        ([[(5, 9), (10 + MB, 11 + MB)]], [(5, 9), (10 + MB, 11 + MB)]),
+        ([[(0, MB)], [(MB, 2 * MB)], [(2 * MB + 5, 3 * MB)]], [(0, 3 * MB)]),
+        ([[(0, 20 * MB)]], [(0, 8 * MB), (8 * MB, 16 * MB), (16 * MB, 20 * MB)]),
+        ([[(0, 7 * MB), (7 * MB + 9, 9 * MB)]], [(0, 7 * MB), (7 * MB + 9, 9 * MB)]),  # a gap ends a request
+        ([[(at * MB, at * MB + 9) for at in range(10)]], [(0, 7 * MB + 9), (8 * MB, 9 * MB + 9)]),
+        ([], []),
+    ],
+)
+def test_neighbours_are_asked_for_together(parts, expected):
+    assert list(remote.requests([np.array(part).T for part in parts])) == expected
+
+
+@strategies.examples(200)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 90)), min_size=1, max_size=5), min_size=1),
+    st.integers(1, 100),
+    st.integers(0, 40),
+)
+def test_requests_hold_the_parts(steps, block, gap):
+    at, parts = 0, []
+    for some in steps:
+        parts.append([])
+        for skipped, size in some:
+            parts[-1].append((at + skipped, at + skipped + size))
+            at += skipped + size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "BLOCK", block)
+        patch.setattr(remote, "JOINED", gap)
+        check_requests(parts, block)
+        data = random.Random(at).randbytes(at)
+        fsspec.filesystem("memory").pipe_file("/parts", data)
+        found = list(remote.File("memory://parts").parts([np.array(part).T for part in parts]))
+    expected = [(part[-1][1], b"".join(data[begin:end] for begin, end in part)) for part in parts]
+    assert found == expected
+
+
+def test_few_requests_for_documents_here_and_there(memory, monkeypatch):
+    """Kept records and documents at positions: near ones by one request, far ones each by a small one."""
+    record = b'{"text": "' + b"a word " * 15_000 + b'"}\n'  # 105 KB
+    memory.pipe_file("/a.jsonl", record * 600)
+    calls, fetch = [], remote.File.fetch
+    with files.Documents("memory://a.jsonl") as documents:
+        assert documents.count == 600
+        monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+        for step, most in ((9, 8), (30, 20)):  # 0.9 MB and 3.1 MB from one to the next
+            chosen = np.arange(0, 600, step)
+            assert sum(len(block.texts) for block in documents.at(chosen)) == len(chosen)
+            assert len(calls) == most
+            assert step < 10 or sum(stop - start for start, stop in calls) == len(record) * len(chosen)
+            calls.clear()
+            keep = np.zeros(600, bool)
+            keep[chosen] = True
+            with files.target(documents, "memory://kept.jsonl") as target:
+                files.write_kept(documents, keep, target)
+                target.commit()
+            assert memory.cat_file("/kept.jsonl") == record * len(chosen)
+            assert len(calls) == most
+            calls.clear()
 
 
 def test_a_lost_connection_is_tried_again(memory, monkeypatch):

@@ -469,4 +469,4 @@ class _Explained(io.RawIOBase):
 
 def contents(urls: Sequence[str]) -> Iterator[bytes]:
     """Yield the bytes of each file, and fetch the next ones meanwhile."""
-    return ahead(lambda url: File(url).fetch(), urls, WHOLE_AHEAD)
+    return ahead(File.fetch, map(File, urls), WHOLE_AHEAD)  # made here: a thread may need its own filesystem

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
@@ -212,14 +213,13 @@ class Spooled:
 def copy(contents: Iterable[bytes], urls: Sequence[str]) -> None:
     """Write small files, several at the same time."""
 
-    def put(item: tuple[str, bytes]) -> bytes:
-        filesystem, name = remote.located(item[0])
-        with remote.explained(item[0]):
-            filesystem.pipe_file(name, item[1])
-        return b""
+    def put(item: tuple[tuple[Any, str], str, bytes]) -> None:
+        (filesystem, name), url, data = item
+        with remote.explained(url):
+            filesystem.pipe_file(name, data)
 
-    for _ in remote.ahead(put, zip(urls, contents), remote.WHOLE_AHEAD):
-        pass
+    located = map(remote.located, urls)  # made here: a thread may need its own filesystem
+    deque(remote.ahead(put, zip(located, urls, contents), remote.WHOLE_AHEAD), 0)
 
 
 def remove(url: str) -> None:

@@ -239,5 +239,7 @@ def _format_of(path: str, given: Format | None) -> Format:
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
-        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+        folder = "; the URL of a folder ends in a slash" if urls.scheme(path) in urls.WEB else ""
+        remedy = f"rename it or give --format{folder}"
+        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; {remedy}")
     return found

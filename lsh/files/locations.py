@@ -220,6 +220,7 @@ class Url:
         """Return the file or the folder; raise FileNotFoundError if there is neither."""
         found = remote.find(self.path)
         if found is None:
+            remote.check_bucket(self.path)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(self.path))
         return found
 

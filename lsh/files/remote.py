@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import re
 import time
@@ -38,6 +39,8 @@ PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost conn
 # Packages by scheme, where the scheme does not have the name of one.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")  # URLs of these name a bucket and an object in it
+NO_BUCKET = "no such bucket; correct the name, or create it"
 # Values of a listing: the first one that a filesystem has changes when the file changes.
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
@@ -87,10 +90,14 @@ def located(url: str) -> tuple[Any, str]:
         options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
         options["use_listings_cache"] = False  # a file that changes must be noticed
         with explained(url):
-            return fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
+            found = fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
     except ImportError as error:
         package = PACKAGES.get(kind, kind)
         raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
+    logger = logging.getLogger(filesystem.__module__.partition(".")[0])
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # otherwise its warnings go to standard error; errors are raised, too
+    return found
 
 
 def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +130,7 @@ def _error(url: str, error: BaseException) -> OSError:
     names = " ".join(type(one).__name__ for one in causes)
     name = shown(url)
     status = max((getattr(one, "status", 0) for one in causes if isinstance(getattr(one, "status", 0), int)), default=0)
-    if "Credentials" in names:
+    if "Credentials" in names or "connection_string" in str(error):
         return PermissionError(errno.EACCES, f"no credentials found; {_credentials(scheme(url))}", name)
     if "PermissionError" in names or status in (401, 403):
         return PermissionError(errno.EACCES, "access denied; check the credentials and the name", name)
@@ -132,10 +139,11 @@ def _error(url: str, error: BaseException) -> OSError:
     if re.search("Connect|Timeout|Disconnected|Payload|IncompleteRead", names):
         text = f"the connection failed or was lost ({type(causes[-1]).__name__}); check the network and run again"
         return ConnectionError(errno.EIO, text, name)
+    if "TooManyRedirects" in names:
+        return OSError(errno.EIO, "the server redirects without end; correct the URL", name)
     if isinstance(error, FileNotFoundError):
-        if "bucket does not exist" in str(error):
-            return FileNotFoundError(errno.ENOENT, "no such bucket; create it or correct the name", name)
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        no_bucket = "bucket does not exist" in str(error)
+        return FileNotFoundError(errno.ENOENT, NO_BUCKET if no_bucket else os.strerror(errno.ENOENT), name)
     return OSError(errno.EIO, f"{type(error).__name__}: {cleaned(str(error))}", name)
 
 
@@ -143,6 +151,8 @@ def _credentials(kind: str) -> str:
     """Return what to do where credentials are missing."""
     if kind in ("s3", "s3a"):
         return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use aws configure"
+    if PACKAGES.get(kind) == "adlfs":
+        return "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
     return f"configure them as {PACKAGES.get(kind, kind)} documents"
 
 
@@ -184,13 +194,25 @@ def find(url: str) -> Place | None:
         return None
 
 
+def check_bucket(url: str) -> None:
+    """Raise FileNotFoundError if there is no bucket for a file, in filesystems that have buckets."""
+    filesystem, name = located(url)
+    if scheme(url) in BUCKETS:
+        try:
+            filesystem.info(name.strip("/").partition("/")[0])
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, NO_BUCKET, shown(url)) from None
+        except Exception:
+            return  # it may be forbidden to look at the bucket, and not to read and write files
+
+
 def list_folder(url: str) -> list[tuple[str, Place]]:
     """Return the files of a folder and of the folders in it, each with its path within the folder."""
     filesystem, name = located(url)
     start = name.rstrip("/") + "/"
     with explained(url):
         found = filesystem.find(start if scheme(url) in WEB else name, detail=True)
-        within = {one: info for one, info in found.items() if one.startswith(start) and info["type"] == "file"}
+        within = {one: info for one, info in found.items() if one.startswith(start) and info.get("type") == "file"}
         return [(one.removeprefix(start), _found(filesystem, one, within[one])) for one in sorted(within)]
 
 

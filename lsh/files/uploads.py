@@ -20,7 +20,6 @@ from lsh.files.urls import WEB, scheme, shown
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-BUCKETS = ("s3", "s3a", "gs", "gcs")  # URLs of these name a bucket and an object in it
 PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
 MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
 
@@ -38,7 +37,7 @@ def check_target(url: str) -> None:
     if scheme(url) in WEB:
         raise ValueError(f"{shown(url)}: files of the web can only be read; write to a local file, or to s3://")
     filesystem, name = remote.located(url)
-    if "/" not in name.strip("/") and scheme(url) in BUCKETS:
+    if "/" not in name.strip("/") and scheme(url) in remote.BUCKETS:
         raise ValueError(f"{shown(url)}: it names no file; write {scheme(url)}://BUCKET/NAME")
     if has_parts(url):
         with remote.explained(url):  # an upload that is aborted: it fails if permissions are missing
@@ -48,6 +47,8 @@ def check_target(url: str) -> None:
             finally:
                 file.discard()
                 file.closed = True  # else it is uploaded when it is deleted
+    else:
+        remote.check_bucket(url)
 
 
 def has_parts(url: str) -> bool:

@@ -23,7 +23,7 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from running import contents, done, lsh, refused
+from running import contents, done, lsh, process, refused
 
 from lsh import files
 from lsh.files import remote, storage, urls
@@ -615,6 +615,13 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.send_error(403)
             return
         path = Path(self.translate_path(self.path))
+        if path.is_dir():
+            data = "".join(f'<a href="{one.name}{"/" * one.is_dir()}">.</a>' for one in path.iterdir()).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"" if head else data)
+            return
         status = re.search(r"/error-(\d+)", self.path)
         if status or not path.is_file():
             self.send_error(int(status[1]) if status else 404)
@@ -696,6 +703,10 @@ class NoCredentialsError(Exception):
     """Stands for that of botocore."""
 
 
+class TooManyRedirects(Exception):  # noqa: N818 - as in aiohttp
+    """Stands for that of aiohttp."""
+
+
 class ClientError(Exception):
     """Stands for an error with a status."""
 
@@ -711,6 +722,8 @@ class ClientError(Exception):
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(503), OSError, "the server failed (status 503); run again later"),
+        (TooManyRedirects("t0psecret"), OSError, "the server redirects without end; correct the URL"),
+        (ValueError("give a connection_string"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
         (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),
         (RuntimeError("token: t0psecret\nmore"), OSError, "RuntimeError: token: ***"),
@@ -718,7 +731,7 @@ class ClientError(Exception):
 )
 @pytest.mark.parametrize("is_cause", [False, True])
 def test_errors_of_packages(error, kind, problem, is_cause):
-    if is_cause and not isinstance(error, (RuntimeError, FileNotFoundError)):
+    if is_cause and not isinstance(error, (RuntimeError, ValueError, FileNotFoundError)):
         try:
             raise FileNotFoundError("s3://box") from error
         except FileNotFoundError as found:
@@ -770,6 +783,24 @@ def test_urls_in_a_message(text, expected):
     assert urls.shown_in(text) == expected
 
 
+def test_a_folder_of_the_web(tmp_path, web):
+    """Its URL ends in a slash; each text is asked for once per reading."""
+    url, kind = web
+    for name, text in TEXTS.items():
+        (tmp_path / "web" / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "web" / "in" / name).write_text(text)
+    (tmp_path / "web" / "none").mkdir()
+    done(tmp_path, "dedup", f"{url}/in/", "-o", "out")
+    found = {name: data for name, data in contents(tmp_path / "out").items() if data is not None}
+    assert found == {name: text.encode() for name, text in TEXTS.items() if name != "deep/c.txt"}
+    assert ("HEAD", "") not in kind.log
+    assert (
+        refused(tmp_path, "stats", f"{url}/none/") == f"lsh: error: {url}/none/: the folder has no file; name another"
+    )
+    message = refused(tmp_path, "stats", f"{url}/in")
+    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
+
+
 def test_no_server(tmp_path):
     message = refused(tmp_path, "dedup", "http://127.0.0.1:1/a.tsv?sig=t0psecret", "-o", "out.tsv")
     assert "http://127.0.0.1:1/a.tsv?***: the connection failed or was lost" in message
@@ -818,6 +849,44 @@ def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
     Hub().pipe_file("/datasets/ann/news/a.tsv", LINES)
     done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
     assert Hub().cat_file("/datasets/ann/clean/out.tsv") == KEPT
+
+
+def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
+    """A filesystem of memory stands for that of the package gcsfs."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Buckets(MemoryFileSystem):
+        protocol = "gs"
+        store = {"/box/in.tsv": None}  # noqa: RUF012 - as in its base class
+        pseudo_dirs = ["", "/box"]  # noqa: RUF012
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return "/" + path.removeprefix("gs://").strip("/")
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "gs", Buckets)
+    Buckets().pipe_file("/box/in.tsv", b"not read")
+    problem = "no such bucket; correct the name, or create it"
+    assert (
+        refused(tmp_path, "dedup", "gs://box/in.tsv", "-o", "gs://bix/o.tsv")
+        == f"lsh: error: gs://bix/o.tsv: {problem}"
+    )
+    assert refused(tmp_path, "stats", "gs://bix/in.tsv") == f"lsh: error: gs://bix/in.tsv: {problem}"
+    assert refused(tmp_path, "stats", "gs://box/on.tsv").endswith("gs://box/on.tsv: No such file or directory")
+    monkeypatch.setattr(Buckets, "info", lambda self, name: 1 / 0)  # it cannot be looked at
+    remote.check_bucket("gs://bix/o.tsv")
+
+
+@pytest.mark.parametrize("setting", ["pass", "logging.basicConfig(format='%(message)s')"])
+def test_warnings_of_a_filesystem_are_not_printed(tmp_path, setting):
+    """Its errors are raised, so that each is one line; where logging is configured, it has the warnings, too."""
+    code = (
+        f"import logging; {setting}; from lsh.files import remote; remote.located('memory://a.tsv');"
+        "logging.getLogger('fsspec.deep').warning('cannot connect; retrying')"
+    )
+    result = process(tmp_path, python=("-c", code))
+    assert result.returncode == 0
+    assert result.stderr == (b"" if setting == "pass" else b"cannot connect; retrying\n")
 
 
 def test_the_filesystem_of_hugging_face(tmp_path, monkeypatch):

@@ -2,6 +2,10 @@
 
 `location` is the one place that tells them apart. Each kind has a class with the same methods: what the name stands
 for, how it compares with others of its kind, and how it is read and written.
+
+A `Source` is read: its methods are `opened`, `check_unchanged` and `close`, and it has a `size`. A `Sink` is written:
+`open`, writing to its `file`, `complete`, which does all that can be done before the file appears, `commit`, which lets
+it appear, and in any case `discard`. Its `has_folder` tells whether a full disk is that of the folder of the file.
 """
 
 from __future__ import annotations
@@ -12,57 +16,15 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import IO, Any, Protocol
+from typing import Any
 
 from lsh.files import disk, remote, uploads, urls
 from lsh.files.disk import STANDARD
 from lsh.files.records import InputError
 from lsh.files.remote import Place, State
 
-
-class Source(Protocol):
-    """A file that can be read more than once."""
-
-    @property
-    def size(self) -> int:
-        """The size in bytes."""
-
-    def opened(self) -> AbstractContextManager[IO[bytes]]:
-        """Open the file; it is an error if it changed since it was opened first."""
-
-    def check_unchanged(self) -> None:
-        """Raise InputError if the file changed since it was opened first."""
-
-    def close(self) -> None:
-        """Delete a temporary copy."""
-
-
-class Sink(Protocol):
-    """A file that is written, and appears with `commit`; `open`, `complete`, `commit` and `discard` come in this order.
-
-    Attributes
-    ----------
-    file : file
-        Receives the data, once the sink is open.
-    has_folder : bool
-        Whether a full disk is that of the folder of the file.
-    """
-
-    file: Any
-    has_folder: bool
-
-    def open(self) -> None:
-        """Create what receives the data."""
-
-    def complete(self) -> None:
-        """Do all that can be done before the file appears."""
-
-    def commit(self) -> None:
-        """Let the file appear."""
-
-    def discard(self) -> None:
-        """Close everything; leave no data of a file that did not appear."""
+Source = disk.File | disk.Copy | remote.File
+Sink = disk.Direct | disk.Replacement | uploads.Upload | uploads.Spooled
 
 
 class Local:
@@ -171,26 +133,42 @@ class Url:
     """A URL of a filesystem that fsspec knows."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self._is_web = path, urls.scheme(path) in urls.WEB
+
+    def _find(self) -> Place | None:
+        """Return the file or the folder, ``None`` if there is neither. A folder of the web ends in a slash."""
+        filesystem, name = remote.located(self.path)
+        if self._is_web and self.path.endswith("/"):
+            return Place(self.path, True, State(None, ""))
+        try:
+            with remote.explained(self.path):
+                return _place(self.path, filesystem.info(name))
+        except FileNotFoundError:
+            return None
+
+    def _key(self) -> tuple[Any, str]:
+        """Return a value that is equal for two URLs of the same file, without a request."""
+        filesystem, name = remote.located(self.path)
+        return filesystem, name.rstrip("/")
 
     def is_folder(self) -> bool:
         """Tell whether it is a folder."""
-        found = remote.find(self.path)
+        found = self._find()
         return found is not None and found.is_folder
 
     def has_files(self) -> bool:
         """Tell whether there is a file, or a folder that is not empty."""
-        found = remote.find(self.path)
-        return found is not None and (not found.is_folder or bool(remote.list_folder(self.path)))
+        found = self._find()
+        return found is not None and (not found.is_folder or any(self.files()))
 
     def is_same(self, other: Url) -> bool:
         """Tell whether both name the same file."""
         names = {url.rstrip("/").rpartition("/")[2] for url in (self.path, other.path)}
-        return len(names) == 1 and remote.key(self.path) == remote.key(other.path)
+        return len(names) == 1 and self._key() == other._key()
 
     def contains(self, other: Url) -> bool:
         """Tell whether the other URL lies in this one, or is the same."""
-        (place, name), (outer, start) = remote.key(other.path), remote.key(self.path)
+        (place, name), (outer, start) = other._key(), self._key()
         return place == outer and f"{name}/".startswith(f"{start}/")
 
     def absolute(self) -> str:
@@ -214,11 +192,14 @@ class Url:
 
     def matches(self) -> list[Place]:
         """Return what matches the pattern, in the order of the names."""
-        return remote.matches(self.path)
+        filesystem, name = remote.located(self.path)
+        with remote.explained(self.path):
+            found = filesystem.glob(name, detail=True)
+            return [_place(filesystem.unstrip_protocol(one), found[one]) for one in sorted(found)]
 
     def found(self) -> Place:
         """Return the file or the folder; raise FileNotFoundError if there is neither."""
-        found = remote.find(self.path)
+        found = self._find()
         if found is None:
             remote.check_bucket(self.path)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(self.path))
@@ -226,7 +207,13 @@ class Url:
 
     def files(self) -> Iterator[tuple[str, State | None]]:
         """Yield the files of this folder and of the folders in it, by their paths within it."""
-        return ((relative, found.state) for relative, found in remote.list_folder(self.path))
+        filesystem, name = remote.located(self.path)
+        start = name.rstrip("/") + "/"
+        with remote.explained(self.path):
+            found = filesystem.find(start if self._is_web else name, detail=True)
+        for one, info in found.items():
+            if one.startswith(start) and info.get("type") == "file":
+                yield one.removeprefix(start), remote.state_of(info)
 
     @staticmethod
     def contents(paths: Sequence[str]) -> Iterator[bytes]:
@@ -245,6 +232,10 @@ class Url:
     def sink(self, folder: str | None) -> Sink:
         """Return the file for writing; `folder` is for temporary files."""
         return uploads.sink(self.path, folder)
+
+
+def _place(url: str, info: dict[str, Any]) -> Place:
+    return Place(url, info["type"] == "directory", remote.state_of(info))
 
 
 def location(path: str) -> Local | Url:

@@ -165,35 +165,6 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError)) or (of_web and (status >= 500 or status in (408, 429)))
 
 
-# ---- listing ----
-
-
-def key(url: str) -> tuple[Any, str]:
-    """Return a value that is equal for two URLs of the same file, without a request."""
-    filesystem, name = located(url)
-    return filesystem, name.rstrip("/")
-
-
-def matches(url: str) -> list[Place]:
-    """Return what matches a pattern, in the order of the names."""
-    filesystem, name = located(url)
-    with explained(url):
-        found = filesystem.glob(name, detail=True)
-        return [_found(filesystem, one, found[one]) for one in sorted(found)]
-
-
-def find(url: str) -> Place | None:
-    """Return the file or the folder of a URL; ``None`` if there is neither. A folder of the web ends in a slash."""
-    filesystem, name = located(url)
-    if scheme(url) in WEB and url.endswith("/"):
-        return Place(url, True, State(None, ""))
-    try:
-        with explained(url):
-            return _found(filesystem, name, filesystem.info(name))._replace(path=url)
-    except FileNotFoundError:
-        return None
-
-
 def check_bucket(url: str) -> None:
     """Raise FileNotFoundError if there is no bucket for a file, in filesystems that have buckets."""
     filesystem, name = located(url)
@@ -206,21 +177,7 @@ def check_bucket(url: str) -> None:
             return  # it may be forbidden to look at the bucket, and not to read and write files
 
 
-def list_folder(url: str) -> list[tuple[str, Place]]:
-    """Return the files of a folder and of the folders in it, each with its path within the folder."""
-    filesystem, name = located(url)
-    start = name.rstrip("/") + "/"
-    with explained(url):
-        found = filesystem.find(start if scheme(url) in WEB else name, detail=True)
-        within = {one: info for one, info in found.items() if one.startswith(start) and info.get("type") == "file"}
-        return [(one.removeprefix(start), _found(filesystem, one, within[one])) for one in sorted(within)]
-
-
-def _found(filesystem: Any, name: str, info: dict[str, Any]) -> Place:
-    return Place(filesystem.unstrip_protocol(name), info["type"] == "directory", _state(info))
-
-
-def _state(info: dict[str, Any]) -> State:
+def state_of(info: dict[str, Any]) -> State:
     tag = next((value for value in map(info.get, TAGS) if value), "")
     return State(info.get("size"), str(tag.timestamp() if hasattr(tag, "timestamp") else tag))
 
@@ -268,7 +225,7 @@ class File:
 
     def _now(self) -> State:
         with explained(self.url):
-            return _state(self._filesystem.info(self._name))
+            return state_of(self._filesystem.info(self._name))
 
     def check_unchanged(self) -> None:
         """Refuse a file that changed since its state was asked for first."""

@@ -67,7 +67,8 @@ class Upload:
     has_folder = False
 
     def __init__(self, url: str) -> None:
-        self._url, self._size, self.file = url, 0, self
+        self._url, self._size = url, 0
+        self.file: Any = self
         self._held, self._num_held = list[bytes](), 0
         self._part = PART
         self._object: Any = None
@@ -166,7 +167,8 @@ class Spooled:
     has_folder = False
 
     def __init__(self, url: str, folder: str | None = None) -> None:
-        self._url, self._folder, self.file = url, folder, self
+        self._url, self._folder = url, folder
+        self.file: Any = self
         self._data: Any = None
 
     def _errors(self) -> AbstractContextManager[None]:

@@ -27,6 +27,7 @@ from running import contents, done, lsh, process, refused
 
 from lsh import files
 from lsh.files import remote, storage, urls
+from lsh.files.locations import Url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
@@ -384,11 +385,11 @@ def test_the_position_counts_bytes(memory):
 def test_sources_are_found_once(tmp_path, memory, monkeypatch):
     memory.pipe({f"/in/{number}.tsv": LINES for number in range(3)} | {"/old/a.tsv": LINES})
     calls = []
-    for name in ("find", "matches", "list_folder"):
-        function = getattr(remote, name)
-        monkeypatch.setattr(remote, name, lambda url, name=name, f=function: calls.append((name, url)) or f(url))
+    for name in ("found", "matches", "files"):
+        function = getattr(Url, name)
+        monkeypatch.setattr(Url, name, lambda url, name=name, f=function: calls.append((name, url.path)) or f(url))
     done(tmp_path, "dedup", "memory://in", "--against", "memory://old/*.tsv", "-o", "out.tsv")
-    assert calls == [("find", "memory://in"), ("matches", "memory://old/*.tsv"), ("list_folder", "memory://in")]
+    assert calls == [("found", "memory://in"), ("matches", "memory://old/*.tsv"), ("files", "memory://in")]
 
 
 def test_local_folders_are_listed_once(tmp_path, monkeypatch):

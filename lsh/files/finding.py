@@ -59,7 +59,7 @@ def expanded(paths: Sequence[str]) -> list[Place]:
     for path in paths:
         here = location(path)
         if not here.path:
-            raise ValueError("the name of an input file is empty; name a file, a folder or -")
+            raise ValueError("the name of an input file is empty; give a file, a folder or -")
         found += _matches(here.path, here.matches()) if here.is_pattern() else [here.found()]
     if not found:
         raise ValueError("expected the name of a file, a folder or -, got none")
@@ -97,7 +97,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     hidden = 0
     if pattern is not None and not any(place.is_folder for place in places):
         name = urls.shown(places[0].path)
-        raise InputError(name, "--pattern chooses files of a folder, and this is none; leave it out")
+        raise InputError(name, "--pattern is for folders, and this is a file; remove --pattern")
     for place in places:
         if place.is_folder:
             states, num_hidden = list_folder(place.path, pattern)
@@ -110,11 +110,11 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     for path, format, _ in found:
         if format.name != first.format.name:
             here, there = ("a folder of texts" if one == FOLDER else one for one in (format.name, first.format.name))
-            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; read files of one format"
+            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; name files of one format"
             raise InputError(urls.shown(path), problem)
     if first.format.name == FOLDER and len(found) > 1:
-        problem = "a folder of texts is read by itself; name one folder, or files"
-        raise InputError(urls.shown(found[1].path), problem)
+        problem = "a folder of texts cannot be combined with other inputs; name this folder only"
+        raise InputError(urls.shown(first.path), problem)
     return Sources(found, hidden, list(places), pattern)
 
 
@@ -178,7 +178,9 @@ def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | N
     _check_kinds(urls.shown(folder), examples)
     kind = next(iter(examples), FOLDER if given is None else given.name)
     if given is not None and kind != given.name:
-        raise InputError(urls.shown(folder), f"it holds files such as {examples[kind]!r}; they are not {given.name}")
+        raise InputError(
+            urls.shown(folder), f"{examples[kind]!r} in it is not {given.name}; choose files with --pattern"
+        )
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
     return [Source(within(folder, name), format, names[name]) for name, format in zip(names, formats)]
@@ -218,10 +220,10 @@ def _check_kinds(folder: str, examples: dict[str, str]) -> None:
         shown = ", ".join(f"{name!r} ({_described(kind)})" for kind, name in examples.items())
         known = min(examples, key=lambda kind: (kind.startswith("."), kind == FOLDER))
         remedy = f"choose with --pattern '*{''.join(_ending(examples[known]))}', {files}"
-        raise InputError(folder, f"it holds files of several kinds: {shown}; {remedy}")
+        raise InputError(folder, f"it contains files of several kinds: {shown}; {remedy}")
     if unknown is not None:
-        problem = f"the format of {examples[unknown]!r} cannot be told by its ending"
-        raise InputError(folder, f"{problem}; name it with --format, such as jsonl, {files}")
+        problem = f"the ending of {examples[unknown]!r} does not say its format"
+        raise InputError(folder, f"{problem}; give --format, such as --format jsonl, {files}")
 
 
 def _described(kind: str) -> str:
@@ -232,9 +234,9 @@ def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a file: the one that is given, or that of its ending."""
     name = urls.shown(path)
     if given is not None and given.name == FOLDER:
-        raise InputError(name, "--format files is for a folder, and this is none; name the format of the file")
+        raise InputError(name, "--format files is for folders, and this is a file; give the format of the file")
     if given is None and path == STANDARD:
-        raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
+        raise InputError("standard input", f"its format is unknown; give --format, one of {', '.join(FORMATS)}")
     found = given or Format.of_path(urls.file_name(path))
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

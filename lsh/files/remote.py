@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import re
 import time
@@ -28,20 +27,20 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
-AHEAD = 2  # ranges that are fetched while the one before them is used
-WHOLE_AHEAD = 8  # small files that are fetched at the same time
-GAP = 1 << 18  # bytes that are read and skipped: that takes about as long as another request
-JOINED = 1 << 20  # bytes between two ranges that are known before: they are read, too, instead of one request more
-BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
+AHEAD = 2  # ranges that are fetched at the same time, before they are needed
+WHOLE_AHEAD = 8  # small files that are fetched or sent at the same time
+GAP = 1 << 18  # bytes; a shorter jump forward is no jump: the bytes are read and skipped
+MAX_JOINED = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
+BUFFER = 1 << 16  # bytes that are read after a jump at least, as in Parquet files
 CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
 
-# Packages by scheme, where the scheme does not have the name of one.
+# The package that a scheme needs, where it has another name than the scheme.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")  # URLs of these name a bucket and an object in it
 NO_BUCKET = "no such bucket; correct the name, or create it"
-# Values of a listing: the first one that a filesystem has changes when the file changes.
+# Keys of a file's properties; the first one that a filesystem has shows whether the file changed.
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
 
@@ -94,9 +93,11 @@ def located(url: str) -> tuple[Any, str]:
     except ImportError as error:
         package = PACKAGES.get(kind, kind)
         raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
+    import logging
+
     logger = logging.getLogger(filesystem.__module__.partition(".")[0])
     if not logger.handlers:
-        logger.addHandler(logging.NullHandler())  # otherwise its warnings go to standard error; errors are raised, too
+        logger.addHandler(logging.NullHandler())  # else its warnings are printed; errors are raised in any case
     return found
 
 
@@ -153,7 +154,7 @@ def _credentials(kind: str) -> str:
         return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use aws configure"
     if PACKAGES.get(kind) == "adlfs":
         return "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
-    return f"configure them as {PACKAGES.get(kind, kind)} documents"
+    return f"set them as the documentation of {PACKAGES.get(kind, kind)} says"
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -174,10 +175,11 @@ def check_bucket(url: str) -> None:
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, NO_BUCKET, shown(url)) from None
         except Exception:
-            return  # it may be forbidden to look at the bucket, and not to read and write files
+            return  # listing the bucket may be forbidden, but not reading and writing files
 
 
 def state_of(info: dict[str, Any]) -> State:
+    """Return the state of a file by the properties that its filesystem tells."""
     tag = next((value for value in map(info.get, TAGS) if value), "")
     return State(info.get("size"), str(tag.timestamp() if hasattr(tag, "timestamp") else tag))
 
@@ -228,7 +230,7 @@ class File:
             return state_of(self._filesystem.info(self._name))
 
     def check_unchanged(self) -> None:
-        """Refuse a file that changed since its state was asked for first."""
+        """Raise InputError if the file changed since its state was asked for first."""
         if self._copy is None:
             state = self._now()
             if self._state not in (None, state):
@@ -316,12 +318,12 @@ class File:
 def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of bytes to ask for: together they hold the parts, and each has up to `BLOCK` bytes.
 
-    Bytes between two ranges are read, too, if there are not more than `JOINED`.
+    Bytes between two ranges are read, too, if there are `MAX_JOINED` or fewer.
     """
     start = stop = 0
     for begins, ends in parts:
         for begin, end in zip(begins.tolist(), ends.tolist()):
-            if start < stop and (begin > stop + JOINED or (begin > stop and end > start + BLOCK)):
+            if start < stop and (begin > stop + MAX_JOINED or (begin > stop and end > start + BLOCK)):
                 yield start, stop
                 stop = start
             start = begin if start == stop else start
@@ -359,10 +361,10 @@ def ahead(fetch: Callable[[Any], Item], items: Iterable[Any], count: int) -> Gen
 
 
 class _Ranges(io.RawIOBase):
-    """A file that is read by ranges of `BLOCK` bytes, with the next ones fetched meanwhile.
+    """A file that is read in ranges of `BLOCK` bytes; the next ranges are fetched in advance.
 
-    After a jump, as in Parquet files, a range has the bytes that are asked for. If reading goes on from there, each
-    range is twice as long as the one before.
+    After a jump, as in Parquet files, only the bytes that are asked for are fetched. If reading goes on from there,
+    each range is twice as long as the one before.
     """
 
     def __init__(self, file: File) -> None:

@@ -1,6 +1,6 @@
 """Writing files that URLs name: they appear when they are complete, or not at all.
 
-An object of S3 is a multipart upload that is completed at the end. For other filesystems the data are gathered in a
+A file at ``s3://`` is a multipart upload that is completed at the end. For other URLs, the data is written to a
 temporary file, which is sent at the end.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
-MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
+MANY = 1000 * PART  # bytes of an upload after which its parts are large; so an upload has at most 310 GB
 
 
 def check_target(url: str) -> None:
@@ -35,10 +35,10 @@ def check_target(url: str) -> None:
         If it cannot be written.
     """
     if scheme(url) in WEB:
-        raise ValueError(f"{shown(url)}: files of the web can only be read; write to a local file, or to s3://")
+        raise ValueError(f"{shown(url)}: {scheme(url)}:// can only be read; write to a local file or to s3://")
     filesystem, name = remote.located(url)
     if "/" not in name.strip("/") and scheme(url) in remote.BUCKETS:
-        raise ValueError(f"{shown(url)}: it names no file; write {scheme(url)}://BUCKET/NAME")
+        raise ValueError(f"{shown(url)}: it names a bucket, not a file; write {scheme(url)}://BUCKET/NAME")
     if has_parts(url):
         with remote.explained(url):  # an upload that is aborted: it fails if permissions are missing
             file = filesystem.open(name.rstrip("/"), "wb", block_size=PART, autocommit=False)
@@ -62,7 +62,7 @@ def sink(url: str, folder: str | None = None) -> Upload | Spooled:
 
 
 class Upload:
-    """A multipart upload, of which a thread sends a part while the next one is written."""
+    """A multipart upload; a thread sends each part while the next one is written."""
 
     has_folder = False
 
@@ -76,7 +76,7 @@ class Upload:
         self._sending: Future[Any] | None = None
 
     def open(self) -> None:
-        """Prepare the upload; it begins with the first part."""
+        """Prepare the upload. It begins when the first part is sent."""
         filesystem, name = remote.located(self._url)
         self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
         with remote.explained(self._url):
@@ -94,7 +94,7 @@ class Upload:
         """Do nothing: parts have a minimum size."""
 
     def fileno(self) -> int:
-        """Raise OSError: it is no file of the system."""
+        """Raise OSError: there is no descriptor."""
         raise io.UnsupportedOperation("fileno")
 
     def _send(self) -> None:

@@ -347,5 +347,5 @@ def test_an_output_that_cannot_be_written_is_an_error_before_the_work(tmp_path, 
     message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out.tsv")
     assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; correct the name, or create it"
     message = refused(tmp_path, "dedup", "in.tsv", "-o", bucket.url)
-    assert message == f"lsh: error: {bucket.url}: it names no file; write s3://BUCKET/NAME"
+    assert message == f"lsh: error: {bucket.url}: it names a bucket, not a file; write s3://BUCKET/NAME"
     assert bucket.objects() == {}

@@ -306,7 +306,7 @@ def test_a_folder_of_texts(tmp_path, memory, source, out):
         (["memory://in", "--pattern", "*.x", "-o", "out.tsv"], "memory://in: no file matches the pattern '*.x'"),
         (
             ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
-            "https://example.org/a.tsv?***: files of the web can only be",
+            "https://example.org/a.tsv?***: https:// can only be read; write to a local file",
         ),
     ],
 )
@@ -539,7 +539,7 @@ def test_requests_hold_the_parts(steps, block, gap):
             at += skipped + size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "BLOCK", block)
-        patch.setattr(remote, "JOINED", gap)
+        patch.setattr(remote, "MAX_JOINED", gap)
         check_requests(parts, block)
         data = random.Random(at).randbytes(at)
         fsspec.filesystem("memory").pipe_file("/parts", data)

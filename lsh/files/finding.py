@@ -18,7 +18,7 @@ from typing import NamedTuple
 from lsh._words import counted
 from lsh.files import compression, urls
 from lsh.files.disk import STANDARD
-from lsh.files.locations import location, within
+from lsh.files.locations import location
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
 from lsh.files.remote import Place, State
 
@@ -183,7 +183,8 @@ def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | N
         )
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
-    return [Source(within(folder, name), format, names[name]) for name, format in zip(names, formats)]
+    place = location(folder)
+    return [Source(place.within(name), format, names[name]) for name, format in zip(names, formats)]
 
 
 def _format_in_folder(name: str, given: Format | None) -> Format:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -89,10 +88,6 @@ class Local:
         for path in paths:
             with open(path, "rb") as file:
                 yield file.read()
-
-    def copy(self, place: str) -> None:
-        """Copy the file to a local path."""
-        shutil.copy(self.path, place)
 
     def source(self, state: State | None, folder: str | None) -> Source:
         """Return the file for reading, of a pipe or a device a temporary copy in a folder."""
@@ -220,11 +215,6 @@ class Url:
         """Yield the bytes of files of URLs."""
         return remote.contents(paths)
 
-    def copy(self, place: str) -> None:
-        """Copy the file to a local path."""
-        with open(place, "wb") as file:
-            file.writelines(remote.contents([self.path]))
-
     def source(self, state: State | None, folder: str | None) -> Source:
         """Return the file for reading; it is copied to a folder if the server does not send parts of it."""
         return remote.File(self.path, state, folder)
@@ -284,11 +274,6 @@ def lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder, or to it; links are resolved."""
     inner, outer = location(path), location(folder)
     return type(inner) is type(outer) and outer.contains(inner)  # type: ignore[arg-type]
-
-
-def within(folder: str, relative: str) -> str:
-    """Return the path, or the URL, of a file in a folder."""
-    return location(folder).within(relative)
 
 
 def contents(paths: Sequence[str]) -> Iterator[bytes]:

@@ -51,8 +51,7 @@ class FolderTarget:
 
     def copy(self, path: str, relative: str) -> None:
         """Copy a file into the folder, to a relative path."""
-        with named_errors(location(self._name).within(relative), True):
-            self._folder.copy(path, relative)
+        self._folder.copy(path, relative)
 
     def complete(self) -> None:
         """Do nothing: the files are complete; see `Target.complete`."""
@@ -79,6 +78,7 @@ class _LocalFolder:
         if not os.access(holder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), holder)
         self._beside: str | None = None
+        self._copies: dict[str, str] = {}  # files of URLs to copy, by their paths in the folder
 
     def open(self) -> None:
         """Create the folder."""
@@ -87,7 +87,11 @@ class _LocalFolder:
 
     def copy(self, path: str, relative: str) -> None:
         """Copy a file into the folder."""
-        location(path).copy(self._made(relative))
+        if isinstance(location(path), Url):
+            self._copies[relative] = path  # in `commit`, several at the same time
+            return
+        with named_errors(os.path.join(self._name, relative), True):
+            shutil.copy(path, self._made(relative))
 
     @contextmanager
     def part(self, relative: str, packed: str) -> Iterator[Target]:
@@ -105,6 +109,9 @@ class _LocalFolder:
     def commit(self) -> None:
         """Put the folder, or its files, in place."""
         filled = str(self._beside)
+        for relative, data in zip(self._copies, contents(list(self._copies.values()))):
+            with named_errors(os.path.join(self._name, relative), True), open(self._made(relative), "wb") as file:
+                file.write(data)
         if self._exists:
             self._move(filled)
             os.rmdir(filled)

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from running import contents, done, lsh, process, refused
 
 from lsh import files
-from lsh.files import remote, storage, urls
+from lsh.files import output_folder, remote, storage, urls
 from lsh.files.locations import Url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
@@ -436,6 +436,21 @@ def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
     problem = "the data of memory://out.tsv needs temporary files: No space left on device"
     assert message == f"lsh: error: own: {problem}; set --temp-dir to another folder"
     assert sorted(stored(memory)) == ["/in.tsv"]
+
+
+def test_a_full_disk_for_a_folder_of_a_url(tmp_path, memory, monkeypatch):
+    """The file in the new folder is named, and the folder does not appear."""
+    memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(output_folder, "open", lambda *_: Full(), raising=False)
+    problem = (
+        f"out/a.txt: No space left on device in the folder {tmp_path / 'out'}; free space or write to another folder"
+    )
+    assert refused(tmp_path, "dedup", "memory://in", "-o", "out") == f"lsh: error: {problem}"
 
 
 # ---- ranges ----

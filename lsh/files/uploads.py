@@ -7,7 +7,6 @@ temporary file, which is sent at the end.
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -150,6 +149,8 @@ class Spooled:
     def __init__(self, url: str) -> None:
         self._url = url
         with temporary_errors(f"the data of {shown(url)}"):
+            import tempfile  # slow to import
+
             self._file = tempfile.TemporaryFile(prefix="lsh-")  # noqa: SIM115 - it lives as long as the target
 
     def write(self, data: bytes) -> int:

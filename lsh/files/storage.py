@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import IO, Any, cast
 
+import numpy as np
+
 from lsh._spill import temporary_errors
 from lsh.files import compression, remote, uploads, urls
-from lsh.files._fields import read_ranges
+from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import descriptor, read_at
 from lsh.files.places import Array
 from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
+ROOM = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 STANDARD = "-"  # the name of standard input and output
-# Errors of a kernel that cannot copy between two files: of other file systems, to a pipe, to a file opened to append.
-NOT_COPIED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EBADF, errno.EPERM)
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
 
@@ -175,6 +174,7 @@ class Ranges:
     def __init__(self, file: Input, opened: IO[bytes]) -> None:
         self._input, self._opened = file, opened
         self._descriptor = descriptor(opened)
+        self._room = np.empty(ROOM, np.uint8)
         self._at = 0  # of a packed file: the unpacked bytes that were read
 
     def read(self, begin: int, end: int) -> bytes:
@@ -201,7 +201,7 @@ class Ranges:
         """Return the bytes of ranges, one after the other."""
         if self._descriptor is None:
             return b"".join(map(self.read, begins.tolist(), ends.tolist()))
-        data = read_ranges(self._descriptor, begins, ends)
+        data = read_ranges(self._descriptor, begins, ends, self._room)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         if len(data) < int((ends - begins).sum()):
             raise self._input.changed()
@@ -215,18 +215,11 @@ class Ranges:
                 report()
             return
         for begins, ends in parts:
-            if len(begins) == 1:
-                self._copy_range(self._descriptor, int(begins[0]), int(ends[0]), target)
-            else:
-                target.write(self.joined(begins, ends))
+            done = target.copy_ranges(self._descriptor, begins, ends, self._room)
+            if done < int((ends - begins).sum()):
+                target.write(self.joined(begins, ends)[done:])
+            os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
             report()
-
-    def _copy_range(self, source: int, begin: int, end: int, target: Target) -> None:
-        """Write a range of bytes of a file, by the kernel where it can."""
-        begin += target.copy_range(source, begin, end - begin)
-        os.lseek(source, begin, os.SEEK_SET)
-        if begin < end:
-            target.write(self.read(begin, end))
 
 
 def content(path: str) -> bytes:
@@ -262,6 +255,8 @@ def contents(paths: Sequence[str]) -> Iterator[bytes]:
 
 def _copied(file: IO[bytes], name: str, folder: str | None = None) -> IO[bytes]:
     """Copy the rest of `file` to a temporary file."""
+    import tempfile  # slow to import
+
     errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
     with errors():
         copy = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115 - as long as the source
@@ -366,16 +361,14 @@ class Target:
         with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
-    def copy_range(self, source: int, begin: int, size: int) -> int:
-        """Let the kernel copy bytes of an open file, by its descriptor; return how many it copied, maybe none."""
-        done = 0
-        if not self._packed:
-            with _named_errors(self._name, self._place is not None):
-                self._file.flush()
-                for copy in _kernel_copies(self._file):
-                    while done < size and (count := copy(source, begin + done, size - done)):
-                        done += count
-        return done
+    def copy_ranges(self, source: int, begins: Array, ends: Array, room: Array) -> int:
+        """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
+        with _named_errors(self._name, self._place is not None):
+            file = None if self._packed else descriptor(self._file)
+            if file is None:
+                return 0
+            self._file.flush()
+            return copy_ranges(source, file, begins, ends, room)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to put the file in its place."""
@@ -416,27 +409,6 @@ class Target:
         if self._beside is not None:
             with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
                 os.unlink(self._beside)
-
-
-def _kernel_copies(file: IO[bytes]) -> Iterator[Callable[[int, int, int], int]]:
-    """Yield functions that copy bytes of a descriptor, from an offset on, to a file; they return how many."""
-
-    def copied(copy: Callable[[], int]) -> int:
-        try:
-            return copy()
-        except OSError as error:
-            if error.errno in NOT_COPIED:
-                return 0
-            raise
-
-    try:
-        out = file.fileno()
-    except OSError:  # no file of the system
-        return
-    if hasattr(os, "copy_file_range"):
-        yield lambda source, begin, size: copied(lambda: os.copy_file_range(source, out, size, begin))
-    if hasattr(os, "sendfile"):
-        yield lambda source, begin, size: copied(lambda: os.sendfile(out, source, begin, size))
 
 
 class FolderTarget:
@@ -680,7 +652,7 @@ def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
 
 def _beside(place: str) -> str:
     """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
-    return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+    return os.path.join(os.path.dirname(place), f".lsh-{os.urandom(8).hex()}.part")
 
 
 @contextmanager

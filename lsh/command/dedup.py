@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lsh
-from lsh import files, presets
+from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
@@ -159,7 +159,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_matching(parser)
     parser.add_argument(
         "--preset",
-        choices=presets.NAMES,
+        choices=options.PRESETS,
         help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
     )
     _add_keeping(parser)

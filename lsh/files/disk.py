@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -82,6 +80,8 @@ class Copy:
     """
 
     def __init__(self, stream: IO[bytes], name: str, folder: str | None = None) -> None:
+        import tempfile  # slow to import
+
         errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
         with errors():
             self._file = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115
@@ -197,7 +197,7 @@ def _close(file: IO[bytes] | None) -> None:
 
 def beside(place: str) -> str:
     """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
-    return os.path.join(os.path.dirname(place), f".lsh-{secrets.token_hex(8)}.part")
+    return os.path.join(os.path.dirname(place), f".lsh-{os.urandom(8).hex()}.part")
 
 
 def _private(path: str, flags: int) -> int:

@@ -408,12 +408,12 @@ class _Pass:
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
-            self._note_end(block[: int(columns.spans[-1].sum())])
+            self._note_end(block, int(columns.spans[-1].sum()))
         return self._block(columns, numbers, os.fsencode(file.name))
 
-    def _note_end(self, record: bytes) -> None:
-        """Note whether the last record of the current file has its end of line."""
-        if not record.endswith(self.newline):
+    def _note_end(self, block: bytes, end: int) -> None:
+        """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
+        if not block.endswith(self.newline, 0, end):
             self._incomplete.add(len(self._heads) - 1)
 
     def _block(self, columns: FieldColumns, numbers: Array, name: bytes) -> Block:
@@ -451,7 +451,7 @@ class _Pass:
             self._counts.missing += fields.text is None
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
-                self._note_end(record.raw)
+                self._note_end(record.raw, len(record.raw))
             yield _document(fields, self._number, name)
 
 

@@ -7,14 +7,15 @@ the matter of `locations`.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import IO, Any, cast
 
+import numpy as np
+
 from lsh.files import compression, disk, remote, urls
-from lsh.files._fields import read_ranges
+from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import descriptor, read_at
 from lsh.files.disk import BUFFER, STANDARD
 from lsh.files.locations import location
@@ -23,8 +24,7 @@ from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 from lsh.files.remote import Part
 
-# Errors of a kernel that cannot copy between two files: of other file systems, to a pipe, to a file opened to append.
-NOT_COPIED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK, errno.EBADF, errno.EPERM)
+ROOM = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 
 
 class Input:
@@ -179,7 +179,7 @@ class _LocalRanges(Ranges):
 
     def __init__(self, file: Input, opened: IO[bytes], number: int) -> None:
         super().__init__(file, opened)
-        self._descriptor = number
+        self._descriptor, self._room = number, np.empty(ROOM, np.uint8)
 
     def read(self, begin: int, end: int) -> bytes:
         """Return bytes `begin` to `end` - 1."""
@@ -187,25 +187,18 @@ class _LocalRanges(Ranges):
 
     def joined(self, begins: Array, ends: Array) -> bytes:
         """Return the bytes of ranges, one after the other."""
-        data = read_ranges(self._descriptor, begins, ends)
+        data = read_ranges(self._descriptor, begins, ends, self._room)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         return self._checked(data, int((ends - begins).sum()))
 
     def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
         """Write the bytes of each part to a target; call `report` after each part."""
         for begins, ends in parts:
-            if len(begins) == 1:
-                self._copy_range(int(begins[0]), int(ends[0]), target)
-            else:
-                target.write(self.joined(begins, ends))
+            done = target.copy_ranges(self._descriptor, begins, ends, self._room)
+            if done < int((ends - begins).sum()):
+                target.write(self.joined(begins, ends)[done:])
+            os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
             report()
-
-    def _copy_range(self, begin: int, end: int, target: Target) -> None:
-        """Write a range of bytes, by the kernel where it can."""
-        begin += target.copy_range(self._descriptor, begin, end - begin)
-        os.lseek(self._descriptor, begin, os.SEEK_SET)
-        if begin < end:
-            target.write(self.read(begin, end))
 
 
 def content(path: str) -> bytes:
@@ -307,16 +300,14 @@ class Target:
         with self._errors():
             self._writer.write(data)
 
-    def copy_range(self, source: int, begin: int, size: int) -> int:
-        """Let the kernel copy bytes of an open file, by its descriptor; return how many it copied, maybe none."""
-        done = 0
-        if not self._packed:
-            with self._errors():
-                self._sink.file.flush()
-                for copy in _kernel_copies(self._sink.file):
-                    while done < size and (count := copy(source, begin + done, size - done)):
-                        done += count
-        return done
+    def copy_ranges(self, source: int, begins: Array, ends: Array, room: Array) -> int:
+        """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
+        with self._errors():
+            file = None if self._packed else descriptor(self._sink.file)
+            if file is None:
+                return 0
+            self._sink.file.flush()
+            return copy_ranges(source, file, begins, ends, room)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""
@@ -340,24 +331,3 @@ class Target:
                 with suppress(OSError, ValueError):  # data that cannot be packed are not needed
                     self._writer.close()
         self._sink.discard()
-
-
-def _kernel_copies(file: IO[bytes]) -> Iterator[Callable[[int, int, int], int]]:
-    """Yield functions that copy bytes of a descriptor, from an offset on, to a file; they return how many."""
-
-    def copied(copy: Callable[[], int]) -> int:
-        try:
-            return copy()
-        except OSError as error:
-            if error.errno in NOT_COPIED:
-                return 0
-            raise
-
-    try:
-        out = file.fileno()
-    except OSError:  # no file of the system
-        return
-    if hasattr(os, "copy_file_range"):
-        yield lambda source, begin, size: copied(lambda: os.copy_file_range(source, out, size, begin))
-    if hasattr(os, "sendfile"):
-        yield lambda source, begin, size: copied(lambda: os.sendfile(out, source, begin, size))

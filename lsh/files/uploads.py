@@ -7,7 +7,6 @@ temporary file, which is sent at the end.
 from __future__ import annotations
 
 import io
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -176,6 +175,8 @@ class Spooled:
 
     def open(self) -> None:
         """Create the temporary file."""
+        import tempfile  # slow to import
+
         with self._errors():
             self._data = tempfile.TemporaryFile(prefix="lsh-", dir=self._folder)  # noqa: SIM115 - closed by discard
 

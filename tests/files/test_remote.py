@@ -438,6 +438,17 @@ def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
     assert sorted(stored(memory)) == ["/in.tsv"]
 
 
+def test_texts_whose_size_is_not_told(tmp_path, memory, monkeypatch):
+    """As of a server of the web that sends no length."""
+    memory.pipe({"/in/a.txt": STORY.encode(), "/in/b.txt": OTHER.encode()})
+    info = type(memory).info
+    monkeypatch.setattr(type(memory), "info", lambda self, path, **named: {**info(self, path, **named), "size": None})
+    assert list(remote.contents(["memory://in/a.txt", "memory://in/b.txt"])) == [STORY.encode(), OTHER.encode()]
+    with files.Documents("memory://in/a.txt", files.Format("txt", "")) as documents:
+        assert [record.text for record in documents.records()] == [STORY.encode()]
+        assert documents.size == len(STORY)
+
+
 def test_a_full_disk_for_a_folder_of_a_url(tmp_path, memory, monkeypatch):
     """The file in the new folder is named, and the folder does not appear."""
     memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})

@@ -28,7 +28,7 @@ from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
-ROOM = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
+RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 STANDARD = "-"  # the name of standard input and output
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 
@@ -174,7 +174,7 @@ class Ranges:
     def __init__(self, file: Input, opened: IO[bytes]) -> None:
         self._input, self._opened = file, opened
         self._descriptor = descriptor(opened)
-        self._room = np.empty(ROOM, np.uint8)
+        self._buffer = np.empty(RANGES_SIZE, np.uint8)
         self._at = 0  # of a packed file: the unpacked bytes that were read
 
     def read(self, begin: int, end: int) -> bytes:
@@ -201,7 +201,7 @@ class Ranges:
         """Return the bytes of ranges, one after the other."""
         if self._descriptor is None:
             return b"".join(map(self.read, begins.tolist(), ends.tolist()))
-        data = read_ranges(self._descriptor, begins, ends, self._room)
+        data = read_ranges(self._descriptor, begins, ends, self._buffer)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         if len(data) < int((ends - begins).sum()):
             raise self._input.changed()
@@ -215,7 +215,7 @@ class Ranges:
                 report()
             return
         for begins, ends in parts:
-            done = target.copy_ranges(self._descriptor, begins, ends, self._room)
+            done = target.copy_ranges(self._descriptor, begins, ends, self._buffer)
             if done < int((ends - begins).sum()):
                 target.write(self.joined(begins, ends)[done:])
             os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
@@ -361,14 +361,14 @@ class Target:
         with _named_errors(self._name, self._place is not None):
             self._writer.write(data)
 
-    def copy_ranges(self, source: int, begins: Array, ends: Array, room: Array) -> int:
+    def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array) -> int:
         """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
         with _named_errors(self._name, self._place is not None):
             file = None if self._packed else descriptor(self._file)
             if file is None:
                 return 0
             self._file.flush()
-            return copy_ranges(source, file, begins, ends, room)
+            return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to put the file in its place."""

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import stat
+import tempfile
 
 import pytest
 from full_disk import full_disk
@@ -119,8 +120,8 @@ def test_a_full_temporary_folder(tmp_path, monkeypatch):
         def close(self):
             closed.append(self)
 
-    monkeypatch.setattr(storage.tempfile, "TemporaryFile", lambda **_: Full())
-    monkeypatch.setattr(storage.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(OSError, match="a copy of news needs temporary files: No space") as caught:
         storage._copied(io.BytesIO(b"one\n"), "news")
     assert caught.value.errno == errno.ENOSPC

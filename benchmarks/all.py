@@ -296,10 +296,13 @@ def overhead_table(result: Result) -> str:
     rows = []
     for form, found in result["overhead"]["formats"].items():
         times = [figure(found[way][clock.lower()]) for clock in CLOCKS for way in ("memory", "command", "copy")]
-        rows.append([f".{form}", *times, *(f"{found['ratio'][clock.lower()]:.2f}" for clock in CLOCKS)])
+        ratios = [f"{found['ratio'][clock.lower()]:.2f}" for clock in CLOCKS]
+        rows.append([f".{form}", *times, *ratios, f"{found['load']:.1f}"])
     ways = ("in memory", "of the command", "of copying the file alone")
-    head = [f"{result['overhead']['documents']:,} documents", *(f"{clock} s {way}" for clock in CLOCKS for way in ways)]
-    head += [f"{clock} ratio" for clock in CLOCKS]
+    overhead = result["overhead"]
+    head = [f"{overhead['documents']:,} documents ({overhead['simd']})"]
+    head += [f"{clock} s {way}" for clock in CLOCKS for way in ways]
+    head += [*(f"{clock} ratio" for clock in CLOCKS), "load of the machine, by other programs, too"]
     return f"\n\n{table(head, rows)}"
 
 

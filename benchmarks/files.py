@@ -164,7 +164,11 @@ def cost(arguments: Sequence[object], folder: Path) -> dict[str, float]:
 
 
 def overhead(path: Path, folder: Path) -> dict[str, Any]:
-    """Compare the command with `lsh.deduplicate` on the texts of the file in memory: the medians, and their ratios."""
+    """Compare the command with `lsh.deduplicate` on the texts of the file in memory.
+
+    Returns the medians, their ratios, and the load of the machine in the last minute: if it is more than two, other
+    programs ran, and the wall times are too long.
+    """
     out = folder / f"out.{path.name.partition('.')[2]}"
     options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "-q"]
     ways: dict[str, Sequence[object]] = {
@@ -183,7 +187,7 @@ def overhead(path: Path, folder: Path) -> dict[str, Any]:
         for name, runs in found.items()
     }
     ratios = {clock: medians["command"][clock] / medians["memory"][clock] for clock in ("cpu", "wall")}
-    return {**medians, "ratio": ratios}
+    return {**medians, "ratio": ratios, "load": os.getloadavg()[0]}
 
 
 def by_form(measured: Callable[[Path], Any], corpus: corpora.Synthetic, forms: Iterable[str], folder: Path) -> Any:
@@ -248,7 +252,7 @@ def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable
             return overhead(path, folder)
 
         found = by_form(overheads, corpus, forms, folder)
-        return {"overhead": {"documents": len(corpus), "formats": found}}
+        return {"overhead": {"documents": len(corpus), "simd": lsh.simd_level(), "formats": found}}
 
     return {"ahead": ahead, "overhead": of_command}
 

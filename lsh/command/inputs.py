@@ -87,7 +87,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if files.is_url(path):
         files.check_target(path if not new_folder else f"{path.rstrip('/')}/file")
     if new_folder and files.is_folder(path):
-        return  # an empty folder will do
+        return  # an empty folder is allowed
     if not new_folder and (files.names_folder(path) or files.is_folder(path)):
         raise ValueError(f"{name} must be a file, got the folder {shown}")
     folder = os.path.dirname(os.path.realpath(path))
@@ -295,7 +295,7 @@ class TextStream(TextSource):
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._said = notes, set[str]()
+        self._notes, self._printed = notes, set[str]()
         self._with_sizes, self._with_sources = with_sizes, with_sources
         self._id_keys = (Spill() if spill is None else spill).column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
@@ -370,8 +370,8 @@ class TextStream(TextSource):
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
         for note in documents.notes if self._notes is not None else ():
-            if note not in self._said:
-                self._said.add(note)
+            if note not in self._printed:
+                self._printed.add(note)
                 console.say(f"{self._notes}{note}")
 
     def _say_repeated(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -117,3 +119,15 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         ids = texts.ids(np.array([2, 0, 2]))
         assert ids.of(np.array([2, 2, 0])) == [b"c", b"c", b"a"]
         assert texts.ids(np.empty(0, np.int64)).of(np.empty(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("max_memory", [None, 1 << 30])
+@pytest.mark.parametrize("has_mallopt", [True, False])
+def test_freed_memory_is_kept_without_a_bound(monkeypatch, max_memory, has_mallopt):
+    """With --max-memory it goes back to the system; other C libraries than glibc have no such option."""
+    calls: list[tuple[int, int]] = []
+    library = types.SimpleNamespace(**({"mallopt": lambda *values: calls.append(values)} if has_mallopt else {}))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    spill = inputs.own_spill(Running(None, max_memory, None, False, False))
+    assert spill.is_bounded == (max_memory is not None)
+    assert [value for _, value in calls] == [inputs.MAX_KEPT] * (2 if max_memory is None and has_mallopt else 0)

@@ -197,6 +197,8 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
+    if not request.outputs.dry_run:
+        inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
     counts = _deduplicate(request, watch)
     watch.stage("writing")  # and closing
     counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
@@ -298,7 +300,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
             rejects = opened.enter_context(files.Target(outputs.rejects))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
-        inputs.check_output(documents.format, outputs.documents)
+        inputs.check_output(documents, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work

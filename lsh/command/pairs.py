@@ -76,6 +76,7 @@ def run(namespace: argparse.Namespace) -> None:
         console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
+    inputs.note_memory([namespace.output], running.quiet)
     collections = [inputs.find(reading, one) for one in places]
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:

@@ -5,7 +5,7 @@ byte for byte. Commands import from this module only.
 """
 
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
-from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
+from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files, unknown_ending
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
 from lsh.files.storage import (
@@ -55,5 +55,6 @@ __all__ = [
     "shown_in",
     "table_row",
     "target",
+    "unknown_ending",
     "write_kept",
 ]

@@ -72,6 +72,17 @@ class Format(NamedTuple):
         parts = os.path.basename(path).lower().split(".")[1:]
         return cls._of_ending(".".join(parts[-2:])) or cls._of_ending(".".join(parts[-1:]))
 
+    def endings(self) -> list[str]:
+        """Return the endings of the files that can be written in this format.
+
+        Examples
+        --------
+        >>> Format("tsv", "").endings(), Format("parquet", "").endings()
+        (['.tsv', '.tsv.gz', '.tsv.bz2', '.tsv.xz', '.tsv.zst'], ['.parquet'])
+        """
+        packings = compression.NAMES if self.name in FORMATS else ()
+        return [f".{self.name}", *(f".{self.name}.{packed}" for packed in packings)]
+
 
 class Record(NamedTuple):
     """A document: its id, its text in UTF-8 or ``None`` for none, and its source.

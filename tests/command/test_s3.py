@@ -341,8 +341,9 @@ def test_no_such_bucket(tmp_path, bucket, name):
 
 def test_an_output_that_cannot_be_written_is_an_error_before_the_work(tmp_path, bucket):
     (tmp_path / "in.tsv").write_bytes(b"not read")
-    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out.tsv")
-    assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; create it or correct the name"
+    for name in ("out.tsv", "out/"):
+        message = refused(tmp_path, "dedup", "in.tsv", "-o", f"s3://b-none/{name}")
+        assert message == f"lsh: error: s3://b-none/{name}: no such bucket; create it or correct the name"
     message = refused(tmp_path, "dedup", "in.tsv", "-o", bucket.url)
     assert message == f"lsh: error: {bucket.url}: it names no file; write s3://BUCKET/NAME"
     assert bucket.objects() == {}

@@ -210,6 +210,21 @@ def test_a_table_in_the_output_folder(tmp_path):
     ]
 
 
+def test_a_table_in_a_new_output_folder(tmp_path):
+    """The folder appears when it is complete, so the table cannot be written beside the documents before that."""
+    make(tmp_path / "in", "txt", "")
+    for source, output, option in (
+        ("in/*", "out/", "--removed"),
+        ("in/*", "out/", "--report"),
+        ("in", "out", "--removed"),
+    ):
+        assert refused(tmp_path, "dedup", source, "-o", output, option, "out/a/b") == (
+            f"lsh: error: {option} lies in OUTPUT, a folder that appears when it is complete, got out/a/b; "
+            f"make the folder first (mkdir {output}), or name a place elsewhere"
+        )
+    assert "must be in a folder that exists" in refused(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
+
+
 def test_a_dot_is_a_folder(tmp_path):
     make(tmp_path / "in", "txt", "")
     done(tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt")

@@ -170,6 +170,20 @@ def test_reads_and_writes(tmp_path, memory):
     assert contents(tmp_path) == {}
 
 
+def test_a_note_says_that_memory_disappears(tmp_path, memory):
+    """As the command is a process of its own, such an output is for tests and notebooks."""
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    note = "memory://o.tsv is in the memory of this process and disappears with it: for tests and notebooks\n"
+    for line in (
+        ["dedup", "in.tsv", "-o", "memory://o.tsv"],
+        ["dedup", "in.tsv", "-o", "a", "--removed", "memory://o.tsv"],
+    ):
+        assert lsh(tmp_path, *line).stderr.decode().count(note) == 1
+    assert lsh(tmp_path, "pairs", "in.tsv", "-o", "memory://o.tsv").stderr.decode().count(note) == 1
+    for line in (["-o", "memory://o.tsv", "-q"], ["-o", "memory://o.tsv", "--dry-run"], ["-o", "b"]):
+        assert "disappears" not in lsh(tmp_path, "dedup", "in.tsv", *line).stderr.decode()
+
+
 def test_every_command_takes_urls(tmp_path, memory):
     (tmp_path / "in.tsv").write_bytes(LINES)
     memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})

@@ -349,6 +349,20 @@ class TextStream(TextSource):
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, self._blocks(wanted, False))
 
+    @property
+    def num_files(self) -> int:
+        """The number of files; a folder of texts counts as one."""
+        return sum(max(len(documents.inputs), 1) for documents in self._documents)
+
+    def files_of(self, positions: Array) -> list[bytes]:
+        """Return the name of the file that holds the document at each position."""
+        names, first = np.empty(len(positions), np.object_), 0
+        for documents in self._documents:
+            here = (first <= positions) & (positions < first + documents.count)
+            names[here] = documents.files_of(positions[here] - first)
+            first += documents.count
+        return list(map(os.fsencode, names))
+
     def at(
         self, positions: Iterable[int], report: Callable[[], object] = lambda: None
     ) -> Iterator[tuple[int, files.Record]]:

@@ -211,6 +211,11 @@ class Tables:
         """The number of rows of all files."""
         return max(stop for _, _, _, stop in self._extents())
 
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first row of each file."""
+        return [position for _, _, position, _ in self._extents()]
+
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend; row groups without any of them are not read."""
         for _, file, position, stop in self._extents():

@@ -271,9 +271,9 @@ def test_against(tmp_path):
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
-        [b"n0", b"b", similarity, b"old"],
-        [b"n1", b"d", b"1.0", b"old"],
-        [b"n3", b"n2", b"1.0", b"new"],
+        [b"n0", b"b", similarity, b"old", b"in.tsv", b"old1.tsv", b"similar"],
+        [b"n1", b"d", b"1.0", b"old", b"in.tsv", b"old2.tsv", b"identical"],
+        [b"n3", b"n2", b"1.0", b"new", b"in.tsv", b"in.tsv", b"identical"],
     ]
     assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
 

@@ -130,14 +130,15 @@ class _Columns(NamedTuple):
         """Return the columns, each once."""
         return list(dict.fromkeys(name for name in (*self.texts, self.identity, self.source) if name is not None))
 
-    def note(self, schema: Any) -> str:
+    def note(self, schema: Any, options: ReadOptions) -> str:
         """Return the note that says which columns hold the text and the id."""
 
         def shown(name: str) -> str:
             place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
             return f"column {place}{listed([name])}"
 
-        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+        identity = None if self.identity is None else shown(self.identity)
+        return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
 class Tables:
@@ -180,7 +181,7 @@ class Tables:
             first = position
             with self._opened(file) as table:
                 columns = self._columns(file.name, table.schema)
-                counts.note(columns.note(table.schema))
+                counts.note(columns.note(table.schema, self._options))
                 for batch in table.rows(columns.names()):
                     yield self._block(file.name, columns, batch, position, position - first, counts)
                     position += len(batch)

@@ -349,6 +349,10 @@ class TextStream(TextSource):
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, self._blocks(wanted, False))
 
+    def progress(self) -> tuple[int, int, int]:
+        """Return how many texts were read first, from how many bytes of the files, and the size of the files."""
+        return self.count, self.position, self.size
+
     @property
     def num_files(self) -> int:
         """The number of files; a folder of texts counts as one."""

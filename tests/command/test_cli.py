@@ -496,7 +496,7 @@ def test_bad_options(news, option, value):
         (["--bands", "20x7"], "--bands take 140 components, a fingerprint has 128; "),
         (["--encoding", "nope"], "--encoding must be one that Python knows, such as utf-8 or cp1252, got 'nope'"),
         (["--num-threads", "0"], "--num-threads must be 1 or more, got 0"),
-        (["--max-memory", "2"], "--max-memory must be 100 KB or more, got '2'; give a size such as '500MB' or '2GB'"),
+        (["--max-memory", "2"], "--max-memory must be 100KB or more, got '2'; give a size such as '500MB' or '2GB'"),
         (["--num-seeds", "2"], "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of 0.99; "),
         (["--ngram", "1e-2"], "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
     ],

@@ -317,7 +317,8 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
         against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
-        meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
+        streams, running = [texts, against] if references else [texts], request.running
+        meter = console.progress(running.quiet, shown_output, streams, running.verbose)
         watch.stage("preparing")
         result = _decide(request, texts, against, meter)
         watch.stage("preparing", result.summary()["seconds"])
@@ -486,7 +487,8 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     seconds = counts["seconds"]
     left_out = [stage for stage in ("report", "writing") if stage in seconds]
     deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)
-    parts += console.cost(seconds["total"], counts["bytes"], deciding, f" without {' and '.join(left_out)}")
+    cost = console.cost(seconds["total"], counts["bytes"], deciding, f" of text without {' and '.join(left_out)}")
+    parts += [f"{cost[0]} ({', '.join(f'{stage} {seconds[stage]:.1f}' for stage in left_out)})", *cost[1:]]
     if counts["capped"]:
         parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)

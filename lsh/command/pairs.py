@@ -114,7 +114,7 @@ def _write_pairs(
             max_memory=running.max_memory,
             temp_dir=running.temp_dir,
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output, sides),
+            progress=console.progress(running.quiet, output, sides, running.verbose),
         )
         target = opened.enter_context(files.Target(output))
         number, most = 0, MIN_PAIRS

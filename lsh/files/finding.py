@@ -291,5 +291,8 @@ def _format_of(path: str, given: Format | None) -> Format:
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
-        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+        remedy = ", or end the URL of a folder with a slash" if urls.scheme(path) in urls.WEB else ""
+        raise InputError(
+            name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format{remedy}"
+        )
     return found

@@ -566,6 +566,14 @@ def test_a_file_of_the_web(tmp_path, web, ending):
         assert [method for method, _ in kind.log].count("GET") == 2
 
 
+def test_a_folder_of_the_web_without_its_slash(tmp_path, web):
+    """A server may send the list of a folder as a page; the error says how a folder is named."""
+    url, _ = web
+    (tmp_path / "web" / "shards").write_bytes(b"<html>")
+    message = refused(tmp_path, "stats", f"{url}/shards")
+    assert message.endswith("rename it or give --format, or end the URL of a folder with a slash")
+
+
 def test_errors_of_the_web(tmp_path, web):
     url, _ = web
     secret = url.replace("http://", "http://ann:hunter2@") + "/error-{}/a.tsv?X-Amz-Signature=0a1b2c3d"

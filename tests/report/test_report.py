@@ -569,7 +569,9 @@ def test_why_the_recall_is_not_measured(texts, run):
         assert parsed.figures["Recall measured"][0] == "not measured"
         words = "".join(parsed.text)
         assert reason in words
-        assert "sort it (for instance by source or date), or raise sample_pairs in lsh.report.html." in words
+        assert (
+            "sort it (for instance by source or date), or make the report in Python, by lsh.report.html with" in words
+        )
     assert reason not in run[1]
 
 

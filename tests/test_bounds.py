@@ -125,6 +125,24 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
 
 
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("against", [False, True])
+def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
+    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
+    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
+    lines = [f"text {i:08} of many" for i in range(150_000)]
+    for name in ("in", "old"):
+        data = "\n".join(lines).encode()
+        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
+    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
+    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
+    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
+    least, estimated = map(int, re.search(shape, problem).groups())
+    needed = 24 * len(lines) * (2 if against else 1) / 1e6
+    assert 400 < least < 500
+    assert 0.8 * needed < estimated < 1.2 * needed + 1
+
+
 def test_a_stream_that_grows_past_a_bound(monkeypatch):
     """The error comes as soon as there are too many documents, not at the end of the stream."""
     monkeypatch.setattr(lsh._corpus, "STEP", 1000)
@@ -147,24 +165,6 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 479,999"
     ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
-
-
-@pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize("against", [False, True])
-def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
-    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
-    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
-    lines = [f"text {i:08} of many" for i in range(150_000)]
-    for name in ("in", "old"):
-        data = "\n".join(lines).encode()
-        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
-    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
-    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
-    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
-    least, estimated = map(int, re.search(shape, problem).groups())
-    needed = 24 * len(lines) * (2 if against else 1) / 1e6
-    assert 400 < least < 500
-    assert 0.8 * needed < estimated < 1.2 * needed + 1
 
 
 # The folder of temporary files.

@@ -192,6 +192,10 @@ def has_ending_of_files(path: str) -> bool:
     return Format.of_path(path) is not None or packed != "" or ending[1:] in TEXT_ENDINGS
 
 
+def _fail(error: OSError) -> None:
+    raise error
+
+
 def unknown_ending(path: str) -> str:
     """Return the ending of a file's name if it is of no format: ``""`` for a known one, a number, or none.
 
@@ -203,10 +207,6 @@ def unknown_ending(path: str) -> str:
     name = urls.file_name(path)
     ending, packed = _ending(name)
     return "" if Format.of_path(name) is not None else f"{'' if ending[1:].isdigit() else ending}{packed}"
-
-
-def _fail(error: OSError) -> None:
-    raise error
 
 
 def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]:
@@ -291,8 +291,7 @@ def _format_of(path: str, given: Format | None) -> Format:
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
-        remedy = ", or end the URL of a folder with a slash" if urls.scheme(path) in urls.WEB else ""
-        raise InputError(
-            name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format{remedy}"
-        )
+        folder = "; the URL of a folder ends in a slash" if urls.scheme(path) in urls.WEB else ""
+        remedy = f"rename it or give --format{folder}"
+        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; {remedy}")
     return found

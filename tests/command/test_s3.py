@@ -332,6 +332,13 @@ def test_no_credentials(tmp_path, bucket, monkeypatch):
     assert "no credentials found; set AWS_ACCESS_KEY_ID" in message
 
 
+def test_no_such_bucket_for_a_folder(tmp_path, bucket):
+    """The message has the name that was given, not that of a file in the folder."""
+    (tmp_path / "in.tsv").write_bytes(b"not read")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out/")
+    assert message.startswith("lsh: error: s3://b-none/out/: no such bucket; ")
+
+
 @pytest.mark.parametrize("name", ["in.tsv", "in/*.tsv", "in/"])
 def test_no_such_bucket(tmp_path, bucket, name):
     message = refused(tmp_path, "dedup", f"s3://b-none/{name}", "-o", "out.tsv")
@@ -341,9 +348,8 @@ def test_no_such_bucket(tmp_path, bucket, name):
 
 def test_an_output_that_cannot_be_written_is_an_error_before_the_work(tmp_path, bucket):
     (tmp_path / "in.tsv").write_bytes(b"not read")
-    for name in ("out.tsv", "out/"):
-        message = refused(tmp_path, "dedup", "in.tsv", "-o", f"s3://b-none/{name}")
-        assert message == f"lsh: error: s3://b-none/{name}: no such bucket; create it or correct the name"
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out.tsv")
+    assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; create it or correct the name"
     message = refused(tmp_path, "dedup", "in.tsv", "-o", bucket.url)
     assert message == f"lsh: error: {bucket.url}: it names no file; write s3://BUCKET/NAME"
     assert bucket.objects() == {}

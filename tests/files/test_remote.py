@@ -571,7 +571,7 @@ def test_a_folder_of_the_web_without_its_slash(tmp_path, web):
     url, _ = web
     (tmp_path / "web" / "shards").write_bytes(b"<html>")
     message = refused(tmp_path, "stats", f"{url}/shards")
-    assert message.endswith("rename it or give --format, or end the URL of a folder with a slash")
+    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
 
 
 def test_errors_of_the_web(tmp_path, web):

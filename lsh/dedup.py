@@ -273,7 +273,7 @@ def deduplicate(
     missing : {"error", "empty"}, optional
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
-        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100KB, and 24 bytes
+        Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
         for each document (36, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
         counted are texts that the caller holds, the result, and what the process needs in any case, up to about 100 MB
         for the interpreter, numpy and the texts that are being read. Default: no limit.

@@ -131,7 +131,7 @@ class JsonLines(Reader):
         self._has_ids |= identities is not None
         if not self._names and len(spans):
             begin, size = spans[0].tolist()
-            self._names = list(json.loads(block[begin : begin + size]))
+            self._names = list(_DECODER.decode(block[begin : begin + size].decode()))
         return FieldColumns(len(block), spans, joined(columns), identities, sources)
 
     def problem_at_end(self) -> InputError | None:

@@ -315,5 +315,7 @@ def test_the_note_on_ids(tmp_path):
     many = b"\n".join([without] * 100_000 + [with_id])  # several blocks
     assert notes(many) == [maybe, found]
     assert notes(without, id_field="docId") == ["text: field 'text'; id: field 'docId'"]
+    digits = b'{"text": "a", "docId": ' + b"1" * 5000 + b"}"  # more than int() accepts
+    assert notes(digits, field="text") == [maybe]
     assert notes(without, id_field="none") == ["text: field 'text'; id: record number"]
     assert notes(b'{"text": "a"}') == ["text: field 'text'; id: record number"]

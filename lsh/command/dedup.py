@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lsh
-from lsh import files, presets
+from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
@@ -162,7 +162,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_matching(parser)
     parser.add_argument(
         "--preset",
-        choices=presets.NAMES,
+        choices=options.PRESETS,
         help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
     )
     _add_keeping(parser)
@@ -300,7 +300,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     with ExitStack() as opened:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
-            rejects = opened.enter_context(files.Target(outputs.rejects))
+            rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
         inputs.check_output(documents, outputs.documents)
@@ -324,7 +324,7 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
-            report = opened.enter_context(files.Target(outputs.report))
+            report = opened.enter_context(files.Target(outputs.report, folder=request.running.temp_dir))
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
         if target is not None:
@@ -405,7 +405,7 @@ def _write(
         tables = []
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
-                tables.append(opened.enter_context(files.Target(path)))
+                tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))
                 for row in rows(result, texts, against):
                     tables[-1].write(files.table_row(*row))
         for each in [*tables, target]:

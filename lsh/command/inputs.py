@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,8 @@ NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
 MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
+MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
+MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
 _NO_KEYS = np.empty(0, np.uint64)
 
@@ -179,8 +182,19 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
 
 def own_spill(running: Running) -> Spill:
     """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
-    bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
-    return Spill(bound, running.temp_dir)
+    if running.max_memory is None:
+        _keep_freed_memory()
+        return Spill(None, running.temp_dir)
+    return Spill(min(running.max_memory // 8, MAX_OWN), running.temp_dir)
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library use the memory of blocks again; else it returns that of a thread to the system each time."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):  # glibc only
+        for option in MALLOPT:
+            ctypes.CDLL(None).mallopt(option, MAX_KEPT)
 
 
 def open_documents(

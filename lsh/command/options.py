@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import lsh
-from lsh import _checks, _threads, files, presets
+from lsh import _checks, _threads, files
 from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size, temporary_folder
 from lsh.dedup import DEFAULT_SEEDS
@@ -21,6 +21,7 @@ from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
 
 MISSING = ("error", "empty")
+PRESETS = ("fineweb", "bigcode", "nemo")  # the names in `lsh.presets`, which is slow to import
 
 
 def whole(text: str) -> int:
@@ -292,6 +293,8 @@ def matching(namespace: argparse.Namespace) -> Matching:
         for name in (*MATCHING_DEFAULTS, "bands"):
             if getattr(namespace, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        from lsh import presets  # slow to import
+
         return _with_bands(presets.options(namespace.preset), recall=None)
     if namespace.bands is not None and namespace.recall is not None:
         raise ValueError("--recall cannot be combined with --bands")

@@ -116,7 +116,7 @@ def _write_pairs(
             num_threads=running.num_threads,
             progress=console.progress(running.quiet, output, sides, running.verbose),
         )
-        target = opened.enter_context(files.Target(output))
+        target = opened.enter_context(files.Target(output, folder=running.temp_dir))
         number, most = 0, MIN_PAIRS
         while some := list(islice(found, most)):
             number, most = number + len(some), min(2 * most, MAX_PAIRS)

@@ -19,6 +19,7 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
+from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
 from lsh.files.records import (
@@ -32,7 +33,7 @@ from lsh.files.records import (
     place_of,
     utf8,
 )
-from lsh.files.storage import Input, ShardTarget, Target
+from lsh.files.storage import Input, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group

@@ -68,6 +68,10 @@ def test_bands_are_planned_once(tmp_path, command):
     assert (counts.misses, counts.hits) == (1, 0)
 
 
+def test_names_of_presets():
+    assert options.PRESETS == presets.NAMES
+
+
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset(name):
     matching = options.matching(parsed(preset=name))

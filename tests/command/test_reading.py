@@ -63,7 +63,7 @@ def test_shards_are_never_read_as_texts(shards):
     """Not even if the endings are unknown."""
     for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
         (shards / "shards" / name).rename(shards / "shards" / name.replace("tsv", "part"))
-    assert "'1.part' cannot be told by its ending" in refused(shards, "dedup", "shards", "-o", "out")
+    assert "the ending of '1.part' does not say its format" in refused(shards, "dedup", "shards", "-o", "out")
     assert json.loads(done(shards, "stats", "shards", "--format", "tsv", "--json"))["documents"] == 4
     assert json.loads(done(shards, "stats", "shards", "--format", "files", "--json"))["documents"] == 3
 
@@ -167,7 +167,7 @@ def test_delimiters(tmp_path):
         (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),
         (["stats", "in.jsonl", "--no-header"], "--no-header is for .csv and .tsv, and this is .jsonl"),
         (["stats", "texts", "--header"], "--header is for .csv and .tsv, and this is a folder of texts"),
-        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for a folder"),
+        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for folders, and this is a file"),
         (
             ["stats", "in.jsonl", "--field", "a", "--field", "b"],
             "--field is given twice; for several columns use commas",
@@ -185,7 +185,7 @@ def test_delimiters(tmp_path):
         (["plan", "--encoding", "utf-8"], "--encoding requires --corpus"),
         (["stats", ""], "the name of an input file is empty"),
         (["dedup", "", "-o", "out"], "the name of an input file is empty"),
-        (["stats", "texts", "--format", "jsonl"], "it holds files such as 'a.md'; they are not jsonl"),
+        (["stats", "texts", "--format", "jsonl"], "'a.md' in it is not jsonl; choose files with --pattern"),
     ],
 )
 def test_options_that_would_be_ignored(tmp_path, arguments, words):

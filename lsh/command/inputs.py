@@ -442,13 +442,14 @@ class TextStream(TextSource):
         found = first_repeated(self._id_keys, lambda positions: self.ids(positions).of(positions))
         self._id_keys.free()
         if found is not None:
-            first, second = (position + 1 for position in found)
+            names = [f" ({os.fsdecode(name)})" if self.num_files > 1 else "" for name in self.files_of(np.array(found))]
+            first, second = (f"{position + 1:,}{name}" for position, name in zip(found, names))
             identity = self.ids(np.array(found[:1])).of(np.array(found[:1]))[0]
             shown = identity[:MAX_SHOWN_ID].decode("utf-8", "replace")
             remedy = "use --id-field none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
-            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {shown!r}; {remedy}")
+            console.say(f"{self._notes}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)

@@ -209,12 +209,19 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
     assert (tmp_path / "removed.tsv").read_bytes() == b"4\t1\t1.0\n5\t2\t1.0\n6\t2\t1.0\n"
 
 
+def test_ids_that_repeat_in_several_files(shards):
+    for name in ("a.tsv", "b.tsv"):
+        (shards / name).write_bytes(b"x\t%s has a text\n" % name.encode())
+    message = b"ids repeat: records 1 (a.tsv) and 2 (b.tsv) have the id 'x'; use --id-field none for record numbers"
+    assert message in lsh(shards, "pairs", "a.tsv", "b.tsv", "--within").stderr
+
+
 def test_ids_that_repeat_in_references(shards):
     """Record numbers start at 1 in each file after --against, and continue through the files of a pattern."""
     for name in ("a.txt", "b.txt"):
         (shards / name).write_bytes(name.encode() + b" has a text\n")
     arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
-    message = b"--against: ids repeat: records 1 and 2 have the id '1'; name the files by one pattern or folder"
+    message = b"--against: ids repeat: records 1 (a.txt) and 2 (b.txt) have the id '1'; name the files by one"
     assert message in lsh(shards, *arguments, "a.txt", "b.txt").stderr
     assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
 

@@ -12,14 +12,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
-from lsh._linking import Links, Order
+from lsh._linking import Links, Order, positions_of
 from lsh._progress import Progress
 from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
@@ -30,6 +29,8 @@ from lsh.shingling import shingle_sets
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
+MAX_SCRATCH = 1 << 25  # bytes of the caches of a thread, and of the scores of a window
+SCRATCH_SHARE = 8  # one part of so many of the bound is for them, at most
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
 ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
@@ -160,17 +161,6 @@ class Collection:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
-class Groups(NamedTuple):
-    """The documents that share a bucket with another one, and their texts."""
-
-    documents: Array  # int32: their positions, in the given order
-    partners: int  # links lead to so many of them, the first ones
-    links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
-    firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
-    batch: Batch
-    texts: Array  # int32: for each document the index in `batch` of a text with the same bytes
-
-
 @dataclass(eq=False)
 class Corpus:
     """Band keys and sketches of all documents; positions run through all collections in turn.
@@ -283,24 +273,13 @@ class Corpus:
     def reserve(self, sharing: int = 0) -> None:
         """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
-        self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
+        scratch = self.scratch * (self.num_threads + 1)  # of each thread, and of all of them
+        self.spill.reserve(each * self.total + SHARING_BYTES * sharing + scratch)
 
-    def group(self, order: Order) -> Groups:
-        """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
-        while True:
-            firsts, found, shares = self.linked(order, copies=True)
-            try:
-                members, places, batch = self.texts(firsts, shares)
-                break
-            except CollisionError:
-                self.read()
-        self.content.free()
-        documents = order.documents(shares)
-        numbers = np.empty(self.total, np.int32)
-        numbers[documents] = np.arange(len(documents), dtype=np.int32)
-        links = self.links(found, numbers, len(documents))
-        at = places[np.searchsorted(members, documents)]
-        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
+    @property
+    def scratch(self) -> int:
+        """The bytes that a thread may use for caches, and all threads for scores."""
+        return min(MAX_SCRATCH, (self.spill.bound or MAX_SCRATCH << 10) // (SCRATCH_SHARE * (self.num_threads + 1)))
 
     def links(self, found: list[Column], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
@@ -367,8 +346,8 @@ class Corpus:
 
         return collection.needed_texts(needed, content_of, self.secret, self.report)
 
-    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch]:
-        """Return the texts of the documents that share a bucket, and of copies of the same texts.
+    def texts(self, firsts: Array, numbers: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts; see `members`.
 
         Returns
         -------
@@ -384,7 +363,9 @@ class Corpus:
         CollisionError
             If two texts have the same content key but not the same bytes.
         """
-        members, codes, count = self._members(firsts, shares)
+        members = self.members(firsts, numbers)
+        distinct = members[firsts[members] == members]
+        codes, count = np.searchsorted(distinct, firsts[members]).astype(np.int32), len(distinct)
         places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
         stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
@@ -408,25 +389,27 @@ class Corpus:
             known[kept] = text_of[kept]
         return members, places, Batch.join(batches)
 
-    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
-        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
+    def members(self, firsts: Array, numbers: Array) -> Array:
+        """Return the positions of the documents whose texts are needed: int32, ascending.
 
-        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        They are documents that share a bucket, which have a number, and copies of other texts with these texts, because
+        only the bytes tell copies apart.
         """
         needed = np.zeros(self.total, np.bool_)  # by the first document with a content
         pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
         for piece in pieces:
             some = firsts[piece]
-            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            wanted = (numbers[piece] >= 0) | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
-        found = [np.empty(0, np.int32)]
-        for piece in pieces:
+        for piece in pieces:  # what is written here is not read, as it is of the first documents already
             some = firsts[piece]
-            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
-        members, distinct = np.concatenate(found), np.flatnonzero(needed)
-        numbers = np.empty(self.total, np.int32)
-        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return members, numbers[firsts[members]], len(distinct)
+            needed[piece] = (some >= 0) & needed[some]
+        return positions_of(needed)
+
+    def free_texts(self) -> None:
+        """Free what is only used to read texts again."""
+        self.content.free()
+        self.sizes.free()
 
     def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
         """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""
@@ -454,11 +437,13 @@ class Corpus:
             self.spill.release()
         return texts
 
-    def take_sketches(self, positions: Array, numbers: Array) -> Array:
-        """Return the sketches at ascending positions, each in the row with its number; all others are freed."""
-        sketches = self.spill.array((len(positions), self.hasher.num_seeds), self.sketches.dtype)
-        for start in range(0, len(positions), STEP):
-            sketches[numbers[start : start + STEP]] = self.sketches.take(positions[start : start + STEP])
+    def take_sketches(self, numbers: Array, count: int) -> Array:
+        """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
+        sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
+        for start, rows in self.sketches.parts():
+            places = numbers[start : start + len(rows)]
+            chosen = places >= 0
+            sketches[places[chosen]] = rows[chosen]
             self.spill.release()
         self.sketches.free()
         return sketches
@@ -474,4 +459,4 @@ class Corpus:
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
         make_sets = shingle_sets(self.hasher.shingles, batch)
-        return lambda: Similarity(sketches, rows, make_sets(), texts, least_equal)
+        return lambda: Similarity(sketches, rows, make_sets(max_cached=self.scratch), texts, least_equal)

@@ -412,6 +412,9 @@ class Column:
             self._buffer[self._filled :], self._filled = rows[:more], len(self._buffer)
             rows = rows[more:]
             self._store()
+            if rows.nbytes >= self._chunk_size and not self._spill.has_room(rows.nbytes):
+                self._put(self._write(np.ascontiguousarray(rows, self.dtype)), len(rows))
+                return
             self._begin()
 
     def _begin(self) -> None:
@@ -435,12 +438,16 @@ class Column:
     def _store(self) -> None:
         """Put the buffer into the list of chunks, or write it to the file."""
         if self._filled:
-            rows = self._buffer[: self._filled]
-            self._chunks.append(rows if self._is_held else self._write(rows))
-            self._starts.append(self._ends)
-            self._ends, self._filled = self._ends + self._filled, 0
+            rows, self._filled = self._buffer[: self._filled], 0
+            self._put(rows if self._is_held else self._write(rows), len(rows))
         if self._is_held:
             self._buffer = self.rows(0)
+
+    def _put(self, chunk: Array | int, count: int) -> None:
+        """Put a chunk of some rows into the list."""
+        self._chunks.append(chunk)
+        self._starts.append(self._ends)
+        self._ends += count
 
     def _write(self, rows: Array) -> int:
         if self._file is None:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
@@ -23,8 +23,9 @@ from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import Collection, CollisionError, Corpus
 from lsh._fingerprints import SupportsArray
-from lsh._layout import Layout
+from lsh._layout import Layout, Part
 from lsh._linking import Order
+from lsh._placing import merged
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
 from lsh._texts import Missing, TextsOrCallable, allows_missing
@@ -53,6 +54,7 @@ SIDES = np.array(["new", "old"])
 REMOVED = [("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)]
 NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
+PAIR = np.dtype([("document", np.int32), ("partner", np.int32), ("similarity", np.float64)])
 
 
 class Deduplication:
@@ -438,28 +440,64 @@ def _pairs(
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
-    groups = corpus.group(order)
-    documents = groups.documents
-    chosen = np.argsort(documents, kind="stable")
-    sketches = corpus.take_sketches(documents[chosen], chosen)
-    spill.expect_random_access()  # from here on, texts are read in no particular order
-    make_similarity = corpus.similarity(sketches, groups.batch, groups.texts, matching.least_equal)
-    places = np.full(corpus.total, -1, np.int32)
-    places[documents] = np.arange(len(documents), dtype=np.int32)
-    firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
-    offset = rows if two else 0
-    last, stop = len(documents) - 1, groups.partners - 1 if two else -1
+    while True:
+        layout = Layout(corpus, order, in_order=True)
+        try:
+            found = _found(corpus, layout, matching, num_threads, rows if two else None)
+            break
+        except CollisionError:
+            corpus.read()
+    for documents, partners, values in found:
+        yield from zip(documents.tolist(), partners.tolist(), values.tolist())
 
-    def told(document: int) -> None:
-        spill.release()
-        report("comparing", last - document, last - stop)
 
-    threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
-    found = _parts.pairs(
-        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, threads, told, step
-    )
-    for numbers, partners, values in found:
-        yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())
+def _found(
+    corpus: Corpus, layout: Layout, matching: _Matching, num_threads: int, second: int | None
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Return the pairs: their documents in ascending order, their partners, the similarities.
+
+    Those of several parts are stored, each part in order, and merged at the end. `second` is where the second of two
+    collections begins: pairs are between the two.
+    """
+    spill, offset, done = corpus.spill, second or 0, 0
+    total = len(layout.documents)
+    total -= 0 if second is None else int(np.count_nonzero(layout.documents >= second))
+
+    def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
+        documents, last = part.documents, len(part.documents) - 1
+        firsts = (last - np.searchsorted(documents[::-1], layout.firsts[documents])).astype(np.int32)
+        stop = -1 if second is None else int(np.count_nonzero(documents >= second)) - 1
+
+        def told(document: int) -> None:
+            spill.release()
+            corpus.report("comparing", done + last - document, total)
+
+        if spill.has_files:
+            spill.expect_random_access()
+        threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
+        make_pairs = partial(_make_pairs, part, firsts, matching.least)
+        for numbers, partners, values in _parts.pairs(make_pairs, last, stop, threads, told, step):
+            yield documents[numbers], documents[partners] - np.int32(offset), values
+
+    stored, bounds = spill.column(PAIR), [0]
+    for part in layout.parts(matching.least_equal):
+        found = pairs_of(part)
+        if len(part.documents) == len(layout.documents):
+            return found
+        for some in found:
+            pairs = np.empty(len(some[0]), PAIR)
+            for name, values in zip(PAIR.names or (), some):
+                pairs[name] = values
+            stored.append(pairs)
+        bounds.append(len(stored))
+        done += len(part.documents) if second is None else int(np.count_nonzero(part.documents < second))
+        del part, found
+    ordered = merged(stored, bounds, "document", spill.free // 4)
+    return ((pairs["document"], pairs["partner"], pairs["similarity"]) for pairs in ordered)
+
+
+def _make_pairs(part: Part, firsts: Array, least: float) -> Pairs:
+    return Pairs(part.make_similarity(), part.links, firsts, least)
 
 
 class _Matching(NamedTuple):
@@ -678,7 +716,7 @@ def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
     ascending = np.argsort(distinct[decided.documents])
     documents, by = distinct[decided.documents[ascending]], distinct[decided.witnesses[ascending]]
     similarity = decided.similarities[ascending]
-    copies = np.flatnonzero((first[:new] >= 0) & (first[:new] != np.arange(new, dtype=np.int32)))
+    copies = layout.copies(new)
     originals = first[copies]
     places = np.searchsorted(documents, originals)
     inside = np.minimum(places, max(len(documents) - 1, 0))

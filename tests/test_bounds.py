@@ -264,6 +264,22 @@ def test_the_folder_of_the_command(small, tmp_path):
     assert "--max-memory must be 481KB or more for 20,009 documents, got 300,000 bytes" in problem
 
 
+def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path):
+    """Sizes and sources, for a report and for the figures of `lsh stats`."""
+    texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
+    lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
+    (tmp_path / "temporary").mkdir()
+    for command in (["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]):
+        pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
+        expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
+        assert found == expected
+        assert set(small) == {"temporary"}
+        small.clear()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 # What grows with the documents.
 
 

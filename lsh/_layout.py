@@ -310,5 +310,8 @@ class _Placed:
             if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
                 raise CollisionError
             at += len(batch)
-        places = np.searchsorted(keys, self._layout.firsts[documents])
+        firsts = self._layout.firsts[documents]
+        if not np.isin(firsts, keys).all():  # only if they are of another part, so that they are not copies
+            raise CollisionError
+        places = np.searchsorted(keys, firsts)
         return texts, index[stands[places]].astype(np.int32)

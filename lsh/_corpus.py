@@ -33,6 +33,7 @@ MAX_SCRATCH = 1 << 25  # bytes of the caches of a thread, and of the scores of a
 SCRATCH_SHARE = 8  # one part of so many of the bound is for them, at most
 STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
+MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: a process takes less than 120 MB beside it
 ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
 LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
 LEAST_ORDERED_BYTES = 36  # in another order
@@ -271,10 +272,18 @@ class Corpus:
         self.spill.reserve(needed)
 
     def reserve(self, sharing: int = 0) -> None:
-        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""
+        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket.
+
+        How many share a bucket is known after grouping only; raises ValueError if they are too many for the bound.
+        """
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
-        scratch = self.scratch * (self.num_threads + 1)  # of each thread, and of all of them
-        self.spill.reserve(each * self.total + SHARING_BYTES * sharing + scratch)
+        needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
+        if bound is not None and needed > bound + MOST_OVER:
+            documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
+            raise ValueError(
+                f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
+            )
+        self.spill.reserve(needed + self.scratch * (self.num_threads + 1))  # of each thread, and of all of them
 
     @property
     def scratch(self) -> int:

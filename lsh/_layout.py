@@ -82,6 +82,7 @@ class Layout:
         self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
         self.documents = order.documents(shares)
         del shares
+        corpus.spill.trim()
         count = len(self.documents)
         corpus.reserve(count)
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
@@ -97,14 +98,15 @@ class Layout:
         del components
         self.documents = self.documents[self.ranks]
         self._set_numbers()
+        corpus.spill.trim()
 
     def copies(self, stop: int) -> Array:
-        """Return the positions below `stop` of documents whose first copy is another one, int64."""
-        found = [np.empty(0, np.int64)]
+        """Return the positions below `stop` of documents whose first copy is another one, int32."""
+        found = [np.empty(0, np.int32)]
         for start in range(0, stop, STEP):
             some = self.firsts[start : min(start + STEP, stop)]
             is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
-            found.append(np.flatnonzero(is_copy) + start)
+            found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
         return np.concatenate(found)
 
     def _set_numbers(self) -> None:

@@ -358,15 +358,12 @@ def deduplicate(
             break
         except CollisionError:
             corpus.read()
-    removed = _removed(layout, decided, new)
-    near = _near(layout, decided, new)
+    spill.trim()
+    removed = _removed(layout, decided, new, against is not None)
+    near = _near(layout, decided, new, against is not None)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     counts = _counts(corpus, removed, decided, seconds)
-    if against is None:
-        # astype makes a copy without the bytes of the dropped field
-        removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
-        near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
     seconds["comparing"] = time.perf_counter() - started
     return Deduplication(keeps, removed, near, counts, parameters)
@@ -710,11 +707,12 @@ def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bo
     )
 
 
-def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+def _removed(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool) -> Array:
     """Return the table of removed documents; a copy gets the decision of the first copy."""
     first, distinct = layout.firsts, layout.documents
-    ascending = np.argsort(distinct[decided.documents])
-    documents, by = distinct[decided.documents[ascending]], distinct[decided.witnesses[ascending]]
+    documents = distinct[decided.documents]
+    ascending = np.argsort(documents)
+    documents, by = documents[ascending], distinct[decided.witnesses[ascending]]
     similarity = decided.similarities[ascending]
     copies = layout.copies(new)
     originals = first[copies]
@@ -725,27 +723,31 @@ def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
         goes = np.flatnonzero(documents[inside] == originals)
         by_copy[goes], similarity_of_copy[goes] = by[inside[goes]], similarity[inside[goes]]
     documents, by = np.concatenate([documents, copies]), np.concatenate([by, by_copy])
+    similarity = np.concatenate([similarity, similarity_of_copy])
     ascending = np.argsort(documents)
     documents, by = documents[ascending], by[ascending]
-    similarity = np.concatenate([similarity, similarity_of_copy])[ascending]
-    removed = np.empty(len(documents), [*REMOVED, SIDE])
-    removed["document"], removed["similarity"] = documents, similarity
+    removed = np.empty(len(documents), [*REMOVED, SIDE] if with_sides else REMOVED)
+    removed["document"], removed["similarity"] = documents, similarity[ascending]
     removed["identical"] = first[documents] == first[by]
-    removed["kept"], removed["side"] = _within_collection(by, new)
+    _set_position(removed, "kept", by, new)
     return removed
 
 
 def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
+    kept, for_old, clusters = removed["kept"], 0, np.zeros(new, np.bool_)  # documents that are kept in place of others
+    if "side" in (removed.dtype.names or ()):
+        kept, for_old = kept[removed["side"] == "new"], int((removed["side"] == "old").sum())
+    clusters[kept] = True
     return {
         "documents": new,
         "old": corpus.total - new,
         "kept": new - len(removed),
         "removed": len(removed),
-        "for_old": int((removed["side"] == "old").sum()),
+        "for_old": for_old,
         "identical": int(removed["identical"].sum()),
-        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
+        "clusters": int(np.count_nonzero(clusters)),
         "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
         "candidates": decided.candidates,
@@ -755,20 +757,22 @@ def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: di
     }
 
 
-def _near(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+def _near(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
     i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
     similarities = decided.near_similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))
-    near = np.empty(len(chosen), [*NEAR, SIDE])
+    near = np.empty(len(chosen), [*NEAR, SIDE] if with_sides else NEAR)
     near["i"], near["similarity"] = i[chosen], similarities[chosen]
-    near["j"], near["side"] = _within_collection(j[chosen], new)
+    _set_position(near, "j", j[chosen], new)
     return near
 
 
-def _within_collection(positions: Array, new: int) -> tuple[Array, Array]:
-    """Return positions among all documents as positions in `texts` or `against`, and the side of each."""
+def _set_position(table: Array, name: str, positions: Array, new: int) -> None:
+    """Set a field to positions in `texts` or `against`, from positions among all documents, and the side of each."""
     old = positions >= new
-    return np.where(old, positions - new, positions), SIDES[old.astype(np.intp)]
+    table[name] = np.where(old, positions - new, positions)
+    if "side" in (table.dtype.names or ()):
+        table["side"] = SIDES[old.astype(np.intp)]

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 from collections import namedtuple
+from functools import partial
 
 import numpy
 import pytest
@@ -141,6 +142,23 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
     monkeypatch.setattr(lsh._corpus, "STEP", 1 << 16)
     with pytest.raises(ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 479,999 bytes"):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+
+
+@pytest.mark.parametrize(("keep", "each"), [("first", 11), ("longest", 19)])
+def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
+    """How many they are is known after grouping. The error names a bound that is enough."""
+    texts = [f"{text}." for text in TEXTS] + TEXTS
+    find = partial(deduplicate, texts, 0.7, keep=keep)
+    assert len(find(max_memory="1500KB")) == 40_000
+    monkeypatch.setattr(lsh._corpus, "MOST_OVER", 0)
+    with pytest.raises(
+        ValueError, match=r"^max_memory must be [0-9]MB or more for 40,000 documents of which"
+    ) as caught:
+        find(max_memory="1500KB")
+    enough, sharing = re.search(problem, str(caught.value)).groups()
+    assert 35_000 < int(sharing.replace(",", "")) <= 40_000
+    assert int(enough[0]) == -(-(each * 40_000 + 40 * int(sharing.replace(",", ""))) // 10**6)
+    assert len(find(max_memory=enough)) == 40_000
 
 
 # The folder of temporary files.

@@ -27,16 +27,16 @@ from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
-STEP = 1 << 16  # documents between two checks of the bound
+STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
 MAX_SCRATCH = 1 << 25  # bytes of the caches of a thread, and of the scores of a window
-SCRATCH_SHARE = 8  # one part of so many of the bound is for them, at most
-STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
-SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
-MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: a process takes less than 120 MB beside it
-ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
-LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
-LEAST_ORDERED_BYTES = 36  # in another order
+SCRATCH_SHARE = 8  # caches and scores take at most this fraction of the bound
+STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
+SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
+MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
+ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
+LEAST_BYTES = 24  # per document, the smallest bound: state, tables of keys, and documents that share a bucket
+LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -259,7 +259,7 @@ class Corpus:
         spill.trim()
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
-        """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
+        """Raise ValueError if the bound is too small for `count` documents; reserve the memory that they need.
 
         With `growing` there may be more documents.
         """
@@ -384,7 +384,7 @@ class Corpus:
             here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text of several identical ones
             own = stands[code]
             batches.append(self._one_of_each(collection, offset, here, own))
             kept = code[own == here]
@@ -410,18 +410,18 @@ class Corpus:
             some = firsts[piece]
             wanted = (numbers[piece] >= 0) | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
-        for piece in pieces:  # what is written here is not read, as it is of the first documents already
+        for piece in pieces:  # the flags of first documents, which are read here, do not change
             some = firsts[piece]
             needed[piece] = (some >= 0) & needed[some]
         return positions_of(needed)
 
     def free_texts(self) -> None:
-        """Free what is only used to read texts again."""
+        """Free the columns that are used to read texts again."""
         self.content.free()
         self.sizes.free()
 
     def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
-        """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""
+        """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
         if collection.is_held:
@@ -460,7 +460,7 @@ class Corpus:
     def similarity(
         self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
     ) -> Callable[[], Similarity]:
-        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
+        """Return a function that makes a `Similarity`: of sets, or of fingerprints if there is no filter.
 
         Each thread needs its own. `texts` has the index in `batch` of the text of each document.
         """

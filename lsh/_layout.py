@@ -1,4 +1,4 @@
-"""The documents that share a bucket, in order of their components, and what is needed to decide them.
+"""The documents that share a bucket, by component, with the links, sketches and texts that decisions need.
 
 Without a bound, or where all of it fits, there is one part. Else the components are divided into parts that fit, and
 the links, sketches and texts of each are read together: they are written in files part by part, and each part is read
@@ -21,14 +21,14 @@ from lsh._linking import Order
 from lsh._placing import BUFFER, PlacedRows, PlacedTexts, ends_of
 from lsh._spill import Array
 
-STEP = 1 << 16  # documents that are distributed at once
-DOCUMENT_BYTES = 48  # a document of a part takes, besides links, sketch and text
-THREAD_BYTES = 48  # and in each thread
+STEP = 1 << 16  # documents in a step
+DOCUMENT_BYTES = 48  # per document of a part, without links, sketch and text
+THREAD_BYTES = 48  # per document of a part and thread
 SMALLEST_PART = 1 << 20  # bytes
 
 
 class Part(NamedTuple):
-    """Whole components, with what is needed to decide them; documents are numbers from 0.
+    """Whole components, with their links, sketches and texts; documents are numbers from 0.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def _divided(ends: Array, most: int) -> list[int]:
 
 
 class _Placed:
-    """What the parts need, distributed to them."""
+    """Links, sketches and texts, distributed to the parts."""
 
     def __init__(self, layout: Layout, firsts: Array, checks: Array) -> None:
         self._layout, self._corpus = layout, layout._corpus
@@ -296,7 +296,7 @@ class _Placed:
         keys, stands, groups = np.unique(self._layout.firsts[positions], return_index=True, return_inverse=True)
         is_stand = np.zeros(len(positions), np.bool_)
         is_stand[stands] = True
-        index = np.cumsum(is_stand) - 1  # among the texts that stand for others
+        index = np.cumsum(is_stand) - 1  # in `texts`
         sizes = self._texts.sizes(part)
         ends = ends_of(sizes[is_stand])
         kept = self._corpus.spill.array(int(ends[-1]), np.uint8)

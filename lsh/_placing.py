@@ -33,7 +33,7 @@ def ends_of(sizes: Array) -> Array:
 
 
 class _Placed(ABC, Generic[Rows]):
-    """What is distributed to parts. Several threads may read parts after `finish`."""
+    """Rows or texts, distributed to parts. Several threads may read parts after `finish`."""
 
     def __init__(self, spill: Spill, num_parts: int, column: Column, buffer: int) -> None:
         self._spill, self._column = spill, column
@@ -107,7 +107,7 @@ class PlacedRows(_Placed[Array]):
         return places
 
     def read(self, part: int) -> Iterator[Array]:
-        """Yield the rows of a part in the order in which they came."""
+        """Yield the rows of a part in the order in which they were appended."""
         for start, stop in self._ranges(part):
             if start < stop:
                 yield self._column.read(start, stop)
@@ -155,7 +155,7 @@ class PlacedTexts(_Placed[Batch]):
         return np.concatenate([np.empty(0, np.int64), *found])
 
     def read(self, part: int) -> Iterator[Batch]:
-        """Yield the texts of a part in the order in which they came; each batch is what one buffer had."""
+        """Yield the texts of a part in the order in which they were appended; a batch is from one buffer."""
         for (start, stop), places in zip(self._ranges(part), self._places):
             first, last = int(places[part]), int(places[part + 1])
             if first < last:

@@ -233,7 +233,7 @@ class Spill:
     def trim(self) -> None:
         """Under a bound, return free memory of the heap to the system, if the C library can (glibc).
 
-        The heap keeps memory that was freed, up to the largest amount that was used at some time.
+        The heap keeps memory that was freed, up to the largest amount that was used before.
         """
         if self.is_bounded:
             import ctypes
@@ -248,7 +248,7 @@ class Spill:
                 column.evict()
 
     def reserve(self, size: int) -> None:
-        """Keep `size` bytes of the bound free for other data; columns are moved to files if necessary."""
+        """Keep `size` bytes of the bound free for other data; columns move to files where necessary."""
         if self.bound is None:
             return
         self._reserved = size
@@ -444,7 +444,7 @@ class Column:
             self._buffer = self.rows(0)
 
     def _put(self, chunk: Array | int, count: int) -> None:
-        """Put a chunk of some rows into the list."""
+        """Add a chunk of `count` rows to the list."""
         self._chunks.append(chunk)
         self._starts.append(self._ends)
         self._ends += count
@@ -543,7 +543,7 @@ def _read_only(rows: Array) -> Array:
 
 
 def _anonymous(size: int) -> mmap.mmap:
-    """Return memory that goes back to the system when it is freed, which that of the heap might not."""
+    """Return memory that is returned to the system when it is freed; memory of the heap might be kept."""
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
     if size >= MIN_HUGE_PAGES:
         _advise(mapped, "MADV_HUGEPAGE")

@@ -133,7 +133,7 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
 
 
 def own_spill(running: Running) -> Spill:
-    """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
+    """Return the `Spill` of the memory of a command that grows with the documents, in addition to `lsh.deduplicate`."""
     bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
     return Spill(bound, running.temp_dir)
 

@@ -33,6 +33,8 @@ MAX_SCRATCH = 1 << 25  # bytes of the caches of a thread, and of the scores of a
 SCRATCH_SHARE = 8  # caches and scores take at most this fraction of the bound
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
+TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
+THREAD_BYTES = 48  # per document of a component and thread
 MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
 ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
 LEAST_BYTES = 24  # per document, the smallest bound: state, tables of keys, and documents that share a bucket
@@ -271,15 +273,18 @@ class Corpus:
             )
         self.spill.reserve(needed)
 
-    def reserve(self, sharing: int = 0) -> None:
+    def reserve(self, sharing: int = 0, together: int = 0) -> None:
         """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket.
 
-        How many share a bucket is known after grouping only; raises ValueError if they are too many for the bound.
+        The largest component has `together` documents. These numbers are known after grouping only; raises ValueError
+        if they are too large for the bound.
         """
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
         needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
+        needed += (TOGETHER_BYTES + THREAD_BYTES * self.num_threads) * together
         if bound is not None and needed > bound + MOST_OVER:
             documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
+            documents += f", {together:,} of them in one component" if together else ""
             raise ValueError(
                 f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
             )

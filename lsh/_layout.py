@@ -15,15 +15,13 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._comparing import Similarity, same_texts
-from lsh._corpus import CollisionError, Corpus
+from lsh._corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh._deciding import Components
 from lsh._linking import Order
 from lsh._placing import BUFFER, PlacedRows, PlacedTexts, ends_of
 from lsh._spill import Array
 
 STEP = 1 << 16  # documents in a step
-DOCUMENT_BYTES = 48  # per document of a part, without links, sketch and text
-THREAD_BYTES = 48  # per document of a part and thread
 SMALLEST_PART = 1 << 20  # bytes
 
 
@@ -96,6 +94,7 @@ class Layout:
                 components.connect(self._numbers[pairs[:, 0]], self._numbers[pairs[:, 1]])
         self.ranks, self.starts = components.order()
         del components
+        corpus.reserve(count, int(np.diff(self.starts).max(initial=0)))
         self.documents = self.documents[self.ranks]
         self._set_numbers()
         corpus.spill.trim()
@@ -164,7 +163,7 @@ class Layout:
             numbers = self._numbers[start : start + len(sizes)]
             ends[numbers[numbers >= 0] + 1] = sizes[numbers >= 0]
         ends[1:] += corpus.sketches.row_size + 8 * len(self._found)
-        ends[1:] += DOCUMENT_BYTES + THREAD_BYTES * corpus.num_threads
+        ends[1:] += TOGETHER_BYTES + THREAD_BYTES * corpus.num_threads
         np.cumsum(ends, out=ends)
         return ends[self.starts]
 
@@ -273,6 +272,7 @@ class _Placed:
         links.fill(-1)
         for rows in self._links.read(part):
             links[rows[:, 0], rows[:, 1]] = rows[:, 2]
+            self._corpus.spill.release()
         return links
 
     def sketches_of(self, part: int, begin: int, end: int) -> Array:
@@ -282,6 +282,7 @@ class _Placed:
         for rows in self._sketches.read(part):  # in order of position
             sketches[order[at : at + len(rows)]] = rows
             at += len(rows)
+            self._corpus.spill.release()
         return sketches
 
     def texts_of(self, part: int, documents: Array) -> tuple[Batch, Array]:
@@ -312,6 +313,7 @@ class _Placed:
             if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
                 raise CollisionError
             at += len(batch)
+            self._corpus.spill.release()
         firsts = self._layout.firsts[documents]
         if not np.isin(firsts, keys).all():  # only if they are of another part, so that they are not copies
             raise CollisionError

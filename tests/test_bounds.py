@@ -146,20 +146,22 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
 
 @pytest.mark.parametrize(("keep", "each"), [("first", 11), ("longest", 19)])
 def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
-    """How many they are is known after grouping. The error names a bound that is enough."""
+    """How many they are is known after grouping, and how many are in one component after that."""
     texts = [f"{text}." for text in TEXTS] + TEXTS
-    find = partial(deduplicate, texts, 0.7, keep=keep)
+    find = partial(deduplicate, texts, 0.7, keep=keep, num_threads=2)
     assert len(find(max_memory="1500KB")) == 40_000
     monkeypatch.setattr(lsh._corpus, "MOST_OVER", 0)
-    problem = (
-        "^max_memory must be ([0-9]MB) or more for 40,000 documents of which ([0-9,]+) share a bucket, got 1,500,000"
-    )
-    with pytest.raises(ValueError, match=problem) as caught:
-        find(max_memory="1500KB")
-    enough, sharing = re.search(problem, str(caught.value)).groups()
-    assert 35_000 < int(sharing.replace(",", "")) <= 40_000
-    assert int(enough[0]) == -(-(each * 40_000 + 40 * int(sharing.replace(",", ""))) // 10**6)
-    assert len(find(max_memory=enough)) == 40_000
+    message, bound = r"must be ([0-9,]+)MB or more for 40,000 documents of which ([0-9,]+) share a bucket", "1500KB"
+    for more in ("", ", ([0-9,]+) of them in one component"):
+        with pytest.raises(ValueError, match=rf"^max_memory {message}{more}, got [0-9,]+ bytes$") as caught:
+            find(max_memory=bound)
+        found = re.search(message + more, str(caught.value)).groups()
+        enough, sharing, *together = (int(number.replace(",", "")) for number in found)
+        assert 35_000 < sharing <= 40_000
+        assert enough == -(-(each * 40_000 + 40 * sharing + 3 * 48 * sum(together)) // 10**6)
+        bound = f"{enough}MB"
+    assert 2 <= together[0] <= sharing
+    assert len(find(max_memory=bound)) == 40_000
 
 
 # The folder of temporary files.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsh import _checks
+from lsh import _checks, _threads
 from lsh._words import size
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ CHUNK = 1 << 19  # bytes of a column that are written or read at once
 MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
+WATCH_SECONDS = 0.01  # a thread can load about 10 MB of a mapped file in this time
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {unit + end: 1000**power for power, unit in enumerate("KMGT", 1) for end in ("", "B")}
@@ -290,18 +291,33 @@ class Spill:
                 os.posix_fallocate(file.fileno(), 0, size)
             else:
                 file.truncate(size)
-            return mmap.mmap(file.fileno(), size)
-
-    def expect_random_access(self) -> None:
-        """Prepare mapped files for random access: the system then reads single pages, without read-ahead."""
-        for mapped in self._files.alive():
-            _advise(mapped, "MADV_RANDOM")
+            mapped = mmap.mmap(file.fileno(), size)
+        _advise(mapped, "MADV_RANDOM")  # else one access may load 2 MB
+        return mapped
 
     def release(self) -> None:
-        """Release the memory of mapped files if they take much of it; pages are read again when they are used."""
-        if self._most is not None and _mapped_memory() > self._most // 4:
-            for mapped in self._files.alive():
-                _advise(mapped, "MADV_DONTNEED")
+        """Release the memory of mapped files if they take much of the bound; used pages are read again."""
+        mapped, rest = _resident() if self.bound is not None and self.has_files else (0, 0)
+        if self.bound is not None and mapped > max(self.bound // 4, self.bound - rest):
+            for one in self._files.alive():
+                _advise(one, "MADV_DONTNEED")
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Within the block, release the memory of mapped files from time to time, in a thread."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(WATCH_SECONDS):
+                self.release()
+
+        watching = _threads.started(watch, daemon=True) if self.is_bounded else None
+        try:
+            yield
+        finally:
+            done.set()
+            if watching is not None:
+                watching.join()
 
 
 class _Open(io.FileIO):
@@ -550,11 +566,12 @@ def _anonymous(size: int) -> mmap.mmap:
     return mapped
 
 
-def _mapped_memory() -> float:
-    """Return the bytes of mapped files in memory; infinity where the system does not report them."""
+def _resident() -> tuple[float, float]:
+    """Return the bytes of mapped files in memory, and of other memory; infinity if the system does not report them."""
     with contextlib.suppress(OSError), open("/proc/self/statm", "rb") as state:  # Linux
-        return int(state.read().split()[2]) * mmap.PAGESIZE
-    return float("inf")
+        resident, shared = map(int, state.read().split()[1:3])
+        return shared * mmap.PAGESIZE, (resident - shared) * mmap.PAGESIZE
+    return float("inf"), float("inf")
 
 
 def _advise(mapped: mmap.mmap, advice: str) -> None:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-MAPPED_STEP = 32  # documents between two releases of mapped files: each document may load 64 KB at some places
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -440,12 +439,14 @@ def _pairs(
     while True:
         layout = Layout(corpus, order, in_order=True)
         try:
-            found = _found(corpus, layout, matching, num_threads, rows if two else None)
+            with spill.released():
+                found = _found(corpus, layout, matching, num_threads, rows if two else None)
             break
         except CollisionError:
             corpus.read()
-    for documents, partners, values in found:
-        yield from zip(documents.tolist(), partners.tolist(), values.tolist())
+    with spill.released():
+        for documents, partners, values in found:
+            yield from zip(documents.tolist(), partners.tolist(), values.tolist())
 
 
 def _found(
@@ -466,14 +467,10 @@ def _found(
         stop = -1 if second is None else int(np.count_nonzero(documents >= second)) - 1
 
         def told(document: int) -> None:
-            spill.release()
             corpus.report("comparing", done + last - document, total)
 
-        if spill.has_files:
-            spill.expect_random_access()
-        threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
         make_pairs = partial(_make_pairs, part, firsts, matching.least)
-        for numbers, partners, values in _parts.pairs(make_pairs, last, stop, threads, told, step):
+        for numbers, partners, values in _parts.pairs(make_pairs, last, stop, num_threads, told, _parts.STEP):
             yield documents[numbers], documents[partners] - np.int32(offset), values
 
     stored, bounds = spill.column(PAIR), [0]
@@ -694,17 +691,14 @@ def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bo
     """Decide the documents of a layout."""
     num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
 
-    def told(done: int) -> None:
-        corpus.spill.release()
-        corpus.report("comparing", done, total)
-
-    return _parts.decide(
-        layout.parts(matching.least_equal),
-        _parts.Rule(num_old, matching.least, CAP, components),
-        lambda shape: corpus.spill.array(shape, np.int32),
-        corpus.num_threads,
-        told,
-    )
+    with corpus.spill.released():
+        return _parts.decide(
+            layout.parts(matching.least_equal),
+            _parts.Rule(num_old, matching.least, CAP, components),
+            lambda shape: corpus.spill.array(shape, np.int32),
+            corpus.num_threads,
+            lambda done: corpus.report("comparing", done, total),
+        )
 
 
 def _removed(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool) -> Array:

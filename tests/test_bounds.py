@@ -89,6 +89,35 @@ def test_free_memory_goes_back_to_the_system(tmp_path):
     assert abs(free - without_bound) < 10_000_000
 
 
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the resident memory is read from /proc")
+def test_mapped_files_take_little_memory(tmp_path):
+    """An access at one place does not load its surroundings; what is loaded is released from time to time."""
+    program = textwrap.dedent(
+        """
+        import sys, time
+        import numpy
+        from lsh._spill import Spill, _resident
+        spill = Spill(20_000_000, sys.argv[1])
+        array, before = spill.array(1 << 28, numpy.uint8), _resident()[0]
+        with spill.released():
+            array[:] = 1
+            until = time.monotonic() + 60
+            while _resident()[0] > before + 20_000_000 and time.monotonic() < until:
+                time.sleep(0.01)
+        written = _resident()[0] - before
+        array[:: 1 << 22].sum()
+        print(written, _resident()[0] - before - written)
+        """
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, env=environment()
+    )
+    written, loaded = map(int, ran.stdout.split())
+    assert written <= 20_000_000
+    assert loaded <= 64 * (1 << 17)
+
+
 # The least bound.
 
 

@@ -300,7 +300,7 @@ class _Placed:
         index = np.cumsum(is_stand) - 1  # in `texts`
         sizes = self._texts.sizes(part)
         ends = ends_of(sizes[is_stand])
-        kept = self._corpus.spill.array(int(ends[-1]), np.uint8)
+        kept, write = self._corpus.spill.bytes_to_fill(int(ends[-1]))
         texts = Batch.of_bytes(kept, ends)
         at = 0
         for batch in self._texts.read(part):
@@ -308,7 +308,9 @@ class _Placed:
             own = np.flatnonzero(is_stand[here])
             if len(own):
                 first = int(index[at + own[0]])
-                batch.take(own).write(kept[ends[first] : ends[first + len(own)]])
+                chosen = np.empty(int(ends[first + len(own)] - ends[first]), np.uint8)
+                batch.take(own).write(chosen)
+                write(int(ends[first]), chosen)
             copies = np.flatnonzero(~is_stand[here])
             if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
                 raise CollisionError

@@ -36,7 +36,7 @@ class _Placed(ABC, Generic[Rows]):
     """Rows or texts, distributed to parts. Several threads may read parts after `finish`."""
 
     def __init__(self, spill: Spill, num_parts: int, column: Column, buffer: int) -> None:
-        self._spill, self._column = spill, column
+        self._column = column
         self._num_parts, self._most = num_parts, min(buffer, BUFFER)
         self._parts: list[Array] = []  # of the buffer: the part of each row
         self._rows: list[Rows] = []
@@ -59,8 +59,6 @@ class _Placed(ABC, Generic[Rows]):
             order, first = np.argsort(parts, kind="stable"), len(self._column)
             numbers = np.arange(self._num_parts + 1, dtype=parts.dtype)
             self._bounds.append(first + self._store(rows, order, np.searchsorted(parts[order], numbers)))
-            del rows, order
-            self._spill.trim()
 
     @abstractmethod
     def _store(self, rows: list[Rows], order: Array, places: Array) -> Array:

@@ -17,7 +17,7 @@ import re
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,9 @@ CHUNK = 1 << 19  # bytes of a column that are written or read at once
 MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
-WATCH_SECONDS = 0.01  # a thread can load about 10 MB of a mapped file in this time
+WATCH_SECONDS = 0.003  # between two releases; threads can load 50 MB of mapped files in this time
+IDLE_SECONDS = 0.05  # the same, while there are no mapped files
+WRITTEN = 1 << 16  # bytes of a mapped file that are written at once: an access loads as many then, else up to 2 MB
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {unit + end: 1000**power for power, unit in enumerate("KMGT", 1) for end in ("", "B")}
@@ -170,16 +172,36 @@ class Spill:
         """
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if size < MIN_FILE:
-            return np.empty(shape, dtype)
+        return np.empty(shape, dtype) if size < MIN_FILE else self._map(size)[0].view(dtype).reshape(shape)
+
+    def bytes_to_fill(self, size: int) -> tuple[Array, Callable[[int, Array], object]]:
+        """Return an uninitialized array of bytes, and a function that writes bytes to it from a place on.
+
+        In a file this is faster than writing to the array, which loads each page.
+        """
+        array, file = self._map(size) if size >= MIN_FILE else (np.empty(size, np.uint8), None)
+
+        def write(at: int, data: Array) -> None:
+            if file is None:
+                array[at : at + len(data)] = data
+                return
+            for start in range(0, len(data), WRITTEN):
+                file.write(at + start, data[start : start + WRITTEN])
+
+        return array, write
+
+    def _map(self, size: int) -> tuple[Array, _File | None]:
+        """Return an array of bytes that is mapped, and its file if it is not in memory."""
+        file = None
         if self.has_room(size):
             mapped = _anonymous(size)
             if self.is_bounded:
                 self._held.add(mapped)
         else:
-            mapped = self.file(size, self._folder)
+            file = _File(self._folder)
+            mapped = file.mapped(size)
             self._files.add(mapped)
-        return np.frombuffer(mapped, dtype).reshape(shape)
+        return np.frombuffer(mapped, np.uint8), file
 
     def column(
         self, dtype: DTypeLike, width: int | None = None, expected: int | None = None, chunk: int = CHUNK
@@ -281,24 +303,10 @@ class Spill:
             shared = self._column_files[self._num_column_files % MAX_COLUMN_FILES]()
         return _File(self._folder) if shared is None else shared
 
-    @staticmethod
-    def file(size: int, folder: str | None = None) -> mmap.mmap:
-        """Return a temporary file of `size` bytes, mapped."""
-        import tempfile  # slow to import
-
-        with temporary_errors("max_memory", size, folder), tempfile.TemporaryFile(prefix="lsh-", dir=folder) as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-            mapped = mmap.mmap(file.fileno(), size)
-        _advise(mapped, "MADV_RANDOM")  # else one access may load 2 MB
-        return mapped
-
     def release(self) -> None:
         """Release the memory of mapped files if they take much of the bound; used pages are read again."""
         mapped, rest = _resident() if self.bound is not None and self.has_files else (0, 0)
-        if self.bound is not None and mapped > max(self.bound // 4, self.bound - rest):
+        if self.bound is not None and mapped > max(self.bound // 8, (self.bound - rest) // 2):
             for one in self._files.alive():
                 _advise(one, "MADV_DONTNEED")
 
@@ -308,7 +316,7 @@ class Spill:
         done = threading.Event()
 
         def watch() -> None:
-            while not done.wait(WATCH_SECONDS):
+            while not done.wait(WATCH_SECONDS if self.has_files else IDLE_SECONDS):
                 self.release()
 
         watching = _threads.started(watch, daemon=True) if self.is_bounded else None
@@ -337,16 +345,32 @@ class _File:
             self._file = _Open(os.dup(file.fileno()), "rb+")
 
     def append(self, rows: Array) -> int:
-        """Write contiguous rows; return where they begin."""
-        left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
+        """Write contiguous rows at the end; return where they begin."""
         with self._lock:
-            at = offset = self._size
-            self._size += len(left)
-        with temporary_errors("max_memory", offset + len(left), self._folder):
+            offset = self._size
+            self._size += rows.nbytes
+        self.write(offset, rows)
+        return offset
+
+    def write(self, at: int, rows: Array) -> None:
+        """Write contiguous rows."""
+        left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
+        with temporary_errors("max_memory", at + len(left), self._folder):
             while len(left):
                 written = os.pwrite(number, left.data, at)
                 left, at = left[written:], at + written
-        return offset
+
+    def mapped(self, size: int) -> mmap.mmap:
+        """Make the file as large as `size`, and return it mapped."""
+        number = self._file.fileno()
+        with temporary_errors("max_memory", size, self._folder):
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(number, 0, size)
+            else:
+                os.truncate(number, size)
+            mapped = mmap.mmap(number, size)
+        _advise(mapped, "MADV_RANDOM")  # else an access loads up to 2 MB
+        return mapped
 
     def read(self, offset: int, rows: Array) -> None:
         """Fill contiguous rows with the bytes from `offset` on."""

@@ -29,7 +29,7 @@ import lsh._placing
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh._spill import Spill, memory_size
+from lsh._spill import Spill, _File, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -272,13 +272,13 @@ def test_more_documents_than_a_block():
 def files(monkeypatch) -> list[int]:
     """The size in bytes of each file that was created."""
     sizes: list[int] = []
-    make = Spill.file
+    make = _File.mapped
 
-    def noted(size: int, folder: str | None = None) -> mmap.mmap:
+    def noted(file: _File, size: int) -> mmap.mmap:
         sizes.append(size)
-        return make(size, folder)
+        return make(file, size)
 
-    monkeypatch.setattr(Spill, "file", staticmethod(noted))
+    monkeypatch.setattr(_File, "mapped", noted)
     return sizes
 
 

@@ -275,9 +275,10 @@ def deduplicate(
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
         Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
-        for each document (36, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
-        counted are texts that the caller holds, the result, and what the process needs in any case, up to about 100 MB
-        for the interpreter, numpy and the texts that are being read. Default: no limit.
+        for each document (36, if `keep` is ``"longest"`` or an array), and more if very many documents share a bucket:
+        an error names the number. Data beyond the limit is in temporary files. Not counted are texts that the caller
+        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read. Default: no
+        limit.
     temp_dir : str or os.PathLike, optional
         The folder for temporary files, which have no name and disappear with the process. Default: the folder that
         the environment variable TMPDIR names, or else that of the system.

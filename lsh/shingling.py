@@ -209,7 +209,7 @@ def ascii_flags(shingles: Shingles) -> int:
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
 
 
-def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> Callable[[], ShingleSets]:
+def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> Callable[..., ShingleSets]:
     """Return a function that makes the exact shingle sets of texts, or of a batch that has not been normalised.
 
     The texts are normalised once. Threads cannot share sets, so each makes its own.

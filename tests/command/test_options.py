@@ -13,6 +13,7 @@ from running import done
 
 import lsh
 from lsh import files, planning, presets
+from lsh._spill import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
 from lsh.command.options import Matching, Reading, Running
@@ -93,12 +94,13 @@ def test_values_are_frozen():
 
 
 def test_names_are_a_sequence():
-    names = inputs.Names()
-    for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
-        names.extend(values)
-    expected = [b"a", b"", b"long " * 9, b"a"]
-    assert list(names) == [names[i] for i in range(4)] == expected
-    assert names.distinct == expected[:3]
+    for bound in (None, 0):
+        names = inputs.Names(Spill(bound))
+        for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
+            names.extend(values)
+        expected = [b"a", b"", b"long " * 9, b"a"]
+        assert list(names) == [names[i] for i in range(4)] == expected
+        assert (len(names), names.distinct) == (4, expected[:3])
 
 
 def test_a_stream_notes_what_it_read_once(tmp_path):
@@ -109,7 +111,7 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         texts = inputs.TextStream([documents], with_sizes=True, with_sources=True)
         for _ in range(2):
             assert sum(len(piece) for piece in texts().pieces) == 3
-            assert texts.sizes.tolist() == [5, inputs.NO_TEXT, 2]
+            assert texts.sizes.read().tolist() == [5, inputs.NO_TEXT, 2]
             assert texts.sources.distinct == [str(path).encode()]
             assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
         found = [(position, record.id, record.text) for position, record in texts.at([2, 0, 2])]

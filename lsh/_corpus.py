@@ -19,8 +19,10 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
+from lsh._deciding import write_links
 from lsh._linking import Links, Order
 from lsh._progress import Progress
+from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
@@ -37,6 +39,7 @@ LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and t
 LEAST_ORDERED_BYTES = 36  # in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
+SMALL_SHARE = 16  # of the bound: the most for what is useful, but needs no certain size
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
 
 
@@ -285,6 +288,10 @@ class Corpus:
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
         self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
 
+    def at_most(self, size: int) -> int:
+        """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
+        return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
+
     def group(self, order: Order) -> Groups:
         """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
         while True:
@@ -308,11 +315,17 @@ class Corpus:
         `numbers` has the number of each document by position.
         """
         links = self.spill.array((len(found), count), np.int32)
-        for row in links[::-1]:
-            row.fill(-1)
-            for _, pairs in found.pop().parts():
-                row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
+
+        def write(band: int) -> None:
+            links[band].fill(-1)
+            for _, pairs in found[band].parts():
+                write_links(pairs, numbers, links[band])
+            found[band].free()
+
+        threads = 1 if self.spill.is_bounded else _threads.worth(self.num_threads, links.size)
+        for _ in _threads.map_in_order(write, range(len(found)), threads):
             self.spill.release()
+        found.clear()
         return links
 
     def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
@@ -473,5 +486,5 @@ class Corpus:
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        make_sets = shingle_sets(self.hasher.shingles, batch)
-        return lambda: Similarity(sketches, rows, make_sets(), texts, least_equal)
+        sets = shingle_sets(self.hasher.shingles, batch, self.at_most(MAX_CACHED))
+        return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

@@ -80,7 +80,7 @@ class Layout:
         components = Components(len(documents))
         for column in self._found:
             for _, pairs in column.parts():
-                components.connect(self._numbers[pairs[:, 0]], self._numbers[pairs[:, 1]])
+                components.connect(pairs, self._numbers)
         self.ranks, self.starts = components.order()
         self.documents = documents[self.ranks]
         self._numbers[self.documents] = np.arange(len(documents), dtype=np.int32)

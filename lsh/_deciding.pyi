@@ -20,6 +20,7 @@ class Components:
     def order(self) -> tuple[_Int32, _Int64]: ...
 
 def write_links(pairs: _Int32, numbers: _Int32, links: _Int32) -> None: ...
+
 @final
 class Decisions:
     def __new__(

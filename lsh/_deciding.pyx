@@ -11,11 +11,12 @@ threads.
 from cython cimport auto_pickle
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lsh._comparing cimport FILTERED, RUN, Similarity
 from lsh._components cimport find, flatten, root_of, unite
-from lsh._memory cimport acquire, check_aligned
+from lsh._memory cimport acquire, check_aligned, resize
 
 import threading
 
@@ -194,7 +195,6 @@ cdef class Decisions:
     cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
     cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
     cdef int32_t[::1] most_before      # the largest of these
-    cdef int64_t[::1] ahead            # the sum of these, none of them above the cap
     cdef Py_ssize_t window             # where the window begins
     cdef Py_ssize_t window_end
     cdef bint as_kept                  # whether these members may be documents of the window
@@ -219,7 +219,7 @@ cdef class Decisions:
         self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
         self.parents = np.arange(count, dtype=np.int32) if components else None
         self.before = np.empty((links.shape[0], min(<Py_ssize_t> WINDOW, count)), np.int32)
-        self.most_before, self.ahead = np.zeros(self.before.shape[1], np.int32), np.zeros(0, np.int64)
+        self.most_before = np.zeros(self.before.shape[1], np.int32)
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
         self.lock = threading.Lock()
@@ -301,8 +301,8 @@ cdef class Decisions:
             for band in range(self.buckets.shape[0] if as_kept else 0):
                 self._restore(band, start, done)
         with self.lock:
-            self.window, self.window_end, self.as_kept, self.ahead = start, end, as_kept, ahead
-        return np.array(counts[:end - start])
+            self.window, self.window_end, self.as_kept = start, end, as_kept
+        return counts[:end - start]
 
     cdef void _count_ahead(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t first, Py_ssize_t end, bint as_kept,
                            int64_t[::1] ahead) noexcept nogil:
@@ -347,6 +347,12 @@ cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket,
         members[band, bucket + number + 1] = document
 
 
+cdef struct Score:
+    int32_t other
+    int32_t band                       # the first one that the two share
+    double value
+
+
 @auto_pickle(False)
 cdef class Scores:
     """The similarities of some documents to members before them; made by `Walk.score`."""
@@ -356,10 +362,20 @@ cdef class Scores:
     cdef bint as_kept                  # see Decisions.begin_window
     cdef Py_ssize_t start
     cdef const int64_t[::1] bounds     # those of document start + i are bounds[i] to bounds[i + 1] - 1
-    cdef const int32_t[::1] others     # with as_kept first all of the window as FILTERED, then those past the filter
-    cdef const int32_t[::1] bands      # the first band that they share
-    cdef const double[::1] values
+    cdef Score *scores                 # with as_kept first all of the window as FILTERED, then those past the filter
+    cdef Py_ssize_t capacity
     cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
+
+    def __dealloc__(self):
+        free(self.scores)
+
+    cdef int _reserve(self, Py_ssize_t count) except -1 nogil:
+        """Allocate memory for so many scores or more."""
+        if count > self.capacity:
+            count = max(count, 2 * self.capacity)
+            self.scores = <Score *> resize(self.scores, count, sizeof(Score))
+            self.capacity = count
+        return 0
 
 
 cdef class Walk:
@@ -466,22 +482,17 @@ cdef class Walk:
 
     def score(self, Py_ssize_t start, Py_ssize_t stop):
         """Compare documents of the window with the members before it; return their `Scores` for `run`."""
-        cdef Py_ssize_t i, most = 0
-        cdef int64_t[::1] ahead
         cdef Scores scores = Scores()
         self._begin(start, stop)
         try:
             with self.all.lock:
                 if not self.all.window <= start <= stop <= self.all.window_end:
                     raise ValueError("start and stop must lie within the window")
-                self.window, scores.as_kept, ahead = self.all.window, self.all.as_kept, self.all.ahead
+                self.window, scores.as_kept = self.all.window, self.all.as_kept
             if self.parents is not None and self.joined is None:
                 self.joined = np.full(self.all.count, -1, np.int32)
-            for i in range(start - self.window, stop - self.window):
-                most += (1 + scores.as_kept) * min(<Py_ssize_t> ahead[i], self.found.shape[0])
             scores.all, scores.window, scores.start = self.all, self.window, start
-            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(most, np.int32),
-                        np.empty(most, np.int32), np.empty(most), np.empty(stop - start, np.int64))
+            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(stop - start, np.int64))
         finally:
             self._end()
         return scores
@@ -627,12 +638,14 @@ cdef class Walk:
     cdef void _judge_scored(self, int32_t document, Scores scores, int32_t *best, double *most) noexcept nogil:
         """Take all scores of a document into account, but those with removed documents of the window."""
         cdef Py_ssize_t i, at = document - scores.start
+        cdef Score score
         self.candidates += scores.candidates[at]
         for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            if scores.others[i] >= scores.window and self.witness[scores.others[i]] >= 0:
-                self.candidates -= scores.values[i] == FILTERED
-            elif scores.values[i] != FILTERED:
-                self._judge(document, scores.others[i], scores.bands[i], scores.values[i], best, most)
+            score = scores.scores[i]
+            if score.other >= scores.window and self.witness[score.other] >= 0:
+                self.candidates -= score.value == FILTERED
+            elif score.value != FILTERED:
+                self._judge(document, score.other, score.band, score.value, best, most)
 
     cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
                       double *most) except -1 nogil:
@@ -686,8 +699,7 @@ cdef class Walk:
             self.entered += self.witness[i] < 0
         return 0
 
-    cdef int _score(self, Scores scores, int64_t[::1] bounds, int32_t[::1] others, int32_t[::1] bands,
-                    double[::1] values, int64_t[::1] candidates) except -1:
+    cdef int _score(self, Scores scores, int64_t[::1] bounds, int64_t[::1] candidates) except -1:
         """Compare documents with the members before the window; nothing that other walks read is changed."""
         cdef Py_ssize_t document, i, found, end = 0
         cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
@@ -697,10 +709,11 @@ cdef class Walk:
             for document in range(scores.start, scores.start + candidates.shape[0]):
                 found = self._gather_ahead(<int32_t> document)
                 candidates[document - scores.start] = found
+                scores._reserve(end + (1 + scores.as_kept) * found)
                 if parents == NULL:
                     for i in range(found if scores.as_kept else 0):
-                        if self.found[i] >= self.window and end < others.shape[0]:
-                            others[end], values[end] = self.found[i], FILTERED
+                        if self.found[i] >= self.window:
+                            scores.scores[end] = Score(self.found[i], self.found_in[i], FILTERED)
                             end += 1
                     if found:
                         found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0],
@@ -716,20 +729,18 @@ cdef class Walk:
                         value = self.similarity.value(document, self.found[i], self._least())
                         if value >= self.threshold:
                             self.joined[root] = <int32_t> document
-                    if end < others.shape[0]:
-                        others[end], bands[end], values[end] = self.found[i], self.found_in[i], value
-                        end += 1
+                    scores.scores[end] = Score(self.found[i], self.found_in[i], value)
+                    end += 1
                 bounds[document - scores.start + 1] = end
-        scores.bounds, scores.others, scores.bands = bounds, others, bands
-        scores.values, scores.candidates = values, candidates
+        scores.bounds, scores.candidates = bounds, candidates
         return 0
 
     cdef void _spread(self, int32_t document, Scores scores) noexcept nogil:
         """Note the scores of a document at the members that it was compared with."""
         cdef Py_ssize_t i, at = document - scores.start
         for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            self.scored_for[scores.others[i]] = document
-            self.score_with[scores.others[i]] = scores.values[i]
+            self.scored_for[scores.scores[i].other] = document
+            self.score_with[scores.scores[i].other] = scores.scores[i].value
 
     # ---- the pairs just below the threshold ----
 

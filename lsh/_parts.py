@@ -26,7 +26,7 @@ STEP = 1024  # documents of a large component between two reports in one thread
 SMALLEST_WINDOW = 64  # documents
 GROWTH = 16  # a window has at most this fraction of the documents before it: it compares its own one by one
 MOST_SCORES = 1 << 21  # of a window
-SCORE_BYTES = 32  # of memory: document, band and value, twice where those of a window are scored as if all are kept
+SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
 WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
@@ -134,9 +134,7 @@ def _tasks(starts: Array) -> Iterator[tuple[int, int]]:
 class _Work:
     """The walks of all threads."""
 
-    def __init__(
-        self, part: Part, decisions: Decisions, components: bool, num_threads: int, most_scores: int
-    ) -> None:
+    def __init__(self, part: Part, decisions: Decisions, components: bool, num_threads: int, most_scores: int) -> None:
         self.part, self.decisions = part, decisions
         self.components, self.num_threads, self.most_scores = components, num_threads, most_scores
         self.walks: list[Walk] = []

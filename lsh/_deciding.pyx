@@ -25,7 +25,7 @@ import numpy as np
 cdef enum:
     NEAR = 100  # pairs just below the threshold that are remembered
     WINDOW = 1 << 14  # documents in a window at most
-    BLOCK = 1 << 9  # documents whose candidates are counted band by band
+    BLOCK = 1 << 7  # documents whose candidates are counted band by band
 
 MAX_NEAR = NEAR
 
@@ -233,33 +233,32 @@ cdef class Decisions:
 
     cdef bint _buckets_of(self, Py_ssize_t band) noexcept nogil:
         """Turn the links of a band into places of buckets, all of which are empty; returns whether they were right."""
-        cdef int32_t i, root, place, at = 0, count = <int32_t> self.count
-        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
-        for i in range(count):  # the first document of each bucket, and how many others there are
-            root = self.buckets[band, i]
-            if root == -1:
-                continue
-            if root < 0 or root >= i:
-                return False
-            if 0 <= self.buckets[band, root] < root:
-                root = self.buckets[band, root]
-            self.buckets[band, i] = root
-            self.members[band, root] += 1
+        cdef int32_t i, root, above, place, number, at = 0, count = <int32_t> self.count
+        cdef int32_t *buckets = &self.buckets[band, 0]
+        cdef int32_t *members = &self.members[band, 0]
+        cdef bint linked, right = True
+        memset(members, 0, count * sizeof(int32_t))
+        for i in range(count):  # the first document of each bucket, and how many others there are; without branches
+            root = buckets[i]
+            linked = 0 <= root < i
+            right &= linked | (root == -1)
+            root = root if linked else i
+            above = buckets[root]
+            root = above if 0 <= above < root else root
+            buckets[i] = root if linked else -1
+            members[root] += linked
         for i in range(count):  # where each bucket begins and 1, at its first document
-            if self.members[band, i] > 0:
-                place = at
-                at += min(self.members[band, i], count - 1 - at) + 1
-                self.members[band, i] = place + 1
+            number = members[i]
+            members[i] = at + 1 if number > 0 else 0
+            at += min(number, count - 1 - at) + 1 if number > 0 else 0
         for i in range(count - 1, -1, -1):  # and at each of its documents, of which the last one comes first
-            root = self.buckets[band, i]
-            if root < 0 or root >= i:
-                root = i
-            place = self.members[band, root]
-            self.buckets[band, i] = -1 - place
-            if place > 0:
-                self.members[band, root] = -place
-        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
-        return True
+            root = buckets[i]
+            root = root if 0 <= root < i else i
+            place = members[root]
+            buckets[i] = -1 - place
+            members[root] = -place if place > 0 else place
+        memset(members, 0, count * sizeof(int32_t))
+        return right
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
@@ -308,15 +307,20 @@ cdef class Decisions:
                            int64_t[::1] ahead) noexcept nogil:
         """Count the members of a band that documents `first` to `end` - 1 of the window from `start` on have."""
         cdef Py_ssize_t i
-        cdef int32_t before
+        cdef int32_t number, cap = <int32_t> min(self.cap, self.count)
+        cdef int32_t *before = &self.before[band, 0]
+        cdef int32_t *most = &self.most_before[0]
+        cdef int64_t *sums = &ahead[0]
+        cdef const int32_t *ranks = &self.ranks[start]
+        cdef const int32_t *buckets = &self.buckets[band, start]
+        cdef int32_t *members = &self.members[band, 0]
         for i in range(first, end):
-            before = number_of(self.members, band, place_of(self.buckets[band, start + i]))
-            self.before[band, i] = before
-            self.most_before[i] = max(self.most_before[i], before)
+            number = number_of(members, self.count, place_of(buckets[i]))
+            before[i] = number
+            most[i] = max(most[i], number)
+            sums[i] += min(number, cap) if ranks[i] >= self.settled else 0
             if as_kept:
-                enter(self.members, band, self.buckets[band, start + i], <int32_t> (start + i))
-            if self.ranks[start + i] >= self.settled:
-                ahead[i] += min(<Py_ssize_t> before, self.cap)
+                enter(members, self.count, buckets[i], <int32_t> (start + i))
 
     cdef void _restore(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
         """Remove the documents of the window that were entered into the buckets of a band."""
@@ -333,18 +337,17 @@ cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
     return bucket if bucket >= -1 else -2 - bucket
 
 
-cdef inline int32_t number_of(int32_t[:, ::1] members, Py_ssize_t band, int32_t place) noexcept nogil:
-    """How many members a bucket has; 0 for no bucket."""
-    cdef int32_t count = <int32_t> members.shape[1]
-    return max(0, min(members[band, place], count - 1 - place)) if 0 <= place < count else 0
+cdef inline int32_t number_of(const int32_t *members, Py_ssize_t count, int32_t place) noexcept nogil:
+    """How many members a bucket of a band of `count` documents has; 0 for no bucket."""
+    return max(0, min(members[place], <int32_t> count - 1 - place)) if 0 <= place < count else 0
 
 
-cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket, int32_t document) noexcept nogil:
+cdef inline void enter(int32_t *members, Py_ssize_t count, int32_t bucket, int32_t document) noexcept nogil:
     """Make a document a member of its bucket, if another one comes after it there."""
-    cdef int32_t number = number_of(members, band, bucket)
-    if bucket >= 0 and bucket + number + 1 < members.shape[1]:
-        members[band, bucket] = number + 1
-        members[band, bucket + number + 1] = document
+    cdef int32_t number = number_of(members, count, bucket)
+    if bucket >= 0 and bucket + number + 1 < count:
+        members[bucket] = number + 1
+        members[bucket + number + 1] = document
 
 
 cdef struct Score:
@@ -546,29 +549,47 @@ cdef class Walk:
                 self.all.floor = max(self.all.floor, self.near_value[self.least_near])
         return 0
 
+    cdef inline int32_t _number(self, Py_ssize_t band, int32_t document) noexcept nogil:
+        """How many members a bucket of a document has."""
+        return number_of(&self.members[band, 0], self.members.shape[1], place_of(self.buckets[band, document]))
+
     cdef Py_ssize_t _gather(self, int32_t document, bint scored) noexcept nogil:
         """Collect the members that share a bucket with a document, the latest of each bucket first.
 
-        With `scored`, only those that are not before the window.
+        With `scored`, only those that are not before the window; else those that the cap passes over are counted.
         """
         cdef Py_ssize_t band, found = 0
-        cdef int32_t place, number
+        cdef int32_t number
         for band in range(self.buckets.shape[0]):
-            place = place_of(self.buckets[band, document])
-            number = number_of(self.members, band, place)
-            found = self._find(band, place, number, self.before[band, document - self.window] if scored else 0,
-                               document, document, found)
+            number = self._number(band, document)
+            if number == 0:
+                continue
+            if not scored:
+                self.capped += max(0, number - self.cap)
+            found = self._find(band, place_of(self.buckets[band, document]), number,
+                               self.before[band, document - self.window] if scored else 0, document, document, found)
         return found
 
-    cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
-        """Collect the members that a document of the window is scored with."""
-        cdef Py_ssize_t band, found = 0
+    cdef Py_ssize_t _gather_ahead(self, int32_t document, Scores scores, Py_ssize_t *end) except -1 nogil:
+        """Collect the members that a document of the window is scored with.
+
+        If they are scored as if all were kept, those of the window are added to the scores, which end at `end`.
+        """
+        cdef Py_ssize_t band, found = 0, i
         cdef int32_t place, number
         for band in range(self.buckets.shape[0] if self.ranks[document] >= self.settled else 0):
             place = place_of(self.buckets[band, document])
             number = self.before[band, document - self.window]
             if 0 <= place <= self.members.shape[1] - 1 - number:
+                i = found
                 found = self._find(band, place, number, 0, document, -2 - document, found)
+                if not scores.as_kept or self.parents is not None:
+                    continue
+                scores._reserve(end[0] + found - i)
+                while i < found and self.found[i] >= self.window:  # the latest come first
+                    scores.scores[end[0]] = Score(self.found[i], <int32_t> band, FILTERED)
+                    end[0] += 1
+                    i += 1
         return found
 
     cdef inline Py_ssize_t _find(self, Py_ssize_t band, int32_t place, int32_t number, int32_t least, int32_t document,
@@ -600,20 +621,20 @@ cdef class Walk:
                 if scores is not None:
                     self._spread(document, scores)
             else:
+                for band in range(self.buckets.shape[0] if crowded else 0):
+                    self.capped += max(0, self._number(band, document) - self.cap)
                 found = 0 if scores.as_kept or self.entered == 0 else self._gather(document, True)
                 self._judge_scored(document, scores, &best, &most)
                 partly_scored = False
             self.candidates += found
             self._compare(document, found, partly_scored, &best, &most)
-            for band in range(self.buckets.shape[0] if crowded else 0):
-                self.capped += max(0, number_of(self.members, band, place_of(self.buckets[band, document])) - self.cap)
         if best >= 0:
             self.witness[document], self.value[document] = best, most
         else:  # from now on, documents are compared with it
             self.kept += 1
             self.entered += 1
             for band in range(self.buckets.shape[0]):
-                enter(self.members, band, self.buckets[band, document], document)
+                enter(&self.members[band, 0], self.members.shape[1], self.buckets[band, document], document)
         return 0
 
     cdef inline bint _may_be_cut(self, int32_t document) noexcept nogil:
@@ -630,7 +651,7 @@ cdef class Walk:
         cdef int32_t number, before
         cdef bint cut = False
         for band in range(self.buckets.shape[0]):
-            number = number_of(self.members, band, place_of(self.buckets[band, document]))
+            number = self._number(band, document)
             before = self.before[band, document - self.window]
             cut |= number != before and max(number, before) > self.cap
         return cut
@@ -707,17 +728,11 @@ cdef class Walk:
         cdef double value
         with nogil:
             for document in range(scores.start, scores.start + candidates.shape[0]):
-                found = self._gather_ahead(<int32_t> document)
+                found = self._gather_ahead(<int32_t> document, scores, &end)
                 candidates[document - scores.start] = found
-                scores._reserve(end + (1 + scores.as_kept) * found)
-                if parents == NULL:
-                    for i in range(found if scores.as_kept else 0):
-                        if self.found[i] >= self.window:
-                            scores.scores[end] = Score(self.found[i], self.found_in[i], FILTERED)
-                            end += 1
-                    if found:
-                        found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0],
-                                                            found)
+                if found and parents == NULL:
+                    found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0], found)
+                scores._reserve(end + found)
                 for i in range(found):
                     if parents == NULL:
                         self.similarity.expect(&self.found[i], found - i)

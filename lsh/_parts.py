@@ -185,14 +185,15 @@ class _Work:
             chunks: list[tuple[int, int, Scores | None]] = [(at, end, None)]
             if self.num_threads > 1 and at > first:
                 chunks = self._scored(at, end, as_kept)
-            walk = self.walk()
+            if not self.walks:
+                self.idle.append(self.walk())
+            walk = self.walks[0]  # always the same: the pairs that it remembers save comparisons; no thread uses it now
             before = walk.kept
             for begin, last, scores in chunks:
                 while begin < last:
                     decided = walk.run(begin, last, scores)
                     yield decided - begin
                     begin = decided
-            self.idle.append(walk)
             as_kept = walk.kept - before >= MOSTLY_KEPT * (chunks[-1][1] - at)
             at = chunks[-1][1]
         if self.components:

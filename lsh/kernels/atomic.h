@@ -2,8 +2,8 @@
  *
  * `load` sees what another thread wrote before the `store` of the value that it reads. `exchange` and `replace` do
  * both at once. A thread that calls `fence` between its store and a load sees the store of a thread that calls it
- * likewise, or is seen by it (C11, 7.17). Compilers that are not GNU's or Clang get the interlocked functions of
- * Windows, which are at least as strict. */
+ * likewise, or is seen by it (C11, 7.17). Microsoft's compiler gets its interlocked functions, which are at least as
+ * strict. */
 #ifndef LSH_ATOMIC_H
 #define LSH_ATOMIC_H
 
@@ -50,41 +50,47 @@ static inline void lsh_fence(void)
 
 #else
 
-#include <windows.h>
+long _InterlockedExchange(long volatile *, long);
+long _InterlockedCompareExchange(long volatile *, long, long);
+void *_InterlockedExchangePointer(void *volatile *, void *);
+void *_InterlockedCompareExchangePointer(void *volatile *, void *, void *);
+#pragma intrinsic(_InterlockedExchange, _InterlockedCompareExchange)
+#pragma intrinsic(_InterlockedExchangePointer, _InterlockedCompareExchangePointer)
 
 static inline uint32_t lsh_load_32(const uint32_t *from)
 {
-    return (uint32_t) InterlockedCompareExchange((volatile LONG *) from, 0, 0);
+    return (uint32_t) _InterlockedCompareExchange((long volatile *) from, 0, 0);
 }
 
 static inline void lsh_store_32(uint32_t *to, uint32_t value)
 {
-    InterlockedExchange((volatile LONG *) to, (LONG) value);
+    _InterlockedExchange((long volatile *) to, (long) value);
 }
 
 static inline size_t lsh_load_size(const size_t *from)
 {
-    return (size_t) InterlockedCompareExchangePointer((PVOID volatile *) from, NULL, NULL);
+    return (size_t) _InterlockedCompareExchangePointer((void *volatile *) from, NULL, NULL);
 }
 
 static inline void lsh_store_size(size_t *to, size_t value)
 {
-    InterlockedExchangePointer((PVOID volatile *) to, (PVOID) value);
+    _InterlockedExchangePointer((void *volatile *) to, (void *) value);
 }
 
 static inline uint32_t lsh_exchange_32(uint32_t *at, uint32_t value)
 {
-    return (uint32_t) InterlockedExchange((volatile LONG *) at, (LONG) value);
+    return (uint32_t) _InterlockedExchange((long volatile *) at, (long) value);
 }
 
 static inline void lsh_replace_32(uint32_t *at, uint32_t old, uint32_t value)
 {
-    InterlockedCompareExchange((volatile LONG *) at, (LONG) value, (LONG) old);
+    _InterlockedCompareExchange((long volatile *) at, (long) value, (long) old);
 }
 
 static inline void lsh_fence(void)
 {
-    MemoryBarrier();
+    long place = 0;
+    _InterlockedExchange(&place, 1);
 }
 
 #endif

@@ -18,8 +18,10 @@ import numpy as np
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
+from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
 from lsh._progress import Progress
+from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
@@ -29,8 +31,8 @@ from lsh.shingling import shingle_sets
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MAX_SCRATCH = 1 << 25  # bytes of the caches of a thread, and of the scores of a window
-SCRATCH_SHARE = 8  # caches and scores take at most this fraction of the bound
+MAX_SCRATCH = 3 << 25  # bytes of the cache of sets and of the scores of a window
+SMALL_SHARE = 16  # each of the two takes at most this fraction of the bound
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
 TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
@@ -303,12 +305,11 @@ class Corpus:
             raise ValueError(
                 f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
             )
-        self.spill.reserve(needed + self.scratch * (self.num_threads + 1))  # of each thread, and of all of them
+        self.spill.reserve(needed + min(MAX_SCRATCH, (bound or 0) // SMALL_SHARE * 2))
 
-    @property
-    def scratch(self) -> int:
-        """The bytes that a thread may use for caches, and all threads for scores."""
-        return min(MAX_SCRATCH, (self.spill.bound or MAX_SCRATCH << 10) // (SCRATCH_SHARE * (self.num_threads + 1)))
+    def at_most(self, size: int) -> int:
+        """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
+        return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
     def links(self, found: list[Column], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
@@ -316,11 +317,17 @@ class Corpus:
         `numbers` has the number of each document by position.
         """
         links = self.spill.array((len(found), count), np.int32)
-        for row in links[::-1]:
-            row.fill(-1)
-            for _, pairs in found.pop().parts():
-                row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
+
+        def write(band: int) -> None:
+            links[band].fill(-1)
+            for _, pairs in found[band].parts():
+                write_links(pairs, numbers, links[band])
+            found[band].free()
+
+        threads = 1 if self.spill.is_bounded else _threads.worth(self.num_threads, links.size)
+        for _ in _threads.map_in_order(write, range(len(found)), threads):
             self.spill.release()
+        found.clear()
         return links
 
     def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
@@ -487,5 +494,5 @@ class Corpus:
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        make_sets = shingle_sets(self.hasher.shingles, batch)
-        return lambda: Similarity(sketches, rows, make_sets(max_cached=self.scratch), texts, least_equal)
+        sets = shingle_sets(self.hasher.shingles, batch, self.at_most(MAX_CACHED))
+        return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

@@ -91,7 +91,7 @@ class Layout:
         components = Components(count)
         for column in self._found:
             for _, pairs in column.parts():
-                components.connect(self._numbers[pairs[:, 0]], self._numbers[pairs[:, 1]])
+                components.connect(pairs, self._numbers)
         self.ranks, self.starts = components.order()
         del components
         corpus.reserve(count, int(np.diff(self.starts).max(initial=0)))

@@ -23,7 +23,12 @@ WAYS = {
     "three threads": {"num_threads": 3},
     "under a bound": {"max_memory": "2MB", "num_threads": 2},
 }
-GENERATED = [(name, case) for name in expected.GENERATED for case in EXPECTED[name]]
+SLOW = ("copies", "pairs 0.5")  # takes several seconds
+GENERATED = [
+    pytest.param(name, case, marks=pytest.mark.slow if (name, case) == SLOW else ())
+    for name in expected.GENERATED
+    for case in EXPECTED[name]
+]
 FILES = [(name, case) for name in expected.FILES for case in EXPECTED[name]]
 
 
@@ -46,7 +51,7 @@ def test_generated(name, case, way):
     assert of_generated(name)[case](**WAYS[way]) == EXPECTED[name][case]
 
 
-@pytest.mark.parametrize(("name", "case"), [one for one in GENERATED if "pairs" not in one[1]])
+@pytest.mark.parametrize(("name", "case"), [one for one in GENERATED if "pairs" not in one.values[1]])
 def test_generated_in_many_parts(name, case, monkeypatch):
     monkeypatch.setattr(lsh._spill.Spill, "has_room", lambda self, size: size < 50_000)
     monkeypatch.setattr(lsh._layout, "SMALLEST_PART", 20_000)

@@ -39,12 +39,16 @@ def mixed(size: int, seed: int) -> bytes:
     return made[: size - 1] + b" "
 
 
+def slow(value: object) -> object:
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 SHINGLES = [
-    Shingles(1, "byte"),
+    slow(Shingles(1, "byte")),
     Shingles(9, "byte"),
-    Shingles(1),
+    slow(Shingles(1)),
     Shingles(8),
-    Shingles(1, "word"),
+    slow(Shingles(1, "word")),
     Shingles(3, "word"),
 ]
 
@@ -59,7 +63,7 @@ def test_fss_in_pieces(shingles):
         assert numpy.array_equal(hasher.fingerprint(text * times), hasher.fingerprint(text * 2))
 
 
-@pytest.mark.parametrize("gap", [" ", ", ", "\u3000"])
+@pytest.mark.parametrize("gap", [", ", slow(" "), slow("\u3000")])
 def test_fss_of_words_far_apart(gap):
     """Whole pieces without a word, and the end of a text too short for another shingle."""
     for n in (1, 3):
@@ -73,7 +77,7 @@ def test_fss_of_words_far_apart(gap):
 
 @pytest.mark.parametrize("hashbytes", [4, 8])
 @pytest.mark.parametrize(
-    "shingles", [*SHINGLES, Shingles(40, "byte"), Shingles(3000, "char"), Shingles(90_000)], ids=str
+    "shingles", [*SHINGLES, slow(Shingles(40, "byte")), slow(Shingles(3000, "char")), Shingles(90_000)], ids=str
 )
 def test_murmur3_in_pieces(shingles, hashbytes):
     """With many seeds a text is cut into small pieces; with one it is not cut."""

@@ -271,6 +271,65 @@ cdef class Pairs:
         return found
 
 
+def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches not None, size_t least_equal,
+            Py_ssize_t most):
+    """Tell which documents get past the filter with another one of their bucket in a band, so that both are compared.
+
+    Parameters
+    ----------
+    links : numpy.ndarray
+        int32, shape ``(n,)``: for each document the last one before it in the same bucket, or -1.
+    sketches : numpy.ndarray
+        uint8, shape ``(n, k)``, k 1 or more.
+    least_equal : int
+        A pair with fewer equal bytes is filtered.
+    most : int
+        In a bucket of more documents than this, all are expected to get past it.
+
+    Returns
+    -------
+    numpy.ndarray
+        bool, shape ``(n,)``.
+    """
+    cdef Py_ssize_t i, n = links.shape[0]
+    cdef size_t k = sketches.shape[1]
+    cdef int32_t j
+    cdef bint inside = True
+    cdef const lsh_kernels *kernels = chosen_kernels()
+    if sketches.shape[0] != n or k < 1:
+        raise ValueError(f"sketches must be of {n} documents, got {sketches.shape[0]}")
+    check_aligned(&links[0], sizeof(int32_t))
+    found, bucket_of, bucket_sizes = np.zeros(n, np.uint8), np.arange(n, dtype=np.int32), np.ones(n, np.int32)
+    cdef uint8_t[::1] flags = found
+    cdef int32_t[::1] firsts = bucket_of
+    cdef int32_t[::1] sizes = bucket_sizes
+    with nogil:
+        for i in range(n):
+            j = links[i]
+            if j == -1:
+                continue
+            if j < 0 or j >= i:
+                inside = False
+                break
+            firsts[i] = firsts[j]
+            sizes[firsts[i]] += 1
+        for i in range(n if inside else 0):
+            if i + AHEAD < n and links[i + AHEAD] >= 0:
+                c.lsh_prefetch(&sketches[links[i + AHEAD], 0])
+            j = links[i]
+            if j >= 0 and sizes[firsts[i]] > most:
+                flags[i] = flags[firsts[i]] = True
+                continue
+            while 0 <= j < i:
+                if not (flags[i] and flags[j]) and kernels.count_equal_8(&sketches[i, 0], &sketches[j, 0],
+                                                                         k) >= least_equal:
+                    flags[i] = flags[j] = True
+                j = links[j] if links[j] < j else -1
+    if not inside:
+        raise ValueError("links must lead to earlier documents")
+    return found.view(np.bool_)
+
+
 # ---- byte-identical texts ----
 
 def content_keys(Batch batch not None, bytes secret not None, uint64_t[::1] out not None):

@@ -382,8 +382,8 @@ class Corpus:
 
         return collection.needed_texts(needed, content_of, self.secret, self.report)
 
-    def texts(self, firsts: Array, numbers: Array) -> tuple[Array, Array, Batch]:
-        """Return the texts of the documents that share a bucket, and of copies of the same texts; see `members`.
+    def texts(self, firsts: Array, compared: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that are compared, and of copies of the same texts; see `members`.
 
         Returns
         -------
@@ -399,7 +399,7 @@ class Corpus:
         CollisionError
             If two texts have the same content key but not the same bytes.
         """
-        members = self.members(firsts, numbers)
+        members = self.members(firsts, compared)
         distinct = members[firsts[members] == members]
         codes, count = np.searchsorted(distinct, firsts[members]).astype(np.int32), len(distinct)
         places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
@@ -425,17 +425,17 @@ class Corpus:
             known[kept] = text_of[kept]
         return members, places, Batch.join(batches)
 
-    def members(self, firsts: Array, numbers: Array) -> Array:
+    def members(self, firsts: Array, compared: Array) -> Array:
         """Return the positions of the documents whose texts are needed: int32, ascending.
 
-        They are documents that share a bucket, which have a number, and copies of other texts with these texts, because
-        only the bytes tell copies apart.
+        They are those that are compared, for which `compared` is true, and copies of other texts with these texts,
+        because only the bytes tell copies apart.
         """
         needed = np.zeros(self.total, np.bool_)  # by the first document with a content
         pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
         for piece in pieces:
             some = firsts[piece]
-            wanted = (numbers[piece] >= 0) | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            wanted = compared[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
         for piece in pieces:  # the flags of first documents, which are read here, do not change
             some = firsts[piece]

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lsh import _threads
 from lsh._batch import Batch
-from lsh._comparing import Similarity, same_texts
+from lsh._comparing import Similarity, passing, same_texts
 from lsh._corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh._deciding import Components
 from lsh._linking import Order
@@ -23,6 +24,7 @@ from lsh._spill import Array
 
 STEP = 1 << 16  # documents in a step
 SMALLEST_PART = 1 << 20  # bytes
+MOST_FILTERED = 32  # documents of a bucket; in a larger one all are taken to be compared
 
 
 class Part(NamedTuple):
@@ -135,16 +137,40 @@ class Layout:
                 return
         if self._in_order:
             self._put_in_order(np.array([0, len(self.documents)]))
-        members, places, batch = corpus.texts(self.firsts, self._numbers)
-        corpus.free_texts()
-        texts, numbers = np.empty(len(self.documents), np.int32), self._numbers[members]
-        texts[numbers[numbers >= 0]] = places[numbers >= 0]
-        del members, places, numbers
         links = corpus.links(self._found, self._numbers, len(self.documents))
         sketches = corpus.take_sketches(self._numbers, len(self.documents))
+        if all(collection.is_held for collection in corpus.collections):
+            compared = self._numbers >= 0  # texts in memory cost nothing
+        else:
+            compared = self._at_positions(self._compared(links, sketches, least_equal))
+        members, places, batch = corpus.texts(self.firsts, compared)
+        corpus.free_texts()
+        texts, numbers = np.full(len(self.documents), -1, np.int32), self._numbers[members]
+        texts[numbers[numbers >= 0]] = places[numbers >= 0]
+        del members, places, numbers, compared
         self._numbers = np.empty(0, np.int32)
         make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
+
+    def _compared(self, links: Array, sketches: Array, least_equal: int | None) -> Array:
+        """Return which documents may be compared exactly, in a part with these links and sketches: bool, by number."""
+        found = np.zeros(len(sketches), np.bool_)
+        if least_equal is None:
+            return found
+
+        def of_band(band: int) -> Array:
+            return passing(links[band], sketches, least_equal, MOST_FILTERED)
+
+        threads = _threads.worth(self._corpus.num_threads, links.size)
+        for some in _threads.map_in_order(of_band, range(len(links)), threads):
+            found |= some
+        return found
+
+    def _at_positions(self, chosen: Array) -> Array:
+        """Return flags of documents by position, where they are given by number."""
+        flags = np.zeros(self._corpus.total, np.bool_)
+        flags[self.documents[chosen]] = True
+        return flags
 
     def _put_in_order(self, bounds: Array) -> None:
         """Put the documents of each part into the order of the walk; `bounds` has where parts begin and the end."""
@@ -179,12 +205,20 @@ class Layout:
         firsts = self.starts[bounds]  # the first document of each part, and their number
         if self._in_order:
             self._put_in_order(firsts)
-        members = corpus.members(self.firsts, self._numbers)
+        placed = _Placed(self, firsts)
+        with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
+            placed.distribute()
+        compared = np.zeros(len(self.documents), np.bool_)
+        for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            links, sketches = placed.links_of(number, end - begin), placed.sketches_of(number, begin, end)
+            compared[begin:end] = self._compared(links, sketches, least_equal)
+            del links, sketches
+            spill.trim()
+        members = corpus.members(self.firsts, self._at_positions(compared))
         alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
         checks = alone[_divided(ends_of(corpus.sizes.take(alone)), most)[:-1]]
-        placed = _Placed(self, firsts, checks)
-        with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
-            placed.distribute(members)
+        with spill.reserved(most + placed.buffers):
+            placed.distribute_texts(members, checks)
         del members, alone
         self._numbers = np.empty(0, np.int32)
         spill.trim()
@@ -194,13 +228,13 @@ class Layout:
                 starts = starts[[0, -1]]
             links = placed.links_of(number, end - begin)
             sketches = placed.sketches_of(number, begin, end)
-            batch, texts = placed.texts_of(number, self.documents[begin:end])
+            batch, texts = placed.texts_of(number, self.documents[begin:end], compared[begin:end])
             make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
             yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
             spill.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
-            placed.texts_of(number, np.empty(0, np.int32))
+            placed.texts_of(number, np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 def _divided(ends: Array, most: int) -> list[int]:
@@ -218,20 +252,18 @@ def _divided(ends: Array, most: int) -> list[int]:
 class _Placed:
     """Links, sketches and texts, distributed to the parts."""
 
-    def __init__(self, layout: Layout, firsts: Array, checks: Array) -> None:
+    def __init__(self, layout: Layout, firsts: Array) -> None:
         self._layout, self._corpus = layout, layout._corpus
-        self._first_numbers, self._first_checks = firsts[:-1].astype(np.int32), checks
+        self._first_numbers = firsts[:-1].astype(np.int32)
         spill, num_parts = self._corpus.spill, len(firsts) - 1
-        buffer = min(BUFFER, spill.free // 16)
+        self._buffer = min(BUFFER, spill.free // 16)
         sketches = self._corpus.sketches
-        self._links = PlacedRows(spill, num_parts, np.int32, 3, buffer)
-        self._sketches = PlacedRows(spill, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, buffer)
-        self._positions = PlacedRows(spill, num_parts + len(checks), np.int32, None, buffer)
-        self._texts = PlacedTexts(spill, num_parts + len(checks), buffer)
-        self.buffers = 3 * buffer  # bytes that are in memory at the same time
+        self._links = PlacedRows(spill, num_parts, np.int32, 3, self._buffer)
+        self._sketches = PlacedRows(spill, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, self._buffer)
+        self.buffers = 3 * self._buffer  # bytes that are in memory at the same time
 
-    def distribute(self, members: Array) -> None:
-        """Distribute links, sketches and texts; their columns are freed."""
+    def distribute(self) -> None:
+        """Distribute links and sketches; their columns are freed."""
         layout, corpus = self._layout, self._corpus
         for band, column in enumerate(layout._found):
             for _, pairs in column.parts():
@@ -248,6 +280,14 @@ class _Placed:
             self._sketches.append(self._part_of_numbers(numbers[chosen]), rows[chosen])
         corpus.sketches.free()
         self._sketches.finish()
+
+    def distribute_texts(self, members: Array, checks: Array) -> None:
+        """Distribute the texts of `members`; those that share no bucket go to parts that begin at `checks`."""
+        layout, corpus = self._layout, self._corpus
+        self._first_checks = checks
+        num_parts = len(self._first_numbers) + len(checks)
+        self._positions = PlacedRows(corpus.spill, num_parts, np.int32, None, self._buffer)
+        self._texts = PlacedTexts(corpus.spill, num_parts, self._buffer)
         for positions, batch in corpus.needed_texts(members):
             parts = self._part_of(layout.firsts[positions])
             self._positions.append(parts, positions)
@@ -285,8 +325,10 @@ class _Placed:
             self._corpus.spill.release()
         return sketches
 
-    def texts_of(self, part: int, documents: Array) -> tuple[Batch, Array]:
+    def texts_of(self, part: int, documents: Array, compared: Array) -> tuple[Batch, Array]:
         """Return one of each identical text of a part, and the index of the text of each of some documents.
+
+        The index is -1 for a document whose text is not there; it is there if the document may be `compared`.
 
         Raises
         ------
@@ -317,7 +359,9 @@ class _Placed:
             at += len(batch)
             self._corpus.spill.release()
         firsts = self._layout.firsts[documents]
-        if not np.isin(firsts, keys).all():  # only if they are of another part, so that they are not copies
+        is_there = np.isin(firsts, keys)
+        if not is_there[compared].all():  # only if they are of another part, so that they are not copies
             raise CollisionError
-        places = np.searchsorted(keys, firsts)
-        return texts, index[stands[places]].astype(np.int32)
+        places = np.full(len(documents), -1, np.int32)
+        places[is_there] = index[stands[np.searchsorted(keys, firsts[is_there])]]
+        return texts, places

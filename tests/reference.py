@@ -761,3 +761,16 @@ def csv_cells(block: bytes, separator: bytes = b",") -> list[list[bytes]] | None
     except csv.Error:
         return None
     return [[cell.encode("utf-8", "surrogateescape") for cell in row] for row in rows if row]
+
+
+def passing(links: Sequence[int], sketches: Sequence[Sequence[int]], least_equal: int, most: int) -> list[bool]:
+    """Which documents get past the filter with one of their bucket, or are in a bucket of more than `most`."""
+    bucket: list[int] = []
+    for i, previous in enumerate(links):
+        bucket.append(i if previous < 0 else bucket[previous])
+    found = []
+    for i, own in enumerate(bucket):
+        others = [j for j, one in enumerate(bucket) if one == own and j != i]
+        equal = [sum(a == b for a, b in zip(sketches[i], sketches[j])) for j in others]
+        found.append(bool(others) and (len(others) + 1 > most or max(equal) >= least_equal))
+    return found

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy
 import pytest
+import reference
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsh._batch import Batch
-from lsh._comparing import Pairs, Similarity, content_keys, first_copies, same_texts
+from lsh._comparing import Pairs, Similarity, content_keys, first_copies, passing, same_texts
 from lsh._minhash import UNIT_CODES
 from lsh._sets import ShingleSets
 
@@ -67,3 +71,26 @@ def test_bad_links_to_first_copies():
 def test_bad_arguments_of_content_keys(secret, room):
     with pytest.raises(ValueError, match="a number a text, and secret 16 bytes"):
         content_keys(Batch(["a", "b"]), secret, numpy.zeros(room, numpy.uint64))
+
+
+@strategies.examples(100)
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(0, 2), min_size=3, max_size=3)), max_size=40),
+    st.integers(0, 4),
+    st.integers(1, 9),
+)
+def test_passing_against_twin(documents, least_equal, most):
+    links = reference.link([key for key, _ in documents], range(len(documents)), len(documents))
+    sketches = [sketch for _, sketch in documents]
+    found = passing(
+        numpy.array(links, numpy.int32), numpy.array(sketches, numpy.uint8).reshape(-1, 3), least_equal, most
+    )
+    assert found.tolist() == reference.passing(links, sketches, least_equal, most)
+
+
+def test_bad_arguments_of_passing():
+    for link in (0, 1, 2, -2):
+        with pytest.raises(ValueError, match="links must lead to earlier documents"):
+            passing(numpy.array([link, 0], numpy.int32), SKETCHES[:2], 1, 9)
+    with pytest.raises(ValueError, match="sketches must be of 2 documents, got 3"):
+        passing(LINKS[0], SKETCHES[:3], 1, 9)

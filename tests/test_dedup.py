@@ -36,7 +36,9 @@ import lsh
 import lsh._sketch_filter
 import lsh.dedup
 from lsh import Bands, MinHasher, Shingles, deduplicate, find_pairs
+from lsh._batch import Batch
 from lsh._progress import Bars, Line
+from lsh._texts import TextSource
 
 EVERY_PAIR = Bands(128, 1)  # a pair of similarity .3 is missed with probability .7^128, which is 1e-20
 WORDS = Shingles(1, "word")  # texts as sets of words: their similarities are easy to count
@@ -1509,3 +1511,34 @@ def test_numbers_beyond_float_are_refused_in_words():
         deduplicate(["a"], 10**400)
     with pytest.raises(TypeError, match="keep must be"):
         deduplicate(["a", "b"], keep=[10**400, 1])
+
+
+class Noted(TextSource):
+    """Texts whose positions are noted when they are read again."""
+
+    def __init__(self, texts):
+        self.texts, self.again = texts, []
+
+    def __call__(self):
+        return list(self.texts)
+
+    def take(self, positions):
+        self.again += positions.tolist()
+        yield Batch([self.texts[i] for i in positions.tolist()])
+
+
+@pytest.mark.parametrize("max_memory", [None, "120KB"])
+def test_only_texts_that_are_compared_are_read_again(max_memory):
+    draw = random.Random(1)
+    texts = [" ".join(draw.choices([f"w{i}" for i in range(300)], k=40)) for _ in range(400)]
+    texts[50], texts[300] = texts[20] + " end", texts[299]
+    source = Noted(texts)
+    bands = Bands(128, 1)  # nearly all share a bucket
+    result = deduplicate(source, 0.8, bands=bands, max_memory=max_memory)
+    assert result.summary()["candidates"] > 10 * len(texts)
+    assert [tuple(row)[:2] for row in result.removed.tolist()] == [(50, 20), (300, 299)]
+    assert {20, 50, 299, 300} <= set(source.again)
+    assert len(source.again) < 20
+    in_memory = deduplicate(texts, 0.8, bands=bands)
+    assert numpy.array_equal(result.removed, in_memory.removed)
+    assert numpy.array_equal(result.near, in_memory.near)

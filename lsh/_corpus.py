@@ -88,6 +88,10 @@ class Collection:
                 "give the same texts at each call"
             )
 
+    def progress(self) -> tuple[int, int, int] | None:
+        """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
+        return self._again.progress() if isinstance(self._again, TextSource) else None
+
     @property
     def is_held(self) -> bool:
         """Whether the texts are in memory."""
@@ -272,13 +276,24 @@ class Corpus:
 
         With `growing` there may be more documents.
         """
-        needed = count * (LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES)
-        if self.spill.bound is not None and needed > self.spill.bound:
-            documents = f"{count:,} documents{' or more' if growing else ''}"
-            raise ValueError(
-                f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
-            )
-        self.spill.reserve(needed)
+        each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
+        if self.spill.bound is not None and count * each > self.spill.bound:
+            documents, expected = f"{count:,} documents", self._expected() if growing else None
+            documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
+            documents += "" if expected is None else f", and about {size_argument(expected * each)} for all"
+            problem = f"must be {size_argument(count * each)} or more for {documents}"
+            raise ValueError(f"max_memory {problem}, got {self.spill.bound:,} bytes")
+        self.spill.reserve(count * each)
+
+    def _expected(self) -> int | None:
+        """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
+        texts = done = total = 0
+        for collection in self.collections:
+            progress = collection.progress()
+            if progress is None:
+                return None
+            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
+        return texts * total // done if done else None
 
     def reserve(self, sharing: int = 0) -> None:
         """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""

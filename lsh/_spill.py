@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lsh import _checks
-from lsh._words import size
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -53,11 +52,10 @@ def memory_size(name: str, value: object) -> int | None:
             raise ValueError(f"{name} must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
         number = int(float(match[1]) * _UNITS[match[2].upper()])
     else:
-        number = _checks.whole_number(name, value, 1)
+        number = _checks.whole_number(name, value, None)
     if number < MIN_MEMORY:
-        raise ValueError(
-            f"{name} must be {size(MIN_MEMORY)} or more, got {value!r}; give a size such as '500MB' or '2GB'"
-        )
+        least = size_argument(MIN_MEMORY)
+        raise ValueError(f"{name} must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'")
     return number
 
 
@@ -326,7 +324,7 @@ class _File:
         with self._lock:
             at = offset = self._size
             self._size += len(left)
-        with temporary_errors("max_memory", offset + len(left), self._folder):
+        with temporary_errors("max_memory", None, self._folder):  # how much will be needed is not known
             while len(left):
                 written = os.pwrite(number, left.data, at)
                 left, at = left[written:], at + written

@@ -298,7 +298,7 @@ def deduplicate(
     ------
     TypeError, ValueError
         If a text or a parameter is wrong; the message names it. If `max_memory` is too small for the number of
-        documents, the message has the least one.
+        documents, the message has the least one, of a stream the least for the documents that were read so far.
     OSError
         If the folder for temporary files cannot be written to, or has too little space.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import platform
@@ -90,6 +91,8 @@ def test_free_memory_goes_back_to_the_system(tmp_path):
 
 # The least bound.
 
+SO_FAR = "documents read so far, 24 bytes each"
+
 
 def least(texts, **options) -> int:
     with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+(KB|MB) or more for 20,000 documents") as caught:
@@ -114,11 +117,30 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
     """Where the number of texts is known; an element of them is not looked at."""
     for find in (deduplicate, lambda *texts, **options: list(find_pairs(*texts, **options))):
         with pytest.raises(
-            ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 100,000 bytes"
+            ValueError,
+            match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 100,000 bytes",
         ):
             find([object()] * 20_000, max_memory="100KB")
     with pytest.raises(ValueError, match=r"for 20,000 documents"):  # old documents count
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("against", [False, True])
+def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
+    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
+    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
+    lines = [f"text {i:08} of many" for i in range(150_000)]
+    for name in ("in", "old"):
+        data = "\n".join(lines).encode()
+        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
+    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
+    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
+    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
+    least, estimated = map(int, re.search(shape, problem).groups())
+    needed = 24 * len(lines) * (2 if against else 1) / 1e6
+    assert 400 < least < 500
+    assert 0.8 * needed < estimated < 1.2 * needed + 1
 
 
 def test_a_stream_that_grows_past_a_bound(monkeypatch):
@@ -131,15 +153,17 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
             given.append(i)
             yield f"text {i}"
 
-    with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+KB or more for [0-9,]+ documents or more, got"):
+    with pytest.raises(ValueError, match=f"^max_memory must be [0-9]+KB or more for the [0-9,]+ {SO_FAR}, got"):
         deduplicate(texts, max_memory="240KB", num_threads=1)
     assert 10_000 < len(given) < 20_000
     with pytest.raises(
-        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents or more, got 479,999"
+        ValueError, match=f"^max_memory must be 480KB or more for the 20,000 {SO_FAR}, got 479,999 bytes$"
     ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
     monkeypatch.setattr(lsh._corpus, "STEP", 1 << 16)
-    with pytest.raises(ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 479,999 bytes"):
+    with pytest.raises(
+        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 479,999"
+    ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
@@ -238,7 +262,7 @@ def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after)
         return write(number, data[: len(data) // 2 + 1], offset)  # a write may write a part only
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+    with pytest.raises(OSError, match="max_memory needs temporary files: No space left") as caught:
         deduplicate(TEXTS, max_memory="1MB", temp_dir=tmp_path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
     assert len(written) == after + 1
@@ -261,7 +285,7 @@ def test_the_folder_of_the_command(small, tmp_path):
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--temp-dir", "nowhere")
     assert "nowhere: --temp-dir must name a folder that can be written to; name another folder" in problem
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--max-memory", "300KB")
-    assert "--max-memory must be 481KB or more for 20,009 documents, got 300,000 bytes" in problem
+    assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
 
 
 # What grows with the documents.

@@ -383,15 +383,15 @@ def test_sizes_of_memory(value, size):
     assert memory_size("max_memory", value) == size
 
 
-@pytest.mark.parametrize("value", [0, -1, "", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
+@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
 def test_sizes_that_are_none(value):
     with pytest.raises(ValueError, match=r"^max_memory must be"):
         deduplicate([], max_memory=value)
 
 
-@pytest.mark.parametrize("value", [1, "1", 99_999, "99 KB", "0.01MiB"])
+@pytest.mark.parametrize("value", [0, -1, 1, "1", 99_999, "99 KB", "0.01MiB"])
 def test_a_bound_that_is_too_small(value):
-    message = f"max_memory must be 100 KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
+    message = f"max_memory must be 100KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
     for find in (deduplicate, find_pairs):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             find([], max_memory=value)
@@ -415,7 +415,7 @@ def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, t
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(os, name, full)
-    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+    with pytest.raises(OSError, match=r"max_memory needs ([0-9,]+ bytes of )?temporary files: No space left") as caught:
         deduplicate(corpus, max_memory=100_000)
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []

@@ -67,6 +67,8 @@ def check_files(
                 source = files.shown(place.path)
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
         new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        if not new_folder:
+            _check_outside(name, path, targets)
         _check_target(name, files.local(path), new_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
@@ -74,6 +76,16 @@ def check_files(
     for name, place in () if folders else read:
         if place.is_folder:
             raise ValueError(f"{name} must be a file, got the folder {files.shown(place.path)}")
+
+
+def _check_outside(name: str, path: str, targets: Sequence[tuple[str, str]]) -> None:
+    """Check that a local file does not lie in OUTPUT, if that is a folder which does not exist yet."""
+    for other, output in targets:
+        folder = os.path.realpath(files.local(output))
+        is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
+        if other == "OUTPUT" and is_within and not files.is_url(path) and not os.path.lexists(folder):
+            problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
+            raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
@@ -85,7 +97,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if new_folder and files.has_files(path):
         raise ValueError(f"{name} must be a new or an empty folder, got {shown}; name another")
     if files.is_url(path):
-        files.check_target(path if not new_folder else f"{path.rstrip('/')}/file")
+        _check_upload(path, new_folder)
     if new_folder and files.is_folder(path):
         return  # an empty folder will do
     if not new_folder and (files.names_folder(path) or files.is_folder(path)):
@@ -98,6 +110,23 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 
 
+def _check_upload(url: str, new_folder: bool) -> None:
+    """Check that a URL can be written to, also a folder: with the name of a file in it."""
+    try:
+        files.check_target(url if not new_folder else f"{url.rstrip('/')}/file")
+    except OSError as error:
+        error.filename = files.shown(url)
+        raise
+
+
+def note_memory(written: Iterable[str | None], quiet: bool) -> None:
+    """Print a note if a file is written to the memory of this process, with which it disappears."""
+    for path in written:
+        if path is not None and not quiet and path.lower().startswith("memory://"):
+            console.say(f"{path} is in the memory of this process and disappears with it: for tests and notebooks")
+            return
+
+
 def check_table(name: str, path: str | None, as_json: bool = False) -> None:
     """Check that the name of a table, or of lines of JSON, does not end in another format."""
     ending = None if path is None else files.Format.of_path(path)
@@ -106,22 +135,38 @@ def check_table(name: str, path: str | None, as_json: bool = False) -> None:
         raise ValueError(f"{name}: {content}, got the name {path}; give it a name that ends in .{wanted}")
 
 
-def check_output(format: files.Format, output: str | None) -> None:
+def check_output(documents: files.Documents, output: str | None) -> None:
     """Check that the name of OUTPUT suits the format of INPUT."""
-    if output is None or files.names_folder(output) or files.is_folder(output):
+    if output is None or output == files.STANDARD or files.names_folder(output) or files.is_folder(output):
         return
+    shown, format = files.shown(output), documents.format
     if format.name == files.FOLDER:
         if files.has_ending_of_files(output):
             folder, name = os.path.split(output)
             remedy = os.path.join(folder, name.partition(".")[0] or "out", "")
-            raise ValueError(f"{output}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o {remedy}")
+            raise ValueError(f"{shown}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o {remedy}")
         return
-    ending = files.Format.of_path(output)
-    if ending is not None and ending.name != format.name:
-        packed = f"{format.name}.{ending.compression}"
-        wanted = packed if ending.compression and files.Format.from_string(packed) else format.name
-        problem = f"the output has the format of the input, .{format.name}; give it a name that ends in .{wanted}"
-        raise ValueError(f"{output}: {problem}")
+    endings, given = format.endings(), files.Format.of_path(output)
+    if given is not None and given.name != format.name:
+        packed = f".{format.name}.{given.compression}"
+        wanted = packed if packed in endings else endings[0]
+        problem = f"the output has the format of the input, .{format.name}; give it a name that ends in {wanted}"
+        raise ValueError(f"{shown}: {problem}")
+    if given is None and not files.is_stream(output):
+        _check_ending(documents, output)
+
+
+def _check_ending(documents: files.Documents, output: str) -> None:
+    """Check the name of OUTPUT, a file whose name does not say its format."""
+    shown, endings, ending = files.shown(output), documents.format.endings(), files.unknown_ending(output)
+    packings = [known.removeprefix(endings[0]) for known in endings]
+    if ending not in (*packings, *(files.unknown_ending(file.path) for file in documents.inputs)):
+        wanted = " or ".join([", ".join(endings[:-1]), endings[-1]] if len(endings) > 1 else endings)
+        raise ValueError(f"{shown}: no file is written as {ending}; give it a name that ends in {wanted}")
+    has_folder = any(place.is_folder for place in documents.named)
+    if has_folder and not os.path.splitext(output)[1] and not os.path.lexists(files.local(output)):
+        remedy = f"-o {shown}/ for as many files, or -o {shown}{endings[0]} for one"
+        raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
 def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
@@ -318,6 +363,24 @@ class TextStream(TextSource):
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, self._blocks(wanted, False))
 
+    def progress(self) -> tuple[int, int, int]:
+        """Return how many texts were read first, from how many bytes of the files, and the size of the files."""
+        return self.count, self.position, self.size
+
+    @property
+    def num_files(self) -> int:
+        """The number of files; a folder of texts counts as one."""
+        return sum(max(len(documents.inputs), 1) for documents in self._documents)
+
+    def files_of(self, positions: Array) -> list[bytes]:
+        """Return the name of the file that holds the document at each position."""
+        names, first = np.empty(len(positions), np.object_), 0
+        for documents in self._documents:
+            here = (first <= positions) & (positions < first + documents.count)
+            names[here] = documents.files_of(positions[here] - first)
+            first += documents.count
+        return list(map(os.fsencode, names))
+
     def at(
         self, positions: Iterable[int], report: Callable[[], object] = lambda: None
     ) -> Iterator[tuple[int, files.Record]]:
@@ -379,13 +442,14 @@ class TextStream(TextSource):
         found = first_repeated(self._id_keys, lambda positions: self.ids(positions).of(positions))
         self._id_keys.free()
         if found is not None:
-            first, second = (position + 1 for position in found)
+            names = [f" ({os.fsdecode(name)})" if self.num_files > 1 else "" for name in self.files_of(np.array(found))]
+            first, second = (f"{position + 1:,}{name}" for position, name in zip(found, names))
             identity = self.ids(np.array(found[:1])).of(np.array(found[:1]))[0]
             shown = identity[:MAX_SHOWN_ID].decode("utf-8", "replace")
             remedy = "use --id-field none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
-            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {shown!r}; {remedy}")
+            console.say(f"{self._notes}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)

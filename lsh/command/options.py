@@ -218,7 +218,8 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
         group.add_argument(
             "--max-memory",
             metavar="SIZE",
-            help="memory to use, such as 2GB; data beyond it goes to temporary files",
+            help="memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document, 36 "
+            "with --keep longest; the process needs about 100 MB beside it, and more for Parquet and URLs",
         )
         group.add_argument(
             "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
@@ -227,7 +228,9 @@ def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> Non
         parser.set_defaults(max_memory=None, temp_dir=None)
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="also print parameters, counts and times")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="also print parameters, counts, times, and progress in logs"
+    )
 
 
 # ---- typed values ----

@@ -71,7 +71,7 @@ def _figures(sources: files.Sources, shingles: lsh.Shingles, reading: Reading, r
     with inputs.open_documents(reading, sources) as documents:
         notes = None if running.quiet else ""
         texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
-        meter = console.progress(running.quiet, files.STANDARD, [texts])
+        meter = console.progress(running.quiet, files.STANDARD, [texts], running.verbose)
         copies = lsh.deduplicate(
             texts,
             1.0,

@@ -6,7 +6,7 @@ byte for byte. Commands import from this module only.
 
 from lsh.files.disk import STANDARD
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
-from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files
+from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, unknown_ending
 from lsh.files.locations import has_files, is_folder, is_stream, lies_in, names_folder, same_file
 from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
@@ -48,5 +48,6 @@ __all__ = [
     "shown_in",
     "table_row",
     "target",
+    "unknown_ending",
     "write_kept",
 ]

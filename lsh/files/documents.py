@@ -271,6 +271,13 @@ class Documents:
         """
         return self._reader.at(positions)
 
+    def files_of(self, positions: Array) -> list[str]:
+        """Return the name of the file, or of the folder of texts, that holds the document at each position."""
+        if isinstance(self._reader, Folder):
+            return [self.name] * len(positions)
+        numbers = np.searchsorted(self._reader.starts, positions, side="right") - 1
+        return [self.inputs[number].name for number in numbers.tolist()]
+
 
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
     """Return the given options that a format has no use for, each with its error message."""

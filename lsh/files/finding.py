@@ -167,6 +167,19 @@ def has_ending_of_files(path: str) -> bool:
     return Format.of_path(path) is not None or packed != "" or ending[1:] in TEXT_ENDINGS
 
 
+def unknown_ending(path: str) -> str:
+    """Return the ending of a file's name if it is of no format: ``""`` for a known one, a number, or none.
+
+    Examples
+    --------
+    >>> unknown_ending("a.zip"), unknown_ending("a.parquet.gz"), unknown_ending("a.gz"), unknown_ending("a.2025")
+    ('.zip', '.parquet.gz', '.gz', '')
+    """
+    name = urls.file_name(path)
+    ending, packed = _ending(name)
+    return "" if Format.of_path(name) is not None else f"{'' if ending[1:].isdigit() else ending}{packed}"
+
+
 def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]:
     """Return the files of a folder without those that ``_`` begins, beside data files: ``_SUCCESS`` and the like.
 

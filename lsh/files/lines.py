@@ -191,6 +191,11 @@ class Lines:
         """The number of documents."""
         return self._located().count
 
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file."""
+        return self._located().starts
+
     def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
         self._located().write_kept(keep, target, report)
@@ -254,6 +259,11 @@ class _Pass:
     def count(self) -> int:
         """The number of documents that were read."""
         return self._known_places.count
+
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file."""
+        return [self._known_places.extent(number)[0] for number in range(len(self._inputs))]
 
     @property
     def _known_places(self) -> Places:

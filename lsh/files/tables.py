@@ -131,14 +131,15 @@ class _Columns(NamedTuple):
         """Return the columns, each once."""
         return list(dict.fromkeys(name for name in (*self.texts, self.identity, self.source) if name is not None))
 
-    def note(self, schema: Any) -> str:
+    def note(self, schema: Any, options: ReadOptions) -> str:
         """Return the note that says which columns hold the text and the id."""
 
         def shown(name: str) -> str:
             place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
             return f"column {place}{listed([name])}"
 
-        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+        identity = None if self.identity is None else shown(self.identity)
+        return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
 class Tables:
@@ -181,7 +182,7 @@ class Tables:
             first = position
             with self._opened(file) as table:
                 columns = self._columns(file.name, table.schema)
-                counts.note(columns.note(table.schema))
+                counts.note(columns.note(table.schema, self._options))
                 for batch in table.rows(columns.names()):
                     yield self._block(file.name, columns, batch, position, position - first, counts)
                     position += len(batch)
@@ -211,6 +212,11 @@ class Tables:
     def count(self) -> int:
         """The number of rows of all files."""
         return max(stop for _, _, _, stop in self._extents())
+
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first row of each file."""
+        return [position for _, _, position, _ in self._extents()]
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend; row groups without any of them are not read."""

@@ -334,6 +334,13 @@ def test_no_credentials(tmp_path, bucket, monkeypatch):
     assert "no credentials found; set AWS_ACCESS_KEY_ID" in message
 
 
+def test_no_such_bucket_for_a_folder(tmp_path, bucket):
+    """The message has the name that was given, not that of a file in the folder."""
+    (tmp_path / "in.tsv").write_bytes(b"not read")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out/")
+    assert message.startswith("lsh: error: s3://b-none/out/: no such bucket; ")
+
+
 @pytest.mark.parametrize("name", ["in.tsv", "in/*.tsv", "in/"])
 def test_no_such_bucket(tmp_path, bucket, name):
     message = refused(tmp_path, "dedup", f"s3://b-none/{name}", "-o", "out.tsv")

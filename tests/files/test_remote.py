@@ -176,6 +176,20 @@ def test_reads_and_writes(tmp_path, memory):
     assert contents(tmp_path) == {}
 
 
+def test_a_note_says_that_memory_disappears(tmp_path, memory):
+    """As the command is a process of its own, such an output is for tests and notebooks."""
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    note = "memory://o.tsv is in the memory of this process and disappears with it: for tests and notebooks\n"
+    for line in (
+        ["dedup", "in.tsv", "-o", "memory://o.tsv"],
+        ["dedup", "in.tsv", "-o", "a", "--removed", "memory://o.tsv"],
+    ):
+        assert lsh(tmp_path, *line).stderr.decode().count(note) == 1
+    assert lsh(tmp_path, "pairs", "in.tsv", "-o", "memory://o.tsv").stderr.decode().count(note) == 1
+    for line in (["-o", "memory://o.tsv", "-q"], ["-o", "memory://o.tsv", "--dry-run"], ["-o", "b"]):
+        assert "disappears" not in lsh(tmp_path, "dedup", "in.tsv", *line).stderr.decode()
+
+
 def test_every_command_takes_urls(tmp_path, memory):
     (tmp_path / "in.tsv").write_bytes(LINES)
     memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
@@ -706,6 +720,14 @@ def test_a_file_of_the_web(tmp_path, web, ending):
     assert b"t0psecret" not in printed
     if not kind.ranges:  # the probe, and one download
         assert [method for method, _ in kind.log].count("GET") == 2
+
+
+def test_a_folder_of_the_web_without_its_slash(tmp_path, web):
+    """A server may send the list of a folder as a page; the error says how a folder is named."""
+    url, _ = web
+    (tmp_path / "web" / "shards").write_bytes(b"<html>")
+    message = refused(tmp_path, "stats", f"{url}/shards")
+    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
 
 
 def test_errors_of_the_web(tmp_path, web):

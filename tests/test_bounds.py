@@ -186,6 +186,22 @@ def small(monkeypatch) -> list[str | None]:
     return folders
 
 
+def test_a_folder_for_temporary_files_that_is_none(monkeypatch, tmp_path):
+    """The error says what is wrong with it: a file, or the ~ of a shell."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    (tmp_path / "file").touch()
+    for folder in ("file", tmp_path / "file"):
+        with pytest.raises(NotADirectoryError, match="temp_dir must name a folder") as caught:
+            deduplicate(TEXTS, temp_dir=folder)
+        assert caught.value.filename == str(folder)
+    for folder, full in (("~", "/home/someone"), ("~/scratch", "/home/someone/scratch")):
+        with pytest.raises(FileNotFoundError, match=f"written to; write {full}, as ~ is not replaced: "):
+            deduplicate(TEXTS, temp_dir=folder)
+    (tmp_path / "~").mkdir()
+    assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
+
+
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count

@@ -25,6 +25,8 @@ SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have i
 MAX_DEPTH = 500
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
+_ARRAY, _ARRAY_OF_OBJECTS = re.compile(r"\s*\["), re.compile(r"\s*\[\s*(\{|$)")  # at the start of a file
+
 JsonObject = Mapping[str, object]
 
 
@@ -68,8 +70,12 @@ class JsonLines(Reader):
         return columns_note(texts, identity, self._names if self.options.default_id() else ())
 
     def start_problem(self, line: str) -> str:
-        """Return the error message if the file is a JSON array, else an empty string."""
-        is_list = line.lstrip().startswith("[")
+        """Return the error message if the file is a JSON array, else an empty string.
+
+        Where malformed lines are skipped, a line such as ``[1]`` is one; an array of objects, or of several lines, is a
+        file of another format.
+        """
+        is_list = (_ARRAY_OF_OBJECTS if self.options.skip_bad else _ARRAY).match(line) is not None
         return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
 
     def one(self, record: RawRecord) -> Fields:

@@ -75,8 +75,11 @@ class JsonLines(Reader):
         Where malformed lines are skipped, a line such as ``[1]`` is one; an array of objects, or of several lines, is a
         file of another format.
         """
-        is_list = (_ARRAY_OF_OBJECTS if self.options.skip_bad else _ARRAY).match(line) is not None
-        return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
+        is_file = _ARRAY_OF_OBJECTS.match(line) is not None
+        if not is_file and (self.options.skip_bad or not _ARRAY.match(line)):
+            return ""
+        skip = "" if is_file else ", or use --on-bad-line skip if the other lines are objects"
+        return f"a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'{skip}"
 
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""

@@ -191,6 +191,7 @@ def test_a_first_line_that_is_a_list_is_skipped_as_any_other(tmp_path):
         lines = [line, b'{"text": "a"}']
         for data in (lines, lines[::-1]):
             path = file_of(tmp_path, "in.jsonl", b"\n".join(data) + b"\n")
+            assert "use --on-bad-line skip" in refusal(path)
             with files.Documents(path, on_bad_line="skip") as documents:
                 assert [record.text for record in documents.records()] == [b"a"]
                 assert documents.skipped == 1

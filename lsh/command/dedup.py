@@ -363,7 +363,8 @@ def _report(
     """Return the report; the texts that it shows are read again."""
     from lsh import report
 
-    sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
+    sizes = texts.sizes.read()
+    np.maximum(sizes, 0, out=sizes)
     choice = report.choose(result, sizes=sizes)
 
     def show() -> None:

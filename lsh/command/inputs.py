@@ -99,7 +99,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if files.is_url(path):
         _check_upload(path, new_folder)
     if new_folder and files.is_folder(path):
-        return  # an empty folder will do
+        return  # an empty folder is allowed
     if not new_folder and (files.names_folder(path) or files.is_folder(path)):
         raise ValueError(f"{name} must be a file, got the folder {shown}")
     folder = os.path.dirname(os.path.realpath(path))
@@ -181,7 +181,7 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
 
 
 def own_spill(running: Running) -> Spill:
-    """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
+    """Return the `Spill` of the memory of a command that grows with the documents, in addition to `lsh.deduplicate`."""
     if running.max_memory is None:
         _keep_freed_memory()
         return Spill(None, running.temp_dir)
@@ -272,31 +272,42 @@ def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tupl
 class Names(Sequence[bytes]):
     """A name for each of many documents, such as the source; many documents have the same one.
 
+    Parameters
+    ----------
+    spill : Spill
+        Allocates the memory that grows with the number of documents.
+
     Attributes
     ----------
     distinct : list of bytes
         The names, in the order of their first documents.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spill: Spill) -> None:
         self.distinct: list[bytes] = []
         self._number_of: dict[bytes, int] = {}
-        self._numbers = array("i")
+        self._numbers = spill.column(np.int32)
 
     def extend(self, names: Iterable[bytes]) -> None:
         """Add names."""
+        numbers = array("i")
         for name in names:
             number = self._number_of.get(name)
             if number is None:
                 number = self._number_of[name] = len(self.distinct)
                 self.distinct.append(name)
-            self._numbers.append(number)
+            numbers.append(number)
+        self._numbers.append(np.frombuffer(numbers, np.int32))
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def __getitem__(self, position: Any) -> Any:
-        return self.distinct[self._numbers[position]]
+        return self.distinct[int(self._numbers.read(position, position + 1)[0])]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _, numbers in self._numbers.parts():
+            yield from map(self.distinct.__getitem__, numbers.tolist())
 
 
 class TextStream(TextSource):
@@ -318,8 +329,8 @@ class TextStream(TextSource):
 
     Attributes
     ----------
-    sizes : array of int
-        The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
+    sizes : Column
+        The bytes of each text as UTF-8, int64, -1 of a missing one; empty without `with_sizes`.
     sources : Names
         The source of each text; empty without `with_sources`.
     count, num_bytes : int
@@ -340,11 +351,12 @@ class TextStream(TextSource):
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._said = notes, set[str]()
+        self._notes, self._printed = notes, set[str]()
         self._with_sizes, self._with_sources = with_sizes, with_sources
-        self._id_keys = (Spill() if spill is None else spill).column(np.uint64)
+        spill = Spill() if spill is None else spill
+        self._id_keys = spill.column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
-        self.sizes, self.sources = array("q"), Names()
+        self.sizes, self.sources = spill.column(np.int64), Names(spill)
         self.count = self.num_bytes = self.skipped = self.hidden = 0
         self.num_passes = self.position = 0
         self._size: int | None = None
@@ -437,8 +449,8 @@ class TextStream(TextSource):
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
         for note in documents.notes if self._notes is not None else ():
-            if note not in self._said:
-                self._said.add(note)
+            if note not in self._printed:
+                self._printed.add(note)
                 console.say(f"{self._notes}{note}")
 
     def _say_repeated(self) -> None:
@@ -464,6 +476,6 @@ class TextStream(TextSource):
             content_keys(ids, self._secret, keys)
             self._id_keys.append(keys)
         if self._with_sizes:
-            self.sizes.frombytes(block.texts.sizes(NO_TEXT).tobytes())
+            self.sizes.append(block.texts.sizes(NO_TEXT))
         if self._with_sources:
             self.sources.extend(block.sources())

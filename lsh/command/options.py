@@ -210,22 +210,19 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
-def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> None:
+def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
     group.add_argument("--num-threads", type=whole, metavar="N", help="number of threads (default: all cores)")
-    if max_memory:
-        group.add_argument(
-            "--max-memory",
-            metavar="SIZE",
-            help="memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document, 36 "
-            "with --keep longest; the process needs about 100 MB beside it, and more for Parquet and URLs",
-        )
-        group.add_argument(
-            "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
-        )
-    else:
-        parser.set_defaults(max_memory=None, temp_dir=None)
+    group.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document, 36 "
+        "with --keep longest; the process needs about 100 MB beside it, and more for Parquet and URLs",
+    )
+    group.add_argument(
+        "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
+    )
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     loudness.add_argument(

@@ -30,7 +30,7 @@ cdef class _FieldTable:
     cdef bytes out
     cdef const uint8_t *start
     cdef size_t size
-    cdef uint8_t *room
+    cdef uint8_t *decoded
     cdef c.lsh_field *found
     cdef c.lsh_text *names
     cdef size_t *places
@@ -46,7 +46,7 @@ cdef class _FieldTable:
         self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
             self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
-            self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
+            self.decoded = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
         self.records = np.empty((lines, 2), np.uintp)
@@ -97,7 +97,7 @@ def count_lines(bytes block not None):
 
 
 def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] room not None):
+                uint8_t[::1] buffer not None):
     """Return bytes `begins[i]` to `ends[i]` - 1 of a file, range after range; fewer if the file ends before them.
 
     Parameters
@@ -106,8 +106,8 @@ def read_ranges(int file, const long long[::1] begins not None, const long long[
         The descriptor.
     begins, ends : numpy.ndarray
         Int64: where the ranges begin and end; they ascend. Those with a small gap between are read at once.
-    room : numpy.ndarray
-        Memory for what is read at once.
+    buffer : numpy.ndarray
+        Uint8: memory for ranges that are read at once.
     """
     cdef Py_ssize_t size = _size_of_ranges(begins, ends), done
     cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
@@ -115,14 +115,14 @@ def read_ranges(int file, const long long[::1] begins not None, const long long[
     if size == 0:
         return b""
     with nogil:
-        done = _read_ranges(file, &begins[0], &ends[0], begins.shape[0], to, &room[0], room.shape[0])
+        done = _read_ranges(file, &begins[0], &ends[0], begins.shape[0], to, &buffer[0], buffer.shape[0])
     if done < 0:
         raise OSError(errno, strerror(errno).decode())
     return out if done == size else out[:done]
 
 
 def copy_ranges(int file, int target, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] room not None):
+                uint8_t[::1] buffer not None):
     """Write ranges of a file, given as for `read_ranges`, to another file; return how many bytes were written.
 
     Fewer than all are written if the file ends or cannot be read, if a signal arrives, or if the system writes less.
@@ -134,9 +134,10 @@ def copy_ranges(int file, int target, const long long[::1] begins not None, cons
     """
     cdef Py_ssize_t size = _size_of_ranges(begins, ends), done = 0
     cdef int failed = 0
-    if size and room.shape[0]:
+    if size and buffer.shape[0]:
         with nogil:
-            done = _copy_ranges(file, target, &begins[0], &ends[0], begins.shape[0], &room[0], room.shape[0], &failed)
+            done = _copy_ranges(file, target, &begins[0], &ends[0], begins.shape[0], &buffer[0], buffer.shape[0],
+                                &failed)
     if failed and failed != EINTR:
         raise OSError(failed, strerror(failed).decode())
     return done
@@ -155,16 +156,16 @@ cdef Py_ssize_t _size_of_ranges(const long long[::1] begins, const long long[::1
 
 
 cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long *ends, Py_ssize_t count, uint8_t *out,
-                             uint8_t *room, Py_ssize_t most) noexcept nogil:
+                             uint8_t *buffer, Py_ssize_t capacity) noexcept nogil:
     """Return how many bytes were read; -1 for an error of the system."""
     cdef Py_ssize_t i = 0, stop, size, found, done = 0
     cdef long long begin
     while i < count:
         begin, stop = begins[i], i + 1
-        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= most:
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
             stop += 1
         size = <Py_ssize_t> (ends[stop - 1] - begin)
-        found = _read_at(file, out + done if stop == i + 1 else room, size, begin)
+        found = _read_at(file, out + done if stop == i + 1 else buffer, size, begin)
         if found < 0:
             return -1
         if stop == i + 1:
@@ -172,7 +173,7 @@ cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long 
         else:
             for i in range(i, stop):
                 if ends[i] - begin <= found:
-                    memcpy(out + done, room + (begins[i] - begin), ends[i] - begins[i])
+                    memcpy(out + done, buffer + (begins[i] - begin), ends[i] - begins[i])
                     done += ends[i] - begins[i]
         if found < size:
             return done
@@ -181,26 +182,26 @@ cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long 
 
 
 cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
-                             uint8_t *room, Py_ssize_t most, int *failed) noexcept nogil:
+                             uint8_t *buffer, Py_ssize_t capacity, int *failed) noexcept nogil:
     """Return how many bytes were written; `failed` is set to the error of a writing."""
     cdef Py_ssize_t i = 0, stop, size, found, used, some, done = 0
     cdef long long begin = begins[0], first, end
     while i < count:
         stop = i + 1
-        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= most:
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
             stop += 1
-        end = min(ends[stop - 1], begin + most)  # a part of a range that is larger
+        end = min(ends[stop - 1], begin + capacity)  # a part of a range that is larger
         size, used = <Py_ssize_t> (end - begin), 0
-        found = _read_at(file, room, size, begin)
+        found = _read_at(file, buffer, size, begin)
         for i in range(i, stop):  # the bytes of the ranges are moved together
             first = max(begins[i], begin)
             some = <Py_ssize_t> (min(ends[i], begin + found) - first)
             if some > 0:
-                memmove(room + used, room + (first - begin), some)
+                memmove(buffer + used, buffer + (first - begin), some)
                 used += some
         size -= found
         i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
-        found = write(target, room, used) if used else 0
+        found = write(target, buffer, used) if used else 0
         if found < 0:
             failed[0] = errno
             return done
@@ -257,7 +258,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found,
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.decoded, table.found,
                                      table.spans)
     if table.rows == _NOT_PLAIN:
         return None
@@ -317,8 +318,8 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
     cdef size_t used = 0
     cdef uint8_t by = separator[0]
     with nogil:
-        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
-                                    table.found, table.spans, &used)
+        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most,
+                                    table.decoded, table.found, table.spans, &used)
     found = _found_cells(table)
     return None if found is None else (*found, used)
 

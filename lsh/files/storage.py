@@ -24,7 +24,7 @@ from lsh.files.prefetch import prefetched
 from lsh.files.records import InputError
 from lsh.files.remote import Part
 
-ROOM = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
+RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
 
 
 class Input:
@@ -179,7 +179,7 @@ class _LocalRanges(Ranges):
 
     def __init__(self, file: Input, opened: IO[bytes], number: int) -> None:
         super().__init__(file, opened)
-        self._descriptor, self._room = number, np.empty(ROOM, np.uint8)
+        self._descriptor, self._buffer = number, np.empty(RANGES_SIZE, np.uint8)
 
     def read(self, begin: int, end: int) -> bytes:
         """Return bytes `begin` to `end` - 1."""
@@ -187,14 +187,14 @@ class _LocalRanges(Ranges):
 
     def joined(self, begins: Array, ends: Array) -> bytes:
         """Return the bytes of ranges, one after the other."""
-        data = read_ranges(self._descriptor, begins, ends, self._room)
+        data = read_ranges(self._descriptor, begins, ends, self._buffer)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         return self._checked(data, int((ends - begins).sum()))
 
     def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
         """Write the bytes of each part to a target; call `report` after each part."""
         for begins, ends in parts:
-            done = target.copy_ranges(self._descriptor, begins, ends, self._room)
+            done = target.copy_ranges(self._descriptor, begins, ends, self._buffer)
             if done < int((ends - begins).sum()):
                 target.write(self.joined(begins, ends)[done:])
             os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
@@ -300,14 +300,14 @@ class Target:
         with self._errors():
             self._writer.write(data)
 
-    def copy_ranges(self, source: int, begins: Array, ends: Array, room: Array) -> int:
+    def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array) -> int:
         """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
         with self._errors():
             file = None if self._packed else descriptor(self._sink.file)
             if file is None:
                 return 0
             self._sink.file.flush()
-            return copy_ranges(source, file, begins, ends, room)
+            return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""

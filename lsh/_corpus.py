@@ -83,7 +83,7 @@ class Collection:
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Yield the position of each piece and the piece."""
         first = 0
-        for piece in self._held if self._again is None else each_piece(self.name, self._again(), MAX_PIECE):
+        for piece in self._held if self._again is None else each_piece(f"{self.name}()", self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
         if self.size is None:
@@ -142,16 +142,22 @@ class Collection:
             content_keys(batch, secret, found)
             changed = np.flatnonzero(found != content_of(positions))
             if len(changed):
-                raise ValueError(
-                    f"{self.name}[{positions[changed[0]]}] differs between the first and the second call; a callable "
-                    "must give the same texts at each call"
-                )
+                raise self._changed(int(positions[changed[0]]))
             chosen = needed[_between(needed, int(positions[0]), int(positions[-1]) + 1)]
             if len(chosen):
                 yield chosen, batch.take(np.searchsorted(positions, chosen))
             report("texts", int(positions[-1]) + 1, self.size)
         if isinstance(self._again, TextSource):  # all of it is read now
             report("texts", self.size or 0, self.size)
+
+    def _changed(self, position: int) -> Exception:
+        """Return the error for a text that was another one in the first reading."""
+        if isinstance(self._again, TextSource):
+            return self._again.changed(position)
+        return ValueError(
+            f"{self.name}[{position}] differs between the first and the second call; a callable must give the same "
+            "texts at each call"
+        )
 
     def _again_at(self, needed: Array) -> Iterator[tuple[Array, Batch]]:
         """Yield texts of the callable in batches, with their positions: those at `needed`, or all."""
@@ -162,7 +168,7 @@ class Collection:
                 done += len(batch)
                 yield positions, batch
             if done < len(needed):
-                raise ValueError(f"{self.name} gave {done:,} of the {len(needed):,} texts that were asked for")
+                raise self._changed(int(needed[done]))
             return
         for first, piece in self.pieces():
             count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end

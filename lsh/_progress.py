@@ -32,7 +32,15 @@ def checked_progress(progress: object) -> Progress:
         raise TypeError(
             f"progress must be True, or callable as progress(stage, done, total), got {type(progress).__name__}"
         )
-    return progress
+    report = progress
+
+    def called(stage: str, done: int, total: int | None) -> None:
+        try:
+            report(stage, done, total)
+        except StopIteration as error:  # which would end a generator that calls it
+            raise RuntimeError("progress raised StopIteration") from error
+
+    return called
 
 
 def drawing() -> Drawing:

@@ -90,8 +90,10 @@ def check_temporary_folder(folder: str | None = None, name: str = "temp_dir") ->
     if folder == "" and name != "TMPDIR":
         raise ValueError(f"{name} must be the path of a folder, got an empty text")
     if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-        code = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
+        code = errno.EACCES if os.path.isdir(folder) else errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT
         remedy = "correct it or unset it" if name == "TMPDIR" else "name another folder"
+        if folder.startswith("~") and code == errno.ENOENT:
+            remedy = f"write {os.path.expanduser(folder)}, as ~ is not replaced"
         raise OSError(code, f"{name} must name a folder that can be written to; {remedy}", folder)
 
 

@@ -1,7 +1,8 @@
-"""The start of the command: whether this process is the command, its environment, and Ctrl-C while its modules load.
+"""The start of the command: whether this process is the command, its environment, and signals while its modules load.
 
-In a process of the command, Ctrl-C ends the process at once, without a traceback, while `lsh` is imported and from the
-import of `lsh.command` until `lsh.command.main.main` handles signals. A program that imports `lsh` keeps its handlers.
+In a process of the command, Ctrl-C and other signals that ask it to end do so at once, without a traceback, while `lsh`
+is imported and from the import of `lsh.command` until `lsh.command.main.main` handles signals. A program that imports
+`lsh` keeps its handlers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,14 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import Any
+
+WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
+DEFAULTS: dict[int, Any] = {  # the handlers of a new process
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 
 
 def is_command() -> bool:
@@ -18,27 +27,29 @@ def is_command() -> bool:
     return name in ("lsh", "lsh-dedup") or (name == "-m" and "lsh" in sys.orig_argv)
 
 
-def interrupted(number: int, frame: object) -> None:
-    """End the process as an interrupted command ends; nothing is written yet."""
+def ended(number: int, frame: object) -> None:
+    """End the process as a command ends that a signal ended; nothing is written yet."""
     with suppress(OSError):
-        os.write(2, b"lsh: error: interrupted\n")
-    os._exit(130)
+        os.write(2, f"lsh: error: {WORDS[number]}\n".encode())
+    os._exit(128 + number)
 
 
-def end_on_interrupt() -> None:
-    """Let Ctrl-C end the process at once, if it is the command and nothing else handles Ctrl-C."""
-    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        with suppress(ValueError):  # in another thread than the main one
-            signal.signal(signal.SIGINT, interrupted)
+def end_on_signals() -> None:
+    """Let signals end the process at once, if it is the command; those that something else handles are left alone."""
+    with suppress(ValueError):  # in another thread than the main one
+        for number, default in DEFAULTS.items() if is_command() else ():
+            if signal.getsignal(number) is default:
+                signal.signal(number, ended)
 
 
 def restore() -> None:
-    """Undo `end_on_interrupt`."""
-    if signal.getsignal(signal.SIGINT) is interrupted:
-        with suppress(ValueError):
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Undo `end_on_signals`."""
+    with suppress(ValueError):
+        for number, default in DEFAULTS.items():
+            if signal.getsignal(number) is ended:
+                signal.signal(number, default)
 
 
 if is_command():  # the BLAS of numpy would start a thread for each core, which the command does not need
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-end_on_interrupt()  # while `lsh` is imported; its last line restores
+end_on_signals()  # while `lsh` is imported; its last line restores

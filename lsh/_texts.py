@@ -39,6 +39,10 @@ class TextSource(ABC):
     def take(self, positions: np.ndarray[Any, Any]) -> Iterator[Batch]:
         """Yield the texts at some positions, which ascend."""
 
+    @abstractmethod
+    def changed(self, position: int) -> Exception:
+        """Return the error for a text that was another one, or not there, when it was read again."""
+
     def progress(self) -> tuple[int, int, int] | None:
         """Return how many texts were read first, from how many bytes, and the bytes of all; ``None`` if unknown."""
         return None

@@ -236,6 +236,17 @@ def small(monkeypatch) -> list[str | None]:
     return folders
 
 
+def test_a_tilde_for_the_temporary_folder(monkeypatch, tmp_path):
+    """Shells replace it, and Python does not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    for folder, full in (("~", "/home/someone"), ("~/scratch", "/home/someone/scratch")):
+        with pytest.raises(FileNotFoundError, match=f"written to; write {full}, as ~ is not replaced: "):
+            deduplicate(TEXTS, temp_dir=folder)
+    (tmp_path / "~").mkdir()
+    assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
+
+
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count
@@ -260,8 +271,8 @@ def test_a_folder_that_is_none(tmp_path):
 
     (tmp_path / "file").touch()
     for find in (deduplicate, find_pairs):
-        for place in ("nowhere", "file"):
-            with pytest.raises(FileNotFoundError, match="temp_dir must name a folder that can be written to") as caught:
+        for place, kind in (("nowhere", FileNotFoundError), ("file", NotADirectoryError)):
+            with pytest.raises(kind, match="temp_dir must name a folder that can be written to") as caught:
                 find(read, max_memory="1GB", temp_dir=tmp_path / place)
             assert caught.value.filename == str(tmp_path / place)
         for wrong in (3, b"/tmp", ["/tmp"]):

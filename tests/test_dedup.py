@@ -1159,6 +1159,20 @@ def test_an_error_of_ones_own_progress_is_passed_on():
         deduplicate(["one", "two"], progress=bad)
 
 
+@pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
+@pytest.mark.parametrize("run", [deduplicate, lambda *texts, **named: list(find_pairs(*texts, **named))])
+def test_progress_that_raises_stop_iteration(stage, run):
+    """It would silently end the generators that it passes through."""
+
+    def bad(current, done, total):
+        if current == stage:
+            raise StopIteration("mine")
+
+    with pytest.raises(RuntimeError, match=r"^progress raised StopIteration$") as caught:
+        run(["A cat sat on the mat today.", "A cat sat on the mat today!"], 0.5, progress=bad)
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
 @pytest.mark.slow
 def test_progress_of_long_texts():
     """Progress is also reported after an amount of work, not only after a number of documents."""

@@ -2,4 +2,4 @@
 
 from lsh import _start
 
-_start.end_on_interrupt()
+_start.end_on_signals()

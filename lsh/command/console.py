@@ -26,7 +26,6 @@ EXITS = """\
 exit codes: 0 done; 2 bad usage, bad input, or a file that cannot be read or written; 129 hangup; 130 interrupted;
 141 broken pipe; 143 terminated
 """
-WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
 # The options for the parameters that messages of the library name. Parameters that are also English words are replaced
 # only where they begin a message or are followed by "=" and a number.
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
@@ -48,7 +47,7 @@ class EndedError(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.code = 128 + number
-        self.word = WORDS[number]
+        self.word = _start.WORDS[number]
 
 
 @contextmanager
@@ -65,9 +64,9 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
         raise EndedError(number)
 
-    defaults = (signal.SIG_DFL, signal.default_int_handler, _start.interrupted)
+    defaults = (signal.SIG_DFL, signal.default_int_handler, _start.ended)
     with suppress(ValueError):  # not in the main thread
-        for number in WORDS:
+        for number in _start.WORDS:
             if signal.getsignal(number) in defaults:
                 previous[number] = signal.signal(number, end)
     try:

@@ -375,6 +375,10 @@ class TextStream(TextSource):
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, self._blocks(wanted, False))
 
+    def changed(self, position: int) -> Exception:
+        """Return the error for a text that was another one when it was read again."""
+        return files.changed(os.fsdecode(self.files_of(np.array([position]))[0]))
+
     def progress(self) -> tuple[int, int, int]:
         """Return how many texts were read first, from how many bytes of the files, and the size of the files."""
         return self.count, self.position, self.size

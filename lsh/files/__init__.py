@@ -4,7 +4,7 @@
 byte for byte. Commands import from this module only.
 """
 
-from lsh.files.disk import STANDARD
+from lsh.files.disk import STANDARD, changed
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, unknown_ending
 from lsh.files.locations import has_files, is_folder, is_stream, lies_in, names_folder, same_file
@@ -30,6 +30,7 @@ __all__ = [
     "Sources",
     "Target",
     "becomes_folder",
+    "changed",
     "check_target",
     "content",
     "expanded",

@@ -130,7 +130,7 @@ def _method(compression: str) -> _Method:
         return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError, packer, limit=(UNPACKED,))
     zstandard = _zstandard()
     unpacker = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW).decompressobj
-    packer = partial(zstandard.ZstdCompressor().stream_writer, closefd=False)
+    packer = partial(zstandard.ZstdCompressor(write_checksum=True).stream_writer, closefd=False)
     return _Method(unpacker, zstandard.ZstdError, packer, PACKED_ZSTD)
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from lsh._spill import temporary_errors
 from lsh.files.records import InputError
@@ -31,36 +31,74 @@ def changed(name: str) -> InputError:
 # ---- reading ----
 
 
+class State(NamedTuple):
+    """What tells that a file changed: a new file of the same size and `modified` has another `changed`.
+
+    Programs set `modified` (``cp -p``, ``rsync -t``), but not `changed`. Numbers of inodes are not compared: FUSE may
+    give a file a new one at any time.
+    """
+
+    size: int
+    modified: int  # nanoseconds, when the content was written
+    changed: int  # nanoseconds, when the content, the name, the permissions, the times or the links were changed
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> State:
+        """Return the state of a file by what `os.stat` returns."""
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def error(self, name: str, before: State) -> InputError:
+        """Return the error for a file that had another state before."""
+        if self[:2] != before[:2]:
+            return changed(name)
+        what = "its content, name, permissions, times or links changed while it was read"
+        return InputError(name, f"{what}; run again when nothing changes them")
+
+
+def open_file(path: str) -> IO[bytes]:
+    """Open a file for reading; a pipe in its place is an error, and not waited for."""
+    file = open(path, "rb", BUFFER, opener=_at_once)  # noqa: SIM115 - the caller closes it
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise changed(path)
+    return file
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file, or a pipe without waiting for a program that writes to it; for the `opener` of `open`."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 class File:
     """A file that must not change while it is used."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._state: tuple[int, int] | None = None  # size and time, since it was opened first
+        self._state: State | None = None  # since it was opened first
 
     @property
     def size(self) -> int:
         """The size in bytes."""
-        return os.stat(self._path).st_size if self._state is None else self._state[0]
+        return os.stat(self._path).st_size if self._state is None else self._state.size
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file."""
-        with open(self._path, "rb", BUFFER) as file:
+        with open_file(self._path) as file:
             self._check_state(file)
             yield file
             self._check_state(file)
 
     def check_unchanged(self) -> None:
         """Raise InputError if the file changed since it was opened first."""
-        with open(self._path, "rb") as file:
+        with open_file(self._path) as file:
             self._check_state(file)
 
     def _check_state(self, file: IO[bytes]) -> None:
-        state = os.fstat(file.fileno())
-        if self._state not in (None, (state.st_size, state.st_mtime_ns)):
-            raise changed(self._path)
-        self._state = (state.st_size, state.st_mtime_ns)
+        state = State.of(os.fstat(file.fileno()))
+        if self._state not in (None, state):
+            raise state.error(self._path, self._state)
+        self._state = state
 
     def close(self) -> None:
         """Do nothing: the file is closed after each reading."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from lsh import _checks
 from lsh._spill import Spill
+from lsh._words import counted
 from lsh.files import urls
 from lsh.files.disk import STANDARD
 from lsh.files.finding import Sources, expanded, find_sources
@@ -147,7 +148,7 @@ class Documents:
     ) -> None:
         if not isinstance(path, Sources):
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
-        sources, hidden, self.named, pattern = path
+        sources, hidden, self.named, pattern, special = path
         self.path, self.format, _ = sources[0]
         shown = "standard input" if self.path == STANDARD else urls.shown(self.path)
         self.name = shown if len(sources) == 1 else f"{shown} and {len(sources) - 1} more"
@@ -165,6 +166,8 @@ class Documents:
         options = self._usable(options, others)
         self._counts = ReadCounts(None if rejects is None else rejects.write)
         self._counts.hidden = hidden
+        if special:
+            self._counts.note(f"{counted(special, 'special file')} not read: pipes, sockets or devices")
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder

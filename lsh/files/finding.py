@@ -2,7 +2,8 @@
 
 A folder of data files (JSON lines, CSV, Parquet, ...) stands for these files, in the order of their paths. In a folder
 of texts (plain text, Markdown, HTML, source code, ...) each file is a document. A folder that holds both, or files of
-unknown kinds, is an error. Hidden files are not read, but counted; so are files such as ``_SUCCESS`` beside data files.
+unknown kinds, is an error. Hidden files are not read, but counted; so are files such as ``_SUCCESS`` beside data files,
+and pipes, sockets and devices, which are no files.
 This module opens no file.
 """
 
@@ -42,12 +43,16 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The files to read, all of one format, where they were found, and how many hidden files are not read."""
+    """The files to read, all of one format, where they were found, and how many hidden and special ones are not read.
+
+    Special files are pipes, sockets and devices.
+    """
 
     found: list[Source]
     hidden: int
     named: list[Place]
     pattern: str | None
+    special: int
 
 
 def expanded(paths: Sequence[str]) -> list[Place]:
@@ -94,16 +99,16 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
         If the format of a file is unknown, formats differ, or there is a pattern but no folder.
     """
     found: list[Source] = []
-    hidden = 0
+    hidden = special = 0
     if pattern is not None and not any(place.is_folder for place in places):
         name = urls.shown(places[0].path)
         raise InputError(name, "--pattern is for folders, and this is a file; remove --pattern")
     for place in places:
         if place.is_folder:
-            states, num_hidden = list_folder(place.path, pattern)
+            states, num_hidden, num_special = list_folder(place.path, pattern)
             names = _without_marked(list(states), given)
             found += _of_folder(place.path, {name: states[name] for name in names}, given)
-            hidden += num_hidden + len(states) - len(names)
+            hidden, special = hidden + num_hidden + len(states) - len(names), special + num_special
         else:
             found.append(Source(place.path, _format_of(place.path, given), place.state))
     first = found[0]
@@ -115,11 +120,11 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     if first.format.name == FOLDER and len(found) > 1:
         problem = "a folder of texts cannot be combined with other inputs; name this folder only"
         raise InputError(urls.shown(first.path), problem)
-    return Sources(found, hidden, list(places), pattern)
+    return Sources(found, hidden, list(places), pattern, special)
 
 
-def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int]:
-    """Return the files of a folder and of the folders in it, and how many more are hidden.
+def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int, int]:
+    """Return the files of a folder and of the folders in it, how many more are hidden, and how many are special.
 
     The files are named by their paths within the folder, with ``/``, and sorted by them; each has its state if the
     folder is a URL. A file is hidden if a dot begins its name or the name of a folder, unless the pattern begins with a
@@ -129,18 +134,23 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | Non
     ------
     InputError
         If there is no file to read.
+    FileNotFoundError
+        If a link leads nowhere.
     """
+    place = location(folder)
     shape = EVERY if pattern is None else pattern
     states: dict[str, State | None] = {}
-    hidden = 0
-    for relative, state in sorted(location(folder).files()):
+    hidden = special = 0
+    for relative, state in sorted(place.files()):
         name = relative.rpartition("/")[2]
         if not (fnmatch.fnmatchcase(relative, shape) or fnmatch.fnmatchcase(name, shape)):
             continue
         if "/." in f"/{relative}" and not shape.startswith("."):
             hidden += 1
-        else:
+        elif place.is_file(relative):
             states[relative] = state
+        else:
+            special += 1
     if not states:
         folder = urls.shown(folder)
         only_hidden = f" but {counted(hidden, 'hidden file')}" if hidden else ""
@@ -148,7 +158,7 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | Non
             raise InputError(folder, f"no file matches the pattern {pattern!r}{only_hidden}; correct --pattern")
         remedy = "read them with --pattern '.*', or name another folder" if hidden else "name another"
         raise InputError(folder, f"the folder has no file{only_hidden}; {remedy}")
-    return states, hidden
+    return states, hidden, special
 
 
 def has_ending_of_files(path: str) -> bool:

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from lsh.files import compression, urls
+from lsh.files import compression, disk, remote, urls
 from lsh.files.finding import list_folder
 from lsh.files.locations import contents, location
 from lsh.files.marks import check_mark, note_bytes
@@ -20,7 +20,7 @@ from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
 
-State = tuple[int | None, int | str]  # size in bytes, time of the last change or what else tells a change
+State = disk.State | remote.State
 
 
 class Folder:
@@ -50,7 +50,7 @@ class Folder:
     def size(self) -> int:
         """The bytes of all files."""
         found = self._found() if self._files is None else self._files
-        return sum(size or 0 for size, _ in found.values())
+        return sum(state.size or 0 for state in found.values())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the documents."""
@@ -100,6 +100,7 @@ class Folder:
             if stays:
                 target.copy(self._place.within(relative), relative)
             report()
+        self._check_unchanged()
 
     def _texts(self, listing: Iterator[str], counts: ReadCounts) -> Iterator[tuple[str, bytes | InputError]]:
         """Yield each file with its text, or with the error of a file that is to be skipped."""
@@ -152,15 +153,14 @@ class Folder:
         self.position = 0
         for relative in paths:
             yield relative
-            self.position += (self._files or {})[relative][0] or 0
+            self.position += (self._files or {})[relative].size or 0
 
     def _found(self) -> dict[str, State]:
-        found, self._counts.hidden = list_folder(self._path, self._pattern)
+        found, self._counts.hidden, _ = list_folder(self._path, self._pattern)
         return {name: self._state(name) if state is None else state for name, state in found.items()}
 
     def _state(self, relative: str) -> State:
-        state = os.stat(self._place.within(relative))
-        return state.st_size, state.st_mtime_ns
+        return disk.State.of(os.stat(self._place.within(relative)))
 
 
 def _document(relative: str, text: bytes) -> Record:

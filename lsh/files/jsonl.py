@@ -25,6 +25,8 @@ SKIP_REMEDY = "use --missing empty or --on-bad-line skip"  # where others have i
 MAX_DEPTH = 500
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|([\[{])|([\]}])', re.DOTALL)  # or a string, whose brackets do not count
 
+_ARRAY, _ARRAY_OF_OBJECTS = re.compile(r"\s*\["), re.compile(r"\s*\[\s*(\{|$)")  # at the start of a file
+
 JsonObject = Mapping[str, object]
 
 
@@ -68,9 +70,16 @@ class JsonLines(Reader):
         return columns_note(texts, identity, self._names if self.options.default_id() else ())
 
     def start_problem(self, line: str) -> str:
-        """Return the error message if the file is a JSON array, else an empty string."""
-        is_list = line.lstrip().startswith("[")
-        return "a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'" if is_list else ""
+        """Return the error message if the file is a JSON array, else an empty string.
+
+        Where malformed lines are skipped, a line such as ``[1]`` is one; an array of objects, or of several lines, is a
+        file of another format.
+        """
+        is_file = _ARRAY_OF_OBJECTS.match(line) is not None
+        if not is_file and (self.options.skip_bad or not _ARRAY.match(line)):
+            return ""
+        skip = "" if is_file else ", or use --on-bad-line skip if the other lines are objects"
+        return f"a JSON array, not JSON lines; write one object a line, such as with jq -c '.[]'{skip}"
 
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""

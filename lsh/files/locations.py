@@ -13,8 +13,10 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from lsh.files import disk, remote, uploads, urls
@@ -75,18 +77,35 @@ class Local:
         return Place(self.path, self.is_folder())
 
     def files(self) -> Iterator[tuple[str, State | None]]:
-        """Yield the files of this folder and of the folders in it, by their paths within it, with ``/``."""
-        for inner, _, names in os.walk(self.path, onerror=_fail):
-            inside = os.path.relpath(inner, self.path)
-            for name in names:
-                if os.path.isfile(os.path.join(inner, name)):
-                    yield (name if inside == os.curdir else f"{inside}{os.sep}{name}".replace(os.sep, "/")), None
+        """Yield what is in this folder and in the folders in it, by its path within it, with ``/``; no folders.
+
+        Links are followed. A folder that links lead to is read once, by its own path if it lies within this one; a
+        folder with a hidden path, whose files may not be wanted, does not count.
+        """
+        seen: set[tuple[int, int, bool]] = set()
+        waiting = [self.path]
+        while waiting:
+            linked: list[str] = []
+            for inner, folders, names in chain.from_iterable(os.walk(top, onerror=_fail) for top in waiting):
+                found, inside = os.stat(inner), _slashed(os.path.relpath(inner, self.path))
+                key = found.st_dev, found.st_ino, "/." in f"/{inside}"
+                if key in seen:
+                    folders.clear()
+                    continue
+                seen.add(key)
+                linked += [path for name in folders if os.path.islink(path := os.path.join(inner, name))]
+                yield from ((f"{inside}{name}", None) for name in names)
+            waiting = sorted(linked)
+
+    def is_file(self, relative: str) -> bool:
+        """Tell whether what `files` found is a file, not a pipe, a socket or a device; a broken link is an error."""
+        return stat.S_ISREG(os.stat(self.within(relative)).st_mode)
 
     @staticmethod
     def contents(paths: Sequence[str]) -> Iterator[bytes]:
         """Yield the bytes of local files."""
         for path in paths:
-            with open(path, "rb") as file:
+            with disk.open_file(path) as file:
                 yield file.read()
 
     def source(self, state: State | None, folder: str | None) -> Source:
@@ -210,6 +229,10 @@ class Url:
             if one.startswith(start) and info.get("type") == "file":
                 yield one.removeprefix(start), remote.state_of(info)
 
+    def is_file(self, relative: str) -> bool:
+        """Return True: `files` finds files only."""
+        return True
+
     @staticmethod
     def contents(paths: Sequence[str]) -> Iterator[bytes]:
         """Yield the bytes of files of URLs."""
@@ -242,6 +265,11 @@ def location(path: str) -> Local | Url:
 
 def _fail(error: OSError) -> None:
     raise error
+
+
+def _slashed(folder: str) -> str:
+    """Return the path of a folder within another one as the beginning of the paths of its files, with ``/``."""
+    return "" if folder == os.curdir else f"{folder.replace(os.sep, '/')}/"
 
 
 def is_stream(path: str) -> bool:

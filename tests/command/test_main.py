@@ -456,27 +456,38 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
     assert (news / "out.txt").read_bytes() == KEPT
 
 
-@pytest.mark.parametrize("module", ["numpy", "lsh._grouping", "lsh.command.options", "argparse"])
-def test_an_interrupt_while_modules_load(tmp_path, module):
-    """Ctrl-C during startup: one line, no traceback."""
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        ("numpy", signal.SIGINT),
+        ("lsh._grouping", signal.SIGINT),
+        ("lsh.command.options", signal.SIGINT),
+        ("argparse", signal.SIGINT),
+        ("numpy", signal.SIGTERM),
+        ("argparse", signal.SIGHUP),
+    ],
+)
+def test_a_signal_while_modules_load(tmp_path, module, number):
+    """During startup: one line, no traceback."""
     program = (
         f"import os, signal, sys; sys.argv[0] = 'lsh'; {DEFAULT_SIGNALS}\n"
         "class Finder:\n"
         "    def find_spec(name, *more):\n"
-        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), {int(number)})\n"
         "sys.modules.pop('argparse', None); sys.meta_path.insert(0, Finder)\n"
         f"{MAIN}; raise SystemExit(main(['version']))\n"
     )
     result = process(tmp_path, python=["-c", program])
-    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"lsh: error: interrupted\n")
+    word = {signal.SIGINT: b"interrupted", signal.SIGTERM: b"terminated", signal.SIGHUP: b"hangup"}[number]
+    assert (result.returncode, result.stdout, result.stderr) == (128 + number, b"", b"lsh: error: %b\n" % word)
 
 
 @pytest.mark.parametrize("name", ["-c", "lsh"])
 def test_loading_the_library_leaves_the_signals_alone(tmp_path, name):
     """Also in a program with the name of the command."""
     program = (
-        f"import signal, sys; sys.argv[0] = {name!r}; {DEFAULT_SIGNALS}; before = signal.getsignal(2); import lsh; "
-        "assert signal.getsignal(2) is before"
+        f"import signal, sys; sys.argv[0] = {name!r}; {DEFAULT_SIGNALS}; get = signal.getsignal; "
+        "before = [get(1), get(2), get(15)]; import lsh; assert [get(1), get(2), get(15)] == before"
     )
     assert process(tmp_path, python=["-c", program]).returncode == 0
 

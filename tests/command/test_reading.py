@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import zlib
 from pathlib import Path
@@ -13,6 +14,8 @@ from running import done, lsh, refused
 
 from lsh._spill import Spill
 from lsh.command import inputs
+from lsh.command.inputs import TextStream
+from lsh.files import disk
 
 A = b"the ferry left the harbour at nine with two hundred passengers and a brass band on board"
 B = b"growers in the valley expect a poor year for pears since the frost came late in the spring"
@@ -417,3 +420,28 @@ def test_a_bad_folder_for_temporary_files(tmp_path, monkeypatch, place):
     done(tmp_path, "dedup", "in.txt", "-o", "out.txt")  # needs no temporary folder
     monkeypatch.setenv("TMPDIR", "")  # counts as unset
     done(tmp_path, "dedup", "-", "--format", "txt", "-o", "out.txt", "--max-memory", "1GB", stdin=A + b"\n")
+
+
+@pytest.mark.parametrize("change", ["text", "number"])
+def test_a_file_whose_change_nothing_shows(tmp_path, monkeypatch, change):
+    """As at a URL without a tag: texts that are read again are compared with the first reading; the file is named."""
+    take = TextStream.take
+
+    def changed(stream, positions):
+        if change == "text":
+            (tmp_path / "b.txt").write_bytes(b"A cat sat on the mat todax.\n")
+            return take(stream, positions)
+        return itertools.islice(take(stream, positions), 0)
+
+    for name, text in (
+        ("a", "A dog ran in the park."),
+        ("b", "A cat sat on the mat today!"),
+        ("c", "A cat sat on the mat"),
+    ):
+        (tmp_path / f"{name}.txt").write_text(f"{text}\n")
+    monkeypatch.setattr(disk.State, "of", classmethod(lambda cls, found: cls(found.st_size, 0, 0)))
+    monkeypatch.setattr(TextStream, "take", changed)
+    result = lsh(tmp_path, "pairs", "--within", "a.txt", "c.txt", "b.txt", "--threshold", "0.5", "-q")
+    named = "b.txt" if change == "text" else "c.txt"
+    message = f"lsh: error: {named}: it changed while it was read; run again when nothing writes to it\n"
+    assert (result.returncode, result.stdout, result.stderr.decode()) == (2, b"", message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io as streams
+import os
 import re
 import sys
 import zlib
@@ -122,3 +123,17 @@ def test_damaged_gzip(tmp_path, damage):
     message = refusal(file_of(tmp_path, "in.txt.gz", bytes(data)))
     assert "in.txt.gz: corrupt gzip data after byte 0 (" in message
     assert message.endswith("; create it anew")
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+def test_damage_in_an_output_is_noticed(tmp_path, format):
+    """Each has a checksum: a byte with another value is an error, or changes no text; the end is not missed either."""
+    expected = [os.urandom(40).hex().encode() for _ in range(40)]
+    path = file_of(tmp_path, "in.txt", b"\n".join(expected) + b"\n")
+    data = kept(path, [True] * 40, tmp_path / f"out.txt.{format}")
+    assert texts(str(tmp_path / f"out.txt.{format}")) == expected
+    for at in range(len(data) // 2, len(data) // 2 + 200):
+        damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        assert "corrupt" in refusal(file_of(tmp_path, f"damaged.txt.{format}", damaged))
+    for size in range(len(data) - 12, len(data)):
+        assert "corrupt" in refusal(file_of(tmp_path, f"cut.txt.{format}", data[:size]))

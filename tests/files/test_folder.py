@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
+import socket
 from pathlib import Path
 
 import pytest
 from reading import BOM, DOCUMENTS, HEADS, TEXTS, file_of, kept, pack, read, refusal, texts
+from running import lsh
 
 from lsh import files
 
@@ -140,6 +143,107 @@ def test_bad_files_of_a_folder(corpus, tmp_path):
         rejects.commit()
     assert set(tree(tmp_path / "out")) == {"a.md", "deep/er/d e.txt"}
     assert (tmp_path / "rejects").read_bytes() == b"bad.gz\nbad.txt\n"
+
+
+# Links, pipes and sockets.
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """A folder ``in``; ``outside`` has files and folders that it may link to."""
+    for name in ("in/a.txt", "outside/b.txt", "outside/deep/c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path / "in"
+
+
+def ids(folder: Path, **options: object) -> list[str]:
+    return [identity.decode() for identity, _ in read(str(folder), FILES, **options)]
+
+
+def test_linked_files_and_folders_are_read(linked, tmp_path):
+    (linked / "file.txt").symlink_to("../outside/b.txt")
+    (linked / "more").symlink_to("../outside")
+    assert ids(linked) == ["a.txt", "file.txt", "more/b.txt", "more/deep/c.txt"]
+    (tmp_path / "link").symlink_to("in")
+    assert ids(tmp_path / "link") == ids(linked)
+    with files.Documents(str(linked)) as documents, files.target(documents, str(tmp_path / "out")) as target:
+        files.write_kept(documents, [False, True, False, True], target)
+        target.commit()
+    assert tree(tmp_path / "out") == {"file.txt": b"outside/b.txt", "more/deep/c.txt": b"outside/deep/c.txt"}
+    assert not (tmp_path / "out" / "file.txt").is_symlink()
+
+
+@pytest.mark.parametrize("target", [".", "..", "../in"])
+def test_links_that_lead_around_in_circles(linked, target):
+    (linked / "around").symlink_to(target)
+    (linked.parent / "outside" / "deep" / "back").symlink_to("../../in")
+    expected = ["a.txt", "around/outside/b.txt", "around/outside/deep/c.txt"] if target == ".." else ["a.txt"]
+    assert ids(linked) == expected
+
+
+def test_a_folder_with_several_links_is_read_once(linked):
+    """By its own path if there is one; else by the link whose path comes first. Folders that link each other end."""
+    (linked / "deep").mkdir()
+    (linked / "deep" / "d.txt").write_text("d")
+    (linked / "b").symlink_to("deep")
+    for name in ("d", "c"):
+        (linked / name).symlink_to("../outside")
+    folders = [linked.parent / "outside" / f"{number}" for number in range(12)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "x.txt").write_text("x")
+        for other in folders:
+            (folder / f"to{other.name}").symlink_to(other)
+    others = sorted(f"c/{number}/x.txt" for number in range(12))
+    assert ids(linked) == ["a.txt", *others, "c/b.txt", "c/deep/c.txt", "deep/d.txt"]
+
+
+def test_a_link_into_a_hidden_folder(linked):
+    """As hidden files are not read, a folder that is found there counts for the link, too."""
+    (linked / ".store").mkdir()
+    (linked / ".store" / "d.txt").write_text("d")
+    (linked / "shown").symlink_to(".store")
+    with files.Documents(str(linked)) as documents:
+        assert [record.id for record in documents.records()] == [b"a.txt", b"shown/d.txt"]
+        assert documents.hidden == 1
+
+
+@pytest.mark.parametrize("name", ["b.jsonl", "deep/b.jsonl"])
+def test_a_link_that_leads_nowhere(shards, name):
+    """It is the same error as by its name or a pattern; of a hidden file, or one that is not wanted, it is none."""
+    folder = Path(shards(a_jsonl=b'{"text": "a"}\n', deep__c_jsonl=b'{"text": "c"}\n'))
+    (folder / name).symlink_to("gone.jsonl")
+    for named in (folder, folder / "**" / "*.jsonl", folder / name):
+        with pytest.raises(FileNotFoundError) as caught:
+            texts(str(named))
+        assert caught.value.filename == str(folder / name)
+    assert texts(str(folder), pattern="[ac].jsonl") == [b"a", b"c"]
+    (folder / name).rename((folder / name).with_name(".#a.jsonl"))
+    assert texts(str(folder)) == [b"a", b"c"]
+
+
+def test_a_link_to_itself(shards):
+    folder = Path(shards(a_jsonl=b'{"text": "a"}\n'))
+    (folder / "b.jsonl").symlink_to("b.jsonl")
+    with pytest.raises(OSError, match="symbolic links") as caught:
+        texts(str(folder))
+    assert caught.value.filename == str(folder / "b.jsonl")
+
+
+def test_pipes_and_sockets_of_a_folder_are_counted_in_a_note(shards, tmp_path, monkeypatch):
+    folder = Path(shards(a_jsonl=b'{"text": "a"}\n'))
+    os.mkfifo(folder / "b.jsonl")
+    os.mkfifo(folder / ".c.jsonl")
+    monkeypatch.chdir(folder)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind("d.jsonl")
+        result = lsh(tmp_path, "dedup", folder, "--dry-run")
+    note, columns, counts = result.stderr.decode().splitlines()
+    assert note == "2 special files not read: pipes, sockets or devices"
+    assert columns.startswith("text: field 'text'")
+    assert counts.startswith("1 document, 0 removed")
+    assert "1 hidden file not read" in counts
 
 
 # Folders of data files.

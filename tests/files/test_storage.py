@@ -44,6 +44,93 @@ def test_a_file_that_changes_is_refused(tmp_path):
             list(documents.records())
 
 
+def tick(folder):
+    """Wait for the next tick of the clock of the filesystem, so that a later change has another time."""
+    path = folder / "clock"
+    path.touch()
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:
+        path.chmod(0o600)
+    path.unlink()
+
+
+def edited(path):
+    state = path.stat()
+    path.write_bytes(b"two\none\n")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def replaced(path):
+    state, new = path.stat(), path.with_name("new")
+    new.write_bytes(b"two\none\n")
+    os.utime(new, ns=(state.st_atime_ns, state.st_mtime_ns))
+    os.replace(new, path)
+
+
+@pytest.mark.parametrize("change", [edited, replaced])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_other_content_with_the_size_and_the_time_of_a_file(tmp_path, change, in_folder):
+    """As by ``cp -p``, ``rsync -t`` or ``tar x``: seen before a later reading and at the end of the same one."""
+    source = tmp_path / "in" / "a.txt"
+    source.parent.mkdir()
+    source.write_bytes(b"one\ntwo\n")
+    with files.Documents(str(source.parent if in_folder else source)) as documents:
+        keep = [True] * len(list(documents.records()))
+        tick(tmp_path)
+        with files.target(documents, str(tmp_path / "out")) as target:
+            change(source)
+            with pytest.raises(files.InputError, match="changed while it was read"):
+                files.write_kept(documents, keep, target)
+        with pytest.raises(files.InputError, match="changed while it was read"):
+            list(documents.records())
+    assert set(contents(tmp_path)) == {"in", os.path.join("in", "a.txt")}
+
+
+def test_a_file_of_a_folder_that_changes_while_files_are_copied(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / "in" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(b"one\n")
+    with files.Documents(str(tmp_path / "in")) as documents:
+        assert documents.count == 2
+        with (
+            pytest.raises(files.InputError, match="in: the folder changed while it was read"),
+            files.target(documents, str(tmp_path / "out")) as target,
+        ):
+            files.write_kept(documents, [True, False], target, lambda _: file_of(tmp_path, "in/a.txt", b"other\n"))
+
+
+@pytest.mark.parametrize("change", [lambda path: path.chmod(0o600), lambda path: os.link(path, f"{path}.backup")])
+def test_other_permissions_or_links_are_named(tmp_path, change):
+    """These change the time that an edit changes, too, so they are refused; the message tells what may have changed."""
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"one\n")
+    with files.Documents(str(path)) as documents:
+        list(documents.records())
+        tick(tmp_path)
+        change(path)
+        message = f"^{path}: its content, name, permissions, times or links changed while it was read; run again when"
+        with pytest.raises(files.InputError, match=message):
+            list(documents.records())
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, in_folder):
+    path = tmp_path / "in" / "a.txt"
+    path.parent.mkdir()
+    path.write_bytes(b"one\n")
+    with files.Documents(str(path.parent if in_folder else path)) as documents:
+        keep = [True] * len(list(documents.records()))
+        path.unlink()
+        os.mkfifo(path)
+        message = "the folder has no file" if in_folder else "it changed while it was read"
+        with pytest.raises(files.InputError, match=message):
+            list(documents.records())
+        with pytest.raises(files.InputError, match=message), files.target(documents, str(tmp_path / "out")) as target:
+            files.write_kept(documents, keep, target)
+    with pytest.raises(files.InputError, match=r"a\.txt: it changed while it was read"):
+        disk.open_file(str(path))
+
+
 def test_keeping_needs_a_flag_for_each_record(tmp_path):
     path = file_of(tmp_path, "in.txt", b"one\ntwo\n")
     for flags, word in [([True], "grew"), ([True] * 3, "shrank")]:

@@ -1536,6 +1536,9 @@ class Noted(TextSource):
     def __call__(self):
         return list(self.texts)
 
+    def changed(self, position):
+        raise AssertionError(f"text {position} has not changed")
+
     def take(self, positions):
         self.again += positions.tolist()
         yield Batch([self.texts[i] for i in positions.tolist()])

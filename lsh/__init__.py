@@ -1,7 +1,7 @@
 """Near-duplicate detection of documents, by MinHash fingerprints and locality sensitive hashing.
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
-a time. The core is compiled, and the package requires numpy only. The modules `lsh`, `plot`, `presets`, `recall`,
+a time. The core is compiled, and the package requires numpy only. The modules `index`, `lsh`, `plot`, `presets`, `recall`,
 `report` and `text_plot` are loaded when they are first used.
 """
 
@@ -58,15 +58,18 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("lsh", "plot", "presets", "recall", "report", "text_plot")
+_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "text_plot")
+_CLASSES_WHEN_USED = ("Index",)  # of `lsh.index`
 
 if TYPE_CHECKING:
+    from lsh import index as index
     from lsh import lsh as lsh
     from lsh import plot as plot
     from lsh import presets as presets
     from lsh import recall as recall
     from lsh import report as report
     from lsh import text_plot as text_plot
+    from lsh.index import Index as Index
 else:
 
     def __getattr__(name):
@@ -75,10 +78,14 @@ else:
             from importlib import import_module
 
             return import_module(f"lsh.{name}")
+        if name in _CLASSES_WHEN_USED:
+            from lsh import index
+
+            return getattr(index, name)
         raise AttributeError(f"module 'lsh' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *_LOADED_WHEN_USED})
+        return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED})
 
 
 _start.restore()

@@ -1,0 +1,276 @@
+"""Queries: which documents share a bucket, how similar they are, and the matches that a caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks, _sketch_filter
+from lsh._fingerprints import CONFIDENCE, wilson_interval
+from lsh.index._format import Array, DocId
+from lsh.index._manifest import Parameters
+from lsh.index._view import Found, Place, View
+from lsh.planning import Plan
+from lsh.shingling import shingle_sets
+
+COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
+MIN_RECALL = 0.5  # a query below is refused
+STEP = 1024  # texts that are compared at once
+
+Lookup = Callable[[DocId], "str | bytes | None"]
+
+
+class IndexMatch(NamedTuple):
+    """A document of an index that is similar to a query.
+
+    Attributes
+    ----------
+    id : str, bytes or int
+        The id of the document.
+    similarity : float
+        The Jaccard similarity: exact if `verified` is true, else an estimate.
+    interval : tuple of float
+        The similarity twice if `verified` is true, else a 95 % confidence interval.
+    verified : bool
+        Whether the texts were compared.
+    """
+
+    id: DocId
+    similarity: float
+    interval: tuple[float, float]
+    verified: bool
+
+
+class Matches(tuple[IndexMatch, ...]):
+    """The matches of a query, the most similar first; equally similar ones in the order of the index.
+
+    Attributes
+    ----------
+    recall : float
+        The probability with which a document of similarity `min_similarity` is found.
+    min_similarity : float
+        The least similarity of a match.
+    """
+
+    recall: float
+    min_similarity: float
+
+    def __new__(cls, matches: Iterable[IndexMatch], recall: float, min_similarity: float) -> Matches:
+        made = super().__new__(cls, matches)
+        made.recall, made.min_similarity = recall, min_similarity
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.recall, self.min_similarity
+
+
+class Estimator:
+    """The estimated similarity of two documents by the number of their equal components. Immutable.
+
+    Different components have the same low 8 bits with probability c = 1/256. If e of k components are equal there, the
+    estimate is ``(e/k - c) / (1 - c)``, at least 0, and the bounds of Wilson's interval for e/k are corrected likewise
+    (b-bit minwise hashing, Li and Konig 2010). With whole components, c is 0.
+    """
+
+    def __init__(self, components: int, collisions: float) -> None:
+        self._components, self._collisions = components, collisions
+        self.similarities = self._corrected(np.arange(components + 1) / max(components, 1))
+        self._intervals: dict[int, tuple[float, float]] = {}
+
+    def _corrected(self, shares: Array) -> NDArray[np.float64]:
+        corrected: NDArray[np.float64] = np.clip((shares - self._collisions) / (1.0 - self._collisions), 0.0, 1.0)
+        return corrected
+
+    def interval(self, equal: int) -> tuple[float, float]:
+        """Return the interval for a number of equal components."""
+        if equal not in self._intervals:
+            bounds = wilson_interval(equal / self._components, self._components, CONFIDENCE)
+            low, high = self._corrected(np.array(bounds)).tolist()
+            self._intervals[equal] = low, high
+        return self._intervals[equal]
+
+    def least_equal(self, similarity: float) -> int:
+        """Return the least number of equal components whose estimate is `similarity` or more."""
+        return int(np.searchsorted(self.similarities, similarity))
+
+
+@lru_cache(maxsize=64)
+def filter_least(parameters: Parameters, similarity: float) -> int:
+    """Return how many components must be equal for a document of this similarity to be compared exactly."""
+    plan, k = parameters.plan, parameters.hasher.num_seeds
+    if parameters.sketch == "none" or not plan.loss:
+        return 0
+    if parameters.sketch == "full":  # no collisions: the share of equal components is the similarity
+        similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
+    return _sketch_filter.least_equal(k, similarity, plan.loss)
+
+
+@lru_cache(maxsize=64)
+def recall_at(parameters: Parameters, similarity: float, verified: bool) -> float:
+    """Return the probability that a document of this similarity is found by a query for this similarity."""
+    plan = parameters.plan
+    found = plan.probability(similarity)
+    if not verified or not plan.loss or parameters.sketch == "none":
+        return found
+    least, k = filter_least(parameters, similarity), parameters.hasher.num_seeds
+    if parameters.sketch == "full":
+        similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
+    return found * _sketch_filter.passing(k, least, similarity)
+
+
+class Asked(NamedTuple):
+    """Queries: their keys (bands, q), sketches, texts to compare, and the places of those that are stored."""
+
+    keys: NDArray[np.uint64]
+    sketches: Array | None
+    texts: Sequence[bytes | None]
+    own: Place | None = None
+
+
+class Search:
+    """A query for a similarity, of one or of many texts. Immutable.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of the index.
+    min_similarity : float or None
+        The least similarity of a match; ``None`` stands for the threshold of the plan.
+    top : int or None
+        The most matches of a query.
+    lookup : callable or None
+        Returns the text of an id.
+    """
+
+    def __init__(
+        self, parameters: Parameters, estimator: Estimator, min_similarity: object, top: object, lookup: Lookup | None
+    ) -> None:
+        self.parameters, self.estimator, self.lookup = parameters, estimator, lookup
+        plan: Plan = parameters.plan
+        self.least = plan.threshold
+        if min_similarity is not None:
+            self.least = _checks.fraction("min_similarity", min_similarity, zero=True)
+        self.top = None if top is None else _checks.whole_number("top", top, 1)
+        self.verifies = parameters.texts or lookup is not None
+        self.recall = recall_at(parameters, self.least, self.verifies)
+        if self.recall < MIN_RECALL:
+            raise ValueError(
+                f"min_similarity={self.least:g} has a recall of {self.recall:.2g} with the bands of this index, which "
+                f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"
+            )
+        if parameters.sketch == "none" and not self.verifies:
+            raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
+        self.none = Matches((), self.recall, self.least)
+
+    @property
+    def least_equal(self) -> int:
+        """The equal components that a document needs."""
+        if self.verifies:
+            return filter_least(self.parameters, self.least)
+        return self.estimator.least_equal(self.least)
+
+    def found(self, view: View, asked: Asked, recent: bool) -> list[Found]:
+        """Search one kind of parts for candidates."""
+        most = None if self.top is None or self.verifies else self.top + (asked.own is not None)
+        return view.search(asked.keys, asked.sketches, self.least_equal, most, recent)
+
+    def matches(self, view: View, asked: Asked, found: list[Found]) -> list[Matches]:
+        """Return the matches of each query from what was found, the parts in order."""
+        results = [self.none] * len(asked.texts)
+        hits: dict[int, list[tuple[Found, int, int]]] = {}
+        for one in found:
+            bounds = one.bounds.tolist()
+            for i in np.flatnonzero(one.bounds[1:] > one.bounds[:-1]).tolist():
+                hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
+        for i, spans in hits.items():
+            text = asked.texts[i] if self.verifies else None
+            candidates = self._verified(view, spans, asked.own, text) if text is not None else None
+            if candidates is None:
+                candidates = self._estimated(view, spans, asked.own)
+            results[i] = Matches(candidates, self.recall, self.least) if candidates else self.none
+        return results
+
+    def _estimated(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None) -> list[IndexMatch]:
+        """Return the matches among candidates by their estimates."""
+        order, estimates = [], self.estimator.similarities
+        least = self.estimator.least_equal(self.least)
+        for at, (one, start, stop) in enumerate(spans):
+            if one.equal is None:
+                continue
+            equal = one.equal[start:stop].tolist()
+            for place, (number, same) in enumerate(zip(one.numbers[start:stop].tolist(), equal)):
+                if same >= least and own != (one.part, number):
+                    order.append((-same, at, place))
+        order.sort()
+        ids: dict[tuple[int, int], DocId] = {}
+        order = order[: self.top]
+        for at, (one, start, _) in enumerate(spans):
+            places = [place for _, where, place in order if where == at]
+            if places:
+                found = view.ids(one.part, one.numbers[start + np.array(places)])
+                ids.update(zip(((at, place) for place in places), found))
+        interval = self.estimator.interval
+        return [
+            IndexMatch(ids[at, place], float(estimates[-same]), interval(-same), False) for same, at, place in order
+        ]
+
+    def _verified(
+        self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes
+    ) -> list[IndexMatch]:
+        """Return the matches among candidates by the exact similarity of the texts, where they are known."""
+        scored: list[tuple[float, int, DocId, int]] = []  # (-similarity, position, id, equal components, -1: verified)
+        for one, start, stop in spans:
+            for first in range(start, stop, STEP):
+                last = min(first + STEP, stop)
+                numbers = one.numbers[first:last]
+                equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
+                ids = view.ids(one.part, numbers)
+                texts = self._texts(view, one.part, numbers, ids)
+                exact = iter(self._exact(text, [other for other in texts if other is not None]))
+                for number, doc_id, same, other in zip(numbers.tolist(), ids, equal, texts):
+                    similarity = float(self.estimator.similarities[same]) if other is None else next(exact)
+                    if similarity >= self.least and own != (one.part, number):
+                        scored.append((-similarity, len(scored), doc_id, same if other is None else -1))
+                if self.top is not None and len(scored) > 2 * self.top + STEP:
+                    scored = [(s, i, d, e) for i, (s, _, d, e) in enumerate(sorted(scored, key=_rank)[: self.top])]
+        scored.sort(key=_rank)
+        return [
+            IndexMatch(doc_id, -negative, self.estimator.interval(same) if same >= 0 else (-negative, -negative), same < 0)
+            for negative, _, doc_id, same in scored[: self.top]
+        ]
+
+    def _texts(self, view: View, part: int, numbers: Array, ids: list[DocId]) -> list[bytes | None]:
+        return list(view.texts(part, numbers)) if self.lookup is None else [self.looked_up(doc_id) for doc_id in ids]
+
+    def looked_up(self, doc_id: DocId) -> bytes | None:
+        """Return the text of a document from the function that knows it."""
+        return None if self.lookup is None else _as_bytes(doc_id, self.lookup(doc_id))
+
+    def _exact(self, text: bytes, others: list[bytes]) -> list[float]:
+        """Return the exact similarity of a text and others."""
+        if not others:
+            return []
+        sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])()
+        similarities: list[float] = sets.matrix(1, 1)[0].tolist()
+        return similarities
+
+
+def _rank(scored: tuple[float, int, DocId, int]) -> tuple[float, int]:
+    return scored[:2]
+
+
+def _as_bytes(doc_id: DocId, text: object) -> bytes | None:
+    """Return what `texts` returned as bytes."""
+    if text is None:
+        return None
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise TypeError(f"texts must return a text or None, got {type(text).__name__} for id {doc_id!r}")
+
+

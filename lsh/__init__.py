@@ -1,8 +1,8 @@
 """Near-duplicate detection of documents, by MinHash fingerprints and locality sensitive hashing.
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
-a time. The core is compiled, and the package requires numpy only. The modules `index`, `lsh`, `plot`, `presets`, `recall`,
-`report` and `text_plot` are loaded when they are first used.
+a time; `Index` keeps them in files. The core is compiled, and the package requires numpy only. `Index` and the modules
+`index`, `lsh`, `plot`, `presets`, `recall`, `report` and `text_plot` are loaded when they are first used.
 """
 
 from lsh import _start
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "text_plot")
-_CLASSES_WHEN_USED = ("Index",)  # of `lsh.index`
+_CLASSES_WHEN_USED = {"Index": "lsh.index"}
 
 if TYPE_CHECKING:
     from lsh import index as index
@@ -73,15 +73,13 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """Load a module of the package when it is first used."""
-        if name in _LOADED_WHEN_USED:
+        """Load a module of the package, or a class of one, when it is first used."""
+        if name in (*_LOADED_WHEN_USED, *_CLASSES_WHEN_USED):
             from importlib import import_module
 
-            return import_module(f"lsh.{name}")
-        if name in _CLASSES_WHEN_USED:
-            from lsh import index
-
-            return getattr(index, name)
+            if name in _LOADED_WHEN_USED:
+                return import_module(f"lsh.{name}")
+            return getattr(import_module(_CLASSES_WHEN_USED[name]), name)
         raise AttributeError(f"module 'lsh' has no attribute {name!r}")
 
     def __dir__():

@@ -57,6 +57,7 @@ def _renew_locks() -> None:
     """Make new locks in a forked process, where a lock may be held by a thread that does not exist."""
     for index in list(_indexes):
         index._lock = threading.RLock()
+        index._view.recent.forget_tables()
 
 
 if hasattr(os, "register_at_fork"):
@@ -195,9 +196,7 @@ class Index:
         return cls._opened_to_write(folder, lookup, lock, disk)
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", *, texts: Lookup | None = None
-    ) -> Index:
+    def open(cls, path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", *, texts: Lookup | None = None) -> Index:
         """Open an index.
 
         Parameters
@@ -460,7 +459,9 @@ class Index:
         """
         allowed = _texts.allows_missing(missing)
         for name, given in (("ids", ids), ("times", times)):
-            if given is not None and (isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")):
+            if given is not None and (
+                isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")
+            ):
                 raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
         next_ids, next_times = iter(ids), None if times is None else iter(times)
         pieces = _texts.pieces("texts", texts, PIECE)
@@ -571,7 +572,10 @@ class Index:
     def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids, as they are when the iteration begins."""
         with self._reading() as view:
-            held, recent = [one.copy() for one in view.held], [view.recent.codes[i] for i in view.recent.alive().tolist()]
+            held, recent = (
+                [one.copy() for one in view.held],
+                [view.recent.codes[i] for i in view.recent.alive().tolist()],
+            )
             segments = View(view.manifest, held)
         yield from segments.all_ids()
         yield from map(_format.decoded_id, recent)
@@ -844,5 +848,3 @@ def _as_time(name: str, value: Any) -> int:
     else:
         raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")
     return int(microseconds)
-
-

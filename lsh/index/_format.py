@@ -48,7 +48,9 @@ FOOTER = np.dtype(
         ("checksum", "<u8"),  # of all from the checksums of blocks to here
     ]
 )
-REMOVED_HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("unused", "V4"), ("documents", "<u8"), ("removed", "<u8")])
+REMOVED_HEADER = np.dtype(
+    [("magic", "S8"), ("version", "<u4"), ("unused", "V4"), ("documents", "<u8"), ("removed", "<u8")]
+)
 LOG_HEADER = np.dtype(
     [
         ("magic", "S8"),

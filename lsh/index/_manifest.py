@@ -184,7 +184,9 @@ class Manifest:
     @classmethod
     def _from_dict(cls, values: Any) -> Manifest:
         _checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next"})
-        entries = tuple(Entry.from_dict(one) for one in _checks.instance("segments", values["segments"], list, "a list"))
+        entries = tuple(
+            Entry.from_dict(one) for one in _checks.instance("segments", values["segments"], list, "a list")
+        )
         manifest = cls(
             Parameters.from_dict(values["parameters"]),
             _checks.whole_number("generation", values["generation"], 1, 2**62),
@@ -241,7 +243,7 @@ def read_removed(folder: str, removed: Removed, documents: int) -> Array:
         raise DamageError(f"{path} is damaged: it has {len(content)} bytes")
     head = _format.parsed(REMOVED_HEADER, content)
     checksum = _format.checksum(content[:-8])
-    bitmap = np.frombuffer(content[size:-8], np.uint8).copy()
+    bitmap: Array = np.frombuffer(content[size:-8], np.uint8).copy()
     count = int(np.unpackbits(bitmap, count=documents, bitorder="little").sum())
     facts = head["magic"], head["version"], head["documents"], head["removed"], count
     wanted = REMOVED_MAGIC, _format.VERSION, documents, removed.count, removed.count
@@ -257,5 +259,3 @@ def microseconds(name: str, seconds: object) -> int:
     if not math.isfinite(seconds) or not 1e-6 <= seconds <= MAX_PERIOD / 1e6:
         raise ValueError(f"{name} must be a number of seconds, 0.000001 or more, got {seconds}")
     return round(float(seconds) * 1e6)
-
-

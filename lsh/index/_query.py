@@ -239,7 +239,9 @@ class Search:
                     scored = [(s, i, d, e) for i, (s, _, d, e) in enumerate(sorted(scored, key=_rank)[: self.top])]
         scored.sort(key=_rank)
         return [
-            IndexMatch(doc_id, -negative, self.estimator.interval(same) if same >= 0 else (-negative, -negative), same < 0)
+            IndexMatch(
+                doc_id, -negative, self.estimator.interval(same) if same >= 0 else (-negative, -negative), same < 0
+            )
             for negative, _, doc_id, same in scored[: self.top]
         ]
 
@@ -272,5 +274,3 @@ def _as_bytes(doc_id: DocId, text: object) -> bytes | None:
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
     raise TypeError(f"texts must return a text or None, got {type(text).__name__} for id {doc_id!r}")
-
-

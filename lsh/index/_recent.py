@@ -81,9 +81,7 @@ class Recent:
         """Return the documents that are not removed, in order of addition."""
         n = self.count
         texts = self.texts if self.layout.texts else None
-        stored = Documents(
-            self.codes, self._keys[:n], self._keyed[:n], self._sketches[:n], self._times[:n], texts
-        )
+        stored = Documents(self.codes, self._keys[:n], self._keyed[:n], self._sketches[:n], self._times[:n], texts)
         return stored if len(self) == n else stored.take(self._alive[:n])
 
     def alive(self) -> NDArray[np.int64]:
@@ -96,7 +94,8 @@ class Recent:
 
     def sketch(self, number: int) -> Array:
         """Return the sketch of a document."""
-        return self._sketches[number].copy()
+        sketch: Array = self._sketches[number].copy()
+        return sketch
 
     def time(self, number: int) -> int:
         """Return the time of a document."""
@@ -105,7 +104,12 @@ class Recent:
     def before(self, time: int) -> list[int]:
         """Return the numbers of the documents with a time before the given one."""
         times = self._times[: self.count]
-        return np.flatnonzero(self._alive[: self.count] & (times != NO_TIME) & (times < time)).tolist()
+        old: list[int] = np.flatnonzero(self._alive[: self.count] & (times != NO_TIME) & (times < time)).tolist()
+        return old
+
+    def forget_tables(self) -> None:
+        """Make new tables at the next search: in a forked process, another thread may have been changing these."""
+        self._tables, self._entered = BinTables(self.layout.bands), 0
 
     def _enter(self) -> None:
         """Put the documents that were added since the last search into the buckets."""

@@ -58,8 +58,9 @@ class Documents:
         numbers = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         listed = numbers.tolist()
         texts = None if self.texts is None else [self.texts[i] for i in listed]
-        arrays = (array[numbers] for array in (self.keys, self.keyed, self.sketches, self.times))
-        return Documents([self.codes[i] for i in listed], *arrays, texts)
+        codes = [self.codes[i] for i in listed]
+        keys, sketches = self.keys[numbers], self.sketches[numbers]
+        return Documents(codes, keys, self.keyed[numbers], sketches, self.times[numbers], texts)
 
 
 @dataclass(frozen=True)
@@ -459,7 +460,7 @@ class Segment:
             return stored.tobytes()
         unpacking = zlib.decompressobj()
         try:
-            raw = unpacking.decompress(stored, size + 1)
+            raw = unpacking.decompress(stored.data, size + 1)
         except zlib.error:
             raise self.damage("a block of texts cannot be decompressed") from None
         if len(raw) != size or not unpacking.eof:
@@ -534,9 +535,7 @@ def _ranges(part: Segment, keep: NDArray[np.bool_] | None) -> Iterator[tuple[int
         yield start, stop, None if chosen is None or chosen.all() else chosen
 
 
-def _kept_items(
-    parts: list[Segment], kept: list[NDArray[np.bool_] | None], name: str, width: int
-) -> Iterator[Array]:
+def _kept_items(parts: list[Segment], kept: list[NDArray[np.bool_] | None], name: str, width: int) -> Iterator[Array]:
     """Yield the items of a section that are of documents which are kept."""
     dtype = parts[0].layout.dtype
     for part, keep in zip(parts, kept):

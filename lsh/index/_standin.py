@@ -1,4 +1,5 @@
 """Stand-in of lsh._searching; to be deleted."""
+
 import numpy as np
 
 
@@ -71,7 +72,9 @@ class SortedKeys:
         return len(self.numbers)
 
     def find(self, keys):
-        return np.searchsorted(self.keys, keys, "left").astype(np.int64), np.searchsorted(self.keys, keys, "right").astype(np.int64)
+        return np.searchsorted(self.keys, keys, "left").astype(np.int64), np.searchsorted(
+            self.keys, keys, "right"
+        ).astype(np.int64)
 
     def verify(self, documents):
         assert (self.numbers < documents).all()
@@ -91,7 +94,9 @@ class Searcher:
         bounds, numbers, equal = [0], [], []
         found = [band.find(keys[b]) for b, band in enumerate(self.bands)]
         for q in range(keys.shape[1]):
-            c = np.unique(np.concatenate([band.members(found[b][0][q], found[b][1][q]) for b, band in enumerate(self.bands)]))
+            c = np.unique(
+                np.concatenate([band.members(found[b][0][q], found[b][1][q]) for b, band in enumerate(self.bands)])
+            )
             if self.removed is not None:
                 c = c[~((self.removed[c >> 3] >> (c & 7)) & 1).astype(bool)]
             if rows is not None and self.sketches is not None:
@@ -105,7 +110,11 @@ class Searcher:
             numbers.append(c)
             equal.append(e.astype(np.uint16))
             bounds.append(bounds[-1] + len(c))
-        return np.array(bounds, np.int64), np.concatenate([np.empty(0, np.uint32), *numbers]).astype(np.uint32), None if rows is None else np.concatenate([np.empty(0, np.uint16), *equal]).astype(np.uint16)
+        return (
+            np.array(bounds, np.int64),
+            np.concatenate([np.empty(0, np.uint32), *numbers]).astype(np.uint32),
+            None if rows is None else np.concatenate([np.empty(0, np.uint16), *equal]).astype(np.uint16),
+        )
 
 
 def merged(parts, renumbered):

@@ -39,7 +39,8 @@ class Found(NamedTuple):
 class Held:
     """A segment, and which of its documents are removed.
 
-    `removed` is a bitmap, the lowest bit of a byte first. It is changed in place: the owner holds a lock, or has a copy.
+    `removed` is a bitmap, the lowest bit of a byte first. It is changed in place: the owner holds a
+    lock, or has a copy.
     """
 
     def __init__(self, segment: Segment, removed: Array | None, count: int, entry: Entry) -> None:

@@ -129,7 +129,9 @@ class Writer:
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""
         documents = self.view.recent.documents()
-        held = [self._opened(write_segment(self.disk, self.folder, name, part)) for name, part in self._parts(documents)]
+        held = [
+            self._opened(write_segment(self.disk, self.folder, name, part)) for name, part in self._parts(documents)
+        ]
         with self._changing():
             self.view.held = [*self.view.held, *held]
             self.view.recent = Recent(self._manifest.parameters.layout)

@@ -203,7 +203,9 @@ def test_times_that_are_refused(folder, time):
 def test_expire_removes_what_is_older(folder, monkeypatch, flushed):
     indexing.small_limits(monkeypatch)
     with Index.create(folder, **SETTINGS, period=10.0) as index:
-        index.add_docs([text(i) for i in range(100)], range(100), times=[float(i) if i % 9 else None for i in range(100)])
+        index.add_docs(
+            [text(i) for i in range(100)], range(100), times=[float(i) if i % 9 else None for i in range(100)]
+        )
         if flushed:
             index.compact()
         for before in (0.0, 35.0, 35.5, 70.0, 1000.0):

@@ -48,6 +48,7 @@ DEFAULT_THRESHOLD = 0.8
 DEFAULT_SEEDS = 128
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once
+MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
 MAX_SEARCHES = 64  # of which the parameters are kept
 
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
@@ -181,6 +182,8 @@ class Index:
             stored,
             _manifest.microseconds("period", period),
         )
+        if chosen.num_seeds > MAX_COMPONENTS:
+            raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
         if parameters.sketch == "none" and texts is None:
             raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
         folder, disk = os.fspath(path), Disk()

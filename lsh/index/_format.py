@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lsh._batch import Batch
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, murmur3_x64_128
-from lsh.index._standin import DamageError as DamageError
+from lsh._searching import DamageError as DamageError
 from lsh.shingling import MAX_UNITS
 
 Array = np.ndarray[Any, Any]

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh._searching import Blocks, SortedKeys, block_sums, merged, sorted_keys
 from lsh.index import _format
 from lsh.index._disk import Disk, DiskFile
 from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError, DocId
-from lsh.index._standin import Blocks, SortedKeys, block_sums, merged, sorted_keys
 
 STEP = 1 << 16  # documents that are copied at once
 TEXT_BLOCK = 1 << 13  # bytes of texts that are compressed together

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lsh._searching import Searcher
 from lsh.index import _format, _manifest
 from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
 from lsh.index._segment import Segment
-from lsh.index._standin import Searcher
 
 
 class Place(NamedTuple):
@@ -67,7 +67,7 @@ class Held:
         """The compiled search."""
         if self._searcher is None:
             one = self.segment
-            self._searcher = Searcher(one.bands, one.documents, one.sketches, self.removed, one.blocks)
+            self._searcher = Searcher(one.bands, one.documents, one.sketches, self.removed)
         return self._searcher
 
     def copy(self) -> Held:

@@ -190,7 +190,7 @@ def test_times(folder, time, seconds):
             index.time_of("b")
 
 
-@pytest.mark.parametrize("time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 1e300])  # noqa: DTZ001
+@pytest.mark.parametrize("time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 1e300])
 def test_times_that_are_refused(folder, time):
     with Index.create(folder, **SETTINGS) as index:
         with pytest.raises((TypeError, ValueError), match=r"^time must "):
@@ -277,9 +277,9 @@ def test_rollback(folder, monkeypatch):
 def test_an_exception_drops_what_is_pending(folder):
     with Index.create(folder, **SETTINGS) as index:
         index.add(text(1), 1)
-    with pytest.raises(ZeroDivisionError), Index.open(folder, "a") as index:
+    with pytest.raises(TypeError), Index.open(folder, "a") as index:  # noqa: PT012 - one block that ends by it
         index.add(text(2), 2)
-        raise ZeroDivisionError
+        index.add(text(3), None)
     assert reopened(folder) == {1: (text(1), None)}
     index.close()
     with pytest.raises(ValueError, match="the index is closed; open it again"):
@@ -310,7 +310,7 @@ def test_segments_are_merged(folder, monkeypatch):
                 index.commit()
         assert 2 <= index.info()["segments"] <= 9
         assert list(index) == list(range(400))
-        for i in range(0, 390):
+        for i in range(390):
             index.remove(i)
         index.commit()
         assert index.info()["removed"] <= 10

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
+from lsh._grouping import band_keys
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.index import _format, _manifest, _view, _writer
@@ -109,6 +110,7 @@ class Index:
         self._closed = False
         whole = parameters.sketch == "full"
         self._estimator = Estimator(parameters.layout.components, 0.0 if whole else COLLISIONS)
+        self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
         self._searches: dict[tuple[float | None, int | None], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
@@ -497,12 +499,17 @@ class Index:
     def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> Documents:
         """Return documents with their keys and sketches."""
         texts = [text or b"" for text in batch.tolist()] if self._parameters.texts else None
-        keys = self.bands.keys(rows).T
+        keys = self._keys(rows).T
         return Documents(codes, keys, ~self.hasher.is_empty(rows), self._sketches(rows), times, texts)
 
     def _sketches(self, rows: Array) -> Array:
-        layout = self._parameters.layout
-        return rows[:, : layout.components].astype(layout.dtype)
+        return rows[:, : self._layout.components].astype(self._layout.dtype)
+
+    def _keys(self, rows: Array) -> NDArray[np.uint64]:
+        """Return the band keys of fingerprints; `Bands.keys` computes the bounds of the bands at each call."""
+        keys = np.empty((len(self._bounds) - 1, len(rows)), np.uint64)
+        band_keys(rows, self._bounds, keys)
+        return keys
 
     def remove(self, id: DocId) -> None:
         """Remove the document with this id.
@@ -651,7 +658,7 @@ class Index:
             own = view.texts(place.part, np.array([place.number]))[0] if self._parameters.texts else None
         if own is None and self._lookup is not None:
             own = search.looked_up(id)  # type: ignore[arg-type]
-        sketches = sketch[None] if self._parameters.layout.components else None
+        sketches = sketch[None] if self._layout.components else None
         return self._found(search, Asked(keys[:, None], sketches, [own], place))[0]
 
     def query_docs(
@@ -706,9 +713,9 @@ class Index:
                 for i, found in zip(chosen.tolist(), some):
                     answers[i] = found
             return answers
-        sketches = self._sketches(rows) if self._parameters.layout.components else None
+        sketches = self._sketches(rows) if self._layout.components else None
         own = texts() if search.verifies else [None] * len(rows)
-        return self._found(search, Asked(self.bands.keys(rows), sketches, own))
+        return self._found(search, Asked(self._keys(rows), sketches, own))
 
     def _found(self, search: Search, asked: Asked) -> list[Matches]:
         """Return the matches of queries. A reader searches its segments without the lock, as they do not change."""

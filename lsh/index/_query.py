@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from lsh.shingling import shingle_sets
 
 COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
 MIN_RECALL = 0.5  # a query below is refused
+FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
 
 Lookup = Callable[[DocId], "str | bytes | None"]
@@ -165,58 +167,79 @@ class Search:
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
         self.none = Matches((), self.recall, self.least)
-
-    @property
-    def least_equal(self) -> int:
-        """The equal components that a document needs."""
-        if self.verifies:
-            return filter_least(self.parameters, self.least)
-        return self.estimator.least_equal(self.least)
+        self._least_estimated = estimator.least_equal(self.least)
+        self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
 
     def found(self, view: View, asked: Asked, recent: bool) -> list[Found]:
         """Search one kind of parts for candidates."""
         most = None if self.top is None or self.verifies else self.top + (asked.own is not None)
-        return view.search(asked.keys, asked.sketches, self.least_equal, most, recent)
+        return view.search(asked.keys, asked.sketches, self._least_equal, most, recent)
 
     def matches(self, view: View, asked: Asked, found: list[Found]) -> list[Matches]:
         """Return the matches of each query from what was found, the parts in order."""
         results = [self.none] * len(asked.texts)
+        if not found:
+            return results
+        if not self.verifies or (asked.own is not None and asked.texts[0] is None):
+            self._estimate(view, asked.own, found, results)
+            return results
         hits: dict[int, list[tuple[Found, int, int]]] = {}
         for one in found:
             bounds = one.bounds.tolist()
             for i in np.flatnonzero(one.bounds[1:] > one.bounds[:-1]).tolist():
                 hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
         for i, spans in hits.items():
-            text = asked.texts[i] if self.verifies else None
-            candidates = self._verified(view, spans, asked.own, text) if text is not None else None
-            if candidates is None:
-                candidates = self._estimated(view, spans, asked.own)
-            results[i] = Matches(candidates, self.recall, self.least) if candidates else self.none
+            if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
+                results[i] = Matches(matches, self.recall, self.least)
         return results
 
-    def _estimated(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None) -> list[IndexMatch]:
-        """Return the matches among candidates by their estimates."""
-        order, estimates = [], self.estimator.similarities
-        least = self.estimator.least_equal(self.least)
-        for at, (one, start, stop) in enumerate(spans):
-            if one.equal is None:
-                continue
-            equal = one.equal[start:stop].tolist()
-            for place, (number, same) in enumerate(zip(one.numbers[start:stop].tolist(), equal)):
-                if same >= least and own != (one.part, number):
-                    order.append((-same, at, place))
-        order.sort()
-        ids: dict[tuple[int, int], DocId] = {}
-        order = order[: self.top]
-        for at, (one, start, _) in enumerate(spans):
-            places = [place for _, where, place in order if where == at]
-            if places:
-                found = view.ids(one.part, one.numbers[start + np.array(places)])
-                ids.update(zip(((at, place) for place in places), found))
-        interval = self.estimator.interval
-        return [
-            IndexMatch(ids[at, place], float(estimates[-same]), interval(-same), False) for same, at, place in order
+    def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
+        """Fill in the matches of each query by the estimates."""
+        if len(results) == 1 and sum(len(one.numbers) for one in found) <= FEW:
+            results[0] = self._estimate_few(view, own, found)
+            return
+        count = np.arange(len(results))
+        queries = np.concatenate([np.repeat(count, np.diff(one.bounds)) for one in found])
+        parts = np.repeat(np.arange(len(found)), [len(one.numbers) for one in found])
+        numbers = np.concatenate([one.numbers for one in found])
+        equal = np.concatenate([_counts(one) for one in found])
+        chosen = equal >= self._least_estimated
+        if own is not None:
+            chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
+        order = np.lexsort((-equal, queries))  # stable: in order of the parts and numbers
+        order = order[chosen[order]]
+        if self.top is not None:
+            ranks = np.arange(len(order)) - np.searchsorted(queries[order], queries[order])
+            order = order[ranks < self.top]
+        queries, parts, numbers, equal = queries[order], parts[order], numbers[order], equal[order]
+        ids: list[DocId] = [0] * len(order)
+        for at, one in enumerate(found):
+            places = np.flatnonzero(parts == at)
+            for place, doc_id in zip(places.tolist(), view.ids(one.part, numbers[places])):
+                ids[place] = doc_id
+        similarities = self.estimator.similarities[equal].tolist()
+        intervals = map(self.estimator.interval, equal.tolist())
+        made = list(map(IndexMatch._make, zip(ids, similarities, intervals, repeat(False))))
+        bounds = [0, *(np.flatnonzero(np.diff(queries)) + 1).tolist(), len(made)]
+        for start, stop in pairwise(bounds):
+            if start < stop:
+                results[queries[start]] = Matches(made[start:stop], self.recall, self.least)
+
+    def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
+        """Return the same for one query with few candidates, faster."""
+        ranked = []
+        for at, one in enumerate(found):
+            equal = [0] * len(one.numbers) if one.equal is None else one.equal.tolist()
+            for number, same in zip(one.numbers.tolist(), equal):
+                if same >= self._least_estimated and own != (one.part, number):
+                    ranked.append((-same, at, number))
+        ranked.sort()
+        similarities, interval = self.estimator.similarities, self.estimator.interval
+        made = [
+            IndexMatch(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
+            for same, at, number in ranked[: self.top]
         ]
+        return Matches(made, self.recall, self.least) if made else self.none
 
     def _verified(
         self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes
@@ -259,6 +282,11 @@ class Search:
         sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])()
         similarities: list[float] = sets.matrix(1, 1)[0].tolist()
         return similarities
+
+
+def _counts(found: Found) -> NDArray[np.int64]:
+    """Return the numbers of equal components, 0 without sketches."""
+    return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)
 
 
 def _rank(scored: tuple[float, int, DocId, int]) -> tuple[float, int]:

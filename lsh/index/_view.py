@@ -167,6 +167,10 @@ class View:
             return [_format.decoded_id(self.recent.codes[number]) for number in numbers.tolist()]
         return self.held[part].segment.ids(numbers)
 
+    def id(self, part: int, number: int) -> DocId:
+        """Return the id of a document."""
+        return _format.decoded_id(self.recent.codes[number]) if part == IN_LOG else self.held[part].segment.id(number)
+
     def texts(self, part: int, numbers: Array) -> list[bytes]:
         """Return the stored texts of documents of one part."""
         if part == IN_LOG:
@@ -206,9 +210,9 @@ class View:
             return [Found(IN_LOG, *self.recent.search(keys, rows, least_equal, top))] if len(self.recent) else []
         found = []
         for part, held in enumerate(self.held):
-            one = Found(part, *held.searcher.search(keys, rows, least_equal, top))
-            if len(one.numbers):
-                found.append(one)
+            bounds, numbers, equal = held.searcher.search(keys, rows, least_equal, top)
+            if len(numbers):
+                found.append(Found(part, bounds, numbers, equal))
         return found
 
     def verify(self) -> None:

@@ -1,8 +1,9 @@
 """Near-duplicate detection of documents, by MinHash fingerprints and locality sensitive hashing.
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
-a time; `Index` keeps them in files. The core is compiled, and the package requires numpy only. `Index` and the modules
-`index`, `lsh`, `plot`, `presets`, `recall`, `report` and `text_plot` are loaded when they are first used.
+a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
+numpy only. `Index`, `Screen` and the modules `index`, `lsh`, `plot`, `presets`, `recall`, `report` and `text_plot` are
+loaded when they are first used.
 """
 
 from lsh import _start
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "text_plot")
-_CLASSES_WHEN_USED = {"Index": "lsh.index"}
+_CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen"}
 
 if TYPE_CHECKING:
     from lsh import index as index
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from lsh import report as report
     from lsh import text_plot as text_plot
     from lsh.index import Index as Index
+    from lsh.index.screen import Screen as Screen
 else:
 
     def __getattr__(name):

@@ -10,17 +10,18 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import lsh
 from lsh import _checks, files
 from lsh._minhash import NORMALISATIONS
 from lsh._words import counted, size
 from lsh.command import console, index_add, index_query, indexing, options
 from lsh.command.indexing import SECONDS
-from lsh.index import Index, _note
-from lsh.index import screen as screening
-from lsh.index._manifest import SKETCHES
 from lsh.shingling import Shingles
+
+if TYPE_CHECKING:  # other commands do not need it
+    from lsh.index import Index
 
 MAX_SHOWN_IDS = 5  # in a message
 
@@ -93,7 +94,7 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument(
         "--sketch",
-        choices=SKETCHES,
+        choices=("8bit", "full", "none"),
         default="8bit",
         help="what is kept of a fingerprint to estimate similarities: 8 bits of each component, the full components, "
         "or none, which requires --texts stored (default 8bit)",
@@ -114,7 +115,7 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="an index for lsh screen: shingles of 3 words in lower case, 400 components, and bands for --recommend "
         "with a recall of 0.95, unless other options are given",
     )
-    for name, default in (("--reject", screening.REJECT), ("--recommend", screening.RECOMMEND)):
+    for name, default in (("--reject", 0.9), ("--recommend", 0.5)):
         group.add_argument(name, type=float, metavar="S", help=f"the default of lsh screen (default {default})")
     indexing.add_quiet(parser)
 
@@ -148,11 +149,13 @@ def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -
         if getattr(namespace, name) is not None:
             raise ValueError(f"--{name} requires --screen")
     threshold, recall = options.threshold(namespace), options.recall(namespace)
-    return Index.create(folder, options.hasher(namespace), threshold=threshold, recall=recall, **kept)
+    return lsh.Index.create(folder, options.hasher(namespace), threshold=threshold, recall=recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
     """Create an index for a screen; options that are not given have the defaults of a screen."""
+    from lsh.index import screen as screening
+
     if namespace.threshold is not None:
         raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
     given = {own: getattr(namespace, name) for name, own in options.SHINGLE_OPTIONS.items()}
@@ -294,10 +297,13 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
 
 
 def _info(namespace: argparse.Namespace) -> None:
+    from lsh.index import _note
+    from lsh.index.screen import NOTE
+
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:
         facts = index.info()
-        facts["screen"] = _note.read(index.path).get(screening.NOTE)
+        facts["screen"] = _note.read(index.path).get(NOTE)
         shingles = index.hasher.shingles
     console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles))
 

@@ -10,12 +10,14 @@ import argparse
 import hashlib
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsh import files
 from lsh._words import counted
 from lsh.command import console, indexing, options
-from lsh.index import Index, _note
+
+if TYPE_CHECKING:
+    from lsh.index import Index
 
 COMMIT_DOCUMENTS = 1 << 16  # after which there is a commit
 COMMIT_SECONDS = 30.0
@@ -76,6 +78,8 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _add(index: Index, arrivals: indexing.Arrivals, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
+    from lsh.index import _note  # late, as other commands do not need it
+
     note = _note.read(index.path)
     state = arrivals.state()
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
@@ -104,6 +108,8 @@ def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
 
 def _commit(index: Index, note: dict[str, Any]) -> None:
     """Commit with a note."""
+    from lsh.index import _note
+
     index.commit()
     if _note.read(index.path) != note:
         _note.replace(index.path, note)

@@ -7,12 +7,17 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
-from lsh.index import Index, Matches
-from lsh.index._format import DocId
+
+if TYPE_CHECKING:
+    from lsh.index import Index, Matches
+    from lsh.index._format import DocId
+
+    Answer = tuple[DocId | None, Matches]
 
 EPILOG = f"""\
 examples:
@@ -26,8 +31,6 @@ compared, so that the similarity is exact.
 
 {options.FORMATS}
 {console.EXITS}"""
-
-Answer = tuple[DocId | None, Matches]
 
 
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import lsh
 from lsh import files
 from lsh._batch import Batch
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
-from lsh.index import Index, Matches
-from lsh.index._format import DocId
+
+if TYPE_CHECKING:  # other commands do not need it
+    from lsh.index import Index, Matches
+    from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -49,7 +52,7 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
     """Open an index."""
     folder = folder_of(path)
     try:
-        return Index.open(folder, mode)
+        return lsh.Index.open(folder, mode)
     except FileNotFoundError:
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
 
@@ -141,8 +144,8 @@ def parsed_time(text: str) -> float | datetime:
         seconds = float(text)
         if abs(seconds) <= MAX_SECONDS:
             return seconds
-        if seconds == seconds and abs(seconds) <= 1e6 * MAX_SECONDS:
-            raise ValueError(f"{text!r} is after the year 9999; divide milliseconds by 1000, as times are in seconds")
+    if text.isdecimal():
+        raise ValueError(f"the time {text} is after the year 9999; times are in seconds, divide milliseconds by 1000")
     if text[-1:] in ("Z", "z"):
         text = text[:-1] + "+00:00"
     try:

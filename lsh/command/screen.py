@@ -7,10 +7,10 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
+import lsh
 from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, options
-from lsh.index.screen import RECOMMEND, REJECT, TOP, Screen
 
 EPILOG = f"""\
 examples:
@@ -44,12 +44,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument("--check", action="store_true", help="decide only: add no document")
     stored = "default: as stored with the index, else"
-    parser.add_argument("--reject", type=float, metavar="S", help=f"reject from this similarity ({stored} {REJECT})")
+    parser.add_argument("--reject", type=float, metavar="S", help=f"reject from this similarity ({stored} 0.9)")
     parser.add_argument(
-        "--recommend", type=float, metavar="S", help=f"list documents from this similarity ({stored} {RECOMMEND})"
+        "--recommend", type=float, metavar="S", help=f"list documents from this similarity ({stored} 0.5)"
     )
     parser.add_argument(
-        "--top", type=options.whole, metavar="N", default=TOP, help=f"the most matches of a document (default {TOP})"
+        "--top", type=options.whole, metavar="N", default=10, help="the most matches of a document (default 10)"
     )
     indexing.add_quiet(parser)
     options.add_reading(parser)
@@ -70,7 +70,7 @@ def run(namespace: argparse.Namespace) -> None:
     verdicts: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
-        screen = Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
+        screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
         opened.enter_context(arrivals)
         meter = console.progress(namespace.quiet, namespace.output, [arrivals])
         target = opened.enter_context(files.Target(namespace.output))

@@ -20,7 +20,7 @@ from lsh._fingerprints import Array
 from lsh._texts import Missing, Text, Texts
 from lsh.index import DAY, PIECE, Index, Sketch, Time, _as_time, _as_times, _format, _listed, _note
 from lsh.index._format import DocId
-from lsh.index._query import Lookup, Matches
+from lsh.index._query import MIN_RECALL, Lookup, Matches
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
@@ -108,7 +108,12 @@ class Screen:
             stored.get("recommend", RECOMMEND) if recommend is None else recommend,
         )
         self._top = _checks.whole_number("top", top, 1)
-        self._search()
+        recall = index.recall_at(self._recommend)
+        if recall < MIN_RECALL:
+            raise ValueError(
+                f"recommend={self._recommend:g} has a recall of {recall:.2g} with the bands of this index, which are "
+                f"for {index.threshold:g}; create an index with recommend={self._recommend:g} for it"
+            )
 
     @classmethod
     def create(

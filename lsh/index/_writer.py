@@ -23,12 +23,12 @@ from lsh.index._recent import Recent
 from lsh.index._segment import Documents, Written, merge_segments, write_segment
 from lsh.index._view import Held, Place, View
 
-MAX_RECENT = 1 << 16  # documents in memory, with those of the log
+MAX_RECENT = 1 << 17  # documents in memory, with those of the log
 MAX_RECENT_BYTES = 1 << 26
 MAX_LOGGED = 1 << 15  # documents, and removals, in a log
 MAX_LOG_BYTES = 1 << 24
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MERGED = 8  # segments of similar size are merged
+MOST_SIMILAR = 8  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
@@ -254,7 +254,7 @@ class Writer:
             groups: dict[object, list[Held]] = {}
             for held in self.view.held:
                 groups.setdefault((self._period(held), _size_class(len(held))), []).append(held)
-            group = next((group for group in groups.values() if len(group) >= MERGED), None)
+            group = next((group for group in groups.values() if len(group) > MOST_SIMILAR), None)
             if group is None:
                 group = next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
             if group is None or sum(map(len, group)) > _format.NUMBERS:

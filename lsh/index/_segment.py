@@ -327,6 +327,8 @@ class Segment:
     def _checked_at(self, name: str, dtype: Any, numbers: Array) -> Array:
         """Return some items of a section, checked."""
         array, offset = self._section(name, dtype), self._sections[name][0]
+        if len(numbers) and int(numbers.max()) >= len(array):
+            raise self.damage(f"it has {len(array)} documents, number {int(numbers.max())} is asked for")
         begins = offset + numbers.astype(np.int64) * array.itemsize
         self._check_ranges(begins, begins + array.itemsize)
         found: Array = array[numbers]

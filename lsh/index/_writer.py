@@ -86,6 +86,7 @@ class Writer:
         recent = self.view.recent
         if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
             self._flush()
+            self._merge_similar()
 
     def remove(self, places: list[Place]) -> None:
         """Remove documents."""

@@ -129,7 +129,8 @@ class LosingDisk(Disk):
 
     def sync_folder(self, path: str) -> None:
         self.step("sync folder", path)
-        self.synced, self.changes = dict(self.names), []
+        if any(os.path.exists(os.path.join(path, name)) for name in self.names):  # else it is another folder
+            self.synced, self.changes = dict(self.names), []
 
     def know(self, folder: Path) -> None:
         """Count what is in a folder as synced."""

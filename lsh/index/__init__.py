@@ -189,12 +189,14 @@ class Index:
         if parameters.sketch == "none" and texts is None:
             raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
         folder, disk = os.fspath(path), Disk()
-        _make_folder(folder)
+        made = _made_folders(folder)
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
                 raise FileExistsError(f"there is an index in {folder}; use Index.open")
             _writer.create(disk, folder, Manifest(parameters))
+            for parent in made:
+                disk.sync_folder(parent)
         except BaseException:
             lock.release()
             raise
@@ -813,14 +815,22 @@ def _chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, 
     return plan
 
 
-def _make_folder(folder: str) -> None:
-    """Make the folder of a new index; an error if it has other files than those of an index that was not finished."""
+def _made_folders(folder: str) -> list[str]:
+    """Make the folder of a new index, and return the folders in which one was made.
+
+    An error if it has other files than those of an index that was not finished.
+    """
+    parents, missing = [], os.path.abspath(folder)
+    while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
+        missing = os.path.dirname(missing)
+        parents.append(missing)
     os.makedirs(folder, exist_ok=True)
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
             raise FileExistsError(f"there is an index in {folder}; use Index.open")
         if name not in (_format.LOCK, _format.NEW_MANIFEST) and _format.file_number(None, name) is None:
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
+    return parents
 
 
 def _listed(name: str, values: Iterator[Any], count: int, first: int, more: bool) -> list[Any]:

@@ -181,16 +181,15 @@ def packed(arrays: Mapping[str, Array]) -> bytes:
 
 def unpacked(payload: Any) -> dict[str, Array]:
     """Return the named arrays of a payload as bytes; a ValueError if they do not fit into it."""
-    data = np.frombuffer(payload, np.uint8)
+    data: Array = np.frombuffer(payload, np.uint8)
     count = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 8 or count > (len(data) - 8) // SECTION.itemsize:
         raise ValueError("the table of arrays is cut")
     arrays = {}
-    for row in np.frombuffer(payload, SECTION, count, 8):
-        offset, size = int(row["offset"]), int(row["size"])
+    for name, offset, size in data[8 : 8 + count * SECTION.itemsize].view(SECTION).tolist():
         if offset > len(data) or size > len(data) - offset:
             raise ValueError("an array is outside of its record")
-        arrays[row["name"].decode("ascii", "replace")] = data[offset : offset + size]
+        arrays[name.decode("ascii", "replace")] = data[offset : offset + size]
     return arrays
 
 

@@ -7,6 +7,7 @@ also written into the header, without a sync: a log that is shorter, or damaged 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,10 +105,10 @@ def _documents_of(payload: Array, layout: Layout) -> Documents:
 def _items(data: Array, dtype: Any, *shape: int) -> Array:
     """Return bytes as an array of this type, and, if it is given, of this shape."""
     wanted = np.dtype(dtype)
-    count = len(data) // wanted.itemsize
-    if len(data) % wanted.itemsize or (shape and count != np.prod(shape, dtype=np.int64)):
+    if len(data) % wanted.itemsize or (shape and len(data) != math.prod(shape) * wanted.itemsize):
         raise ValueError("an array has a wrong size")
-    return np.frombuffer(data.tobytes(), wanted).reshape(shape or (count,))
+    items: Array = data.view(wanted).reshape(shape or (-1,))
+    return items
 
 
 class LogWriter:
@@ -173,6 +174,7 @@ class LogReader:
         self._number = _format.file_number("log", name) or 0
         self._layout = layout
         self.committed = LOG_HEADER.itemsize  # where the last commit ends that was read
+        self.commits = self.removals = 0  # that were read
 
     def damage(self, what: str) -> DamageError:
         """Return the error that the file is damaged."""
@@ -198,6 +200,7 @@ class LogReader:
                 changes += [self._change(*one) for one in pending]
                 pending = []
                 self.committed = first + at + RECORD.itemsize
+                self.commits += 1
             else:
                 pending.append((first + at, kind, payload))
             at += RECORD.itemsize + len(payload)
@@ -222,13 +225,13 @@ class LogReader:
         end = at + RECORD.itemsize
         if end > len(content):
             return None
-        head = _format.parsed(RECORD, content[at:end])
-        if head["size"] > len(content) - end:
+        ((size, kind, _, checksum),) = content[at:end].view(RECORD).tolist()
+        if size > len(content) - end:
             return None
-        payload = content[end : end + head["size"]]
-        if head["checksum"] != _record_checksum(self._number, first + at, content[at : at + 16].tobytes(), payload):
+        payload = content[end : end + size]
+        if checksum != _record_checksum(self._number, first + at, content[at : at + 16].tobytes(), payload):
             return None
-        return head["kind"], payload
+        return kind, payload
 
     def _change(self, offset: int, kind: int, payload: Array) -> Change:
         try:
@@ -236,6 +239,7 @@ class LogReader:
                 return Change(_documents_of(payload, self._layout))
             if kind == REMOVE and len(payload) >= 8:
                 count = int(payload[:8].view("<u8")[0])
+                self.removals += count
                 return Change(None, _items(payload[8:], REMOVAL, count))
         except ValueError as error:
             raise self.damage(f"record at byte {offset}: {error}") from None

@@ -155,7 +155,7 @@ def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> W
             writer.keys(str(band), sorted_keys(np.ascontiguousarray(documents.keys[keyed, band]), keyed))
         writer.keys("ids", sorted_keys(_format.hashed_ids(documents.codes), numbers))
         writer.section("sketches", [documents.sketches])
-        _write_ids(writer, [documents.codes])
+        _write_ids(writer, documents.codes)
         known = documents.times[documents.times != NO_TIME]
         if len(known):
             writer.section("times", [documents.times.astype("<i8")])
@@ -169,16 +169,17 @@ def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> W
         writer.close()
 
 
-def _write_ids(writer: SegmentWriter, codes: list[list[bytes]]) -> None:
+def _write_ids(writer: SegmentWriter, codes: list[bytes]) -> None:
     """Write encoded ids, as int64 where all are numbers."""
-    if all(code[:1] == b"i" for part in codes for code in part):
-        writer.section("ids", (np.frombuffer(b"".join(code[1:] for code in part), "<i8") for part in codes))
-        return
-    joined = [_format.joined(part) for part in codes]
-    bases = np.cumsum([0, *(len(data) for _, data in joined)]).astype(np.uint64)
-    dtype = _ends_dtype(int(bases[-1]))
-    writer.section("id_ends", ((ends + base).astype(dtype) for (ends, _), base in zip(joined, bases)))
-    writer.section("id_bytes", (data for _, data in joined))
+    ends, data = _format.joined(codes)
+    size = 9  # of an encoded number
+    if np.array_equal(ends, np.arange(1, len(codes) + 1, dtype=np.uint64) * np.uint64(size)):
+        rows = data.reshape(-1, size)
+        if (rows[:, 0] == ord("i")).all():
+            writer.section("ids", [rows[:, 1:]])
+            return
+    writer.section("id_ends", [ends.astype(_ends_dtype(len(data)))])
+    writer.section("id_bytes", [data])
 
 
 def _ends_dtype(size: int) -> np.dtype[Any]:
@@ -326,6 +327,8 @@ class Segment:
     def _checked_at(self, name: str, dtype: Any, numbers: Array) -> Array:
         """Return some items of a section, checked."""
         array, offset = self._section(name, dtype), self._sections[name][0]
+        if len(numbers) and int(numbers.max()) >= len(array):
+            raise self.damage(f"it has {len(array)} documents, number {int(numbers.max())} is asked for")
         begins = offset + numbers.astype(np.int64) * array.itemsize
         self._check_ranges(begins, begins + array.itemsize)
         found: Array = array[numbers]

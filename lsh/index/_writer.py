@@ -23,12 +23,13 @@ from lsh.index._recent import Recent
 from lsh.index._segment import Documents, Written, merge_segments, write_segment
 from lsh.index._view import Held, Place, View
 
-MAX_RECENT = 1 << 16  # documents in memory, with those of the log
+MAX_RECENT = 1 << 17  # documents in memory, with those of the log
 MAX_RECENT_BYTES = 1 << 26
 MAX_LOGGED = 1 << 15  # documents, and removals, in a log
+MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it opens the index
 MAX_LOG_BYTES = 1 << 24
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MERGED = 8  # segments of similar size are merged
+MOST_SIMILAR = 8  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
@@ -46,14 +47,14 @@ class Writer:
         self._numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
         self._next = max(self._manifest.next_number, *(number + 1 for number in self._numbers), 1)
         self._log: LogWriter | None = LogWriter(disk, folder, self._manifest.log, log.committed)
-        self._committed = log.committed  # of the log
+        self._committed, self._commits, self._removals = log.committed, log.commits, log.removals  # of the log
         self._start()
         self._remove_orphans()
 
     def _start(self) -> None:
         """Forget the changes: they are committed, or rolled back."""
         self._changes: list[Change] = []
-        self._removals = 0
+        self._pending_removals = 0
         self._needs_manifest = False
 
     @property
@@ -86,6 +87,7 @@ class Writer:
         recent = self.view.recent
         if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
             self._flush()
+            self._merge_similar()
 
     def remove(self, places: list[Place]) -> None:
         """Remove documents."""
@@ -100,7 +102,7 @@ class Writer:
     def _remove(self, places: list[Place]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
         for place in places:
             self.view.remove(place)
-        self._removals += len(places)
+        self._pending_removals += len(places)
         return np.array(places, REMOVAL) if places else np.empty(0, REMOVAL)
 
     def expire(self, before: int) -> int:
@@ -170,14 +172,16 @@ class Writer:
                 log.abandon(self._committed)
                 raise
             self._log, self._committed = log, log.size
+            self._commits += 1
+            self._removals += self._pending_removals
             self._start()
         else:
             self._commit_manifest()
 
     def _fits_log(self, log: LogWriter) -> bool:
         recent = self.view.recent
-        few = recent.count < MAX_LOGGED and self._removals < MAX_LOGGED
-        return few and log.size + recent.size < MAX_LOG_BYTES
+        few = recent.count < MAX_LOGGED and self._removals + self._pending_removals < MAX_LOGGED
+        return few and self._commits < MAX_COMMITS and log.size + recent.size < MAX_LOG_BYTES
 
     def _commit_manifest(self) -> None:
         """Write everything that is not in a segment into segments, and then a manifest."""
@@ -203,7 +207,7 @@ class Writer:
         for held, entry in zip(self.view.held, manifest.entries):
             held.entry = entry
         self.view.manifest = self._manifest = manifest
-        self._committed = _format.LOG_HEADER.itemsize
+        self._committed, self._commits, self._removals = _format.LOG_HEADER.itemsize, 0, 0
         self._start()
         with contextlib.suppress(OSError):  # the next commit writes a manifest again
             self._log = LogWriter(self.disk, self.folder, manifest.log, self._committed)
@@ -254,7 +258,7 @@ class Writer:
             groups: dict[object, list[Held]] = {}
             for held in self.view.held:
                 groups.setdefault((self._period(held), _size_class(len(held))), []).append(held)
-            group = next((group for group in groups.values() if len(group) >= MERGED), None)
+            group = next((group for group in groups.values() if len(group) > MOST_SIMILAR), None)
             if group is None:
                 group = next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
             if group is None or sum(map(len, group)) > _format.NUMBERS:

@@ -119,8 +119,8 @@ def number_of_steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def chosen_steps(count: int, some: bool) -> range:
-    """All steps, or about thirty of them, beginning at another one for each number of steps."""
-    return range(1, count + 1) if not some else range(1 + count % 7, count + 1, max(count // 30, 1))
+    """All steps, or about twelve of them."""
+    return range(1, count + 1) if not some else range(1 + count % 7, count + 1, max(count // 12, 1))
 
 
 few_or_all = pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -168,11 +168,11 @@ def test_each_operation_fails(tmp_path, monkeypatch, afterwards, number, some):
         else:
             index._release()
         shutil.rmtree(folder)
-    assert failures > 20
+    assert failures > 10
 
 
 @few_or_all
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_power_is_lost_at_each_operation(tmp_path, monkeypatch, seed, some):
     indexing.small_limits(monkeypatch)
     steps = chosen_steps(number_of_steps(tmp_path / "whole", monkeypatch), some)
@@ -207,7 +207,7 @@ def test_power_is_lost_twice(tmp_path, monkeypatch):
     indexing.small_limits(monkeypatch)
     count = number_of_steps(tmp_path / "whole", monkeypatch)
     rng = random.Random(11)
-    for attempt in range(60):
+    for attempt in range(15):
         first, second, third = (tmp_path / f"{name}{attempt}" for name in "abc")
         disk = LosingDisk(ends_at=rng.randint(10, count))
         use_disk(monkeypatch, disk)
@@ -284,9 +284,10 @@ def killed_once(folder: Path, rng: random.Random) -> tuple[int, int]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="requires SIGKILL")
-@pytest.mark.parametrize("times", [6, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_killed_writer(tmp_path, monkeypatch, times):
-    rng = random.Random(times)
+@pytest.mark.parametrize(("seed", "times"), [(0, 4), *(pytest.param(i, 200, marks=pytest.mark.slow) for i in range(5))])
+def test_a_killed_writer(tmp_path, seed, times):
+    """A thousand kills in the slow tests."""
+    rng = random.Random(seed)
     folder = tmp_path / "0"
     Index.create(folder, **SETTINGS).close()
     before = 0
@@ -300,6 +301,47 @@ def test_a_killed_writer(tmp_path, monkeypatch, times):
         if there > 500:
             folder, before = tmp_path / str(kill + 1), 0
             Index.create(folder, **SETTINGS).close()
+
+
+WRITING = """
+import sys
+import indexing
+from lsh.index import Index, _writer
+for name, value in indexing.LIMITS.items():
+    setattr(_writer, name, value)
+with Index.open(sys.argv[1], "a") as index:
+    for first in range(0, 400, 5):
+        index.add_docs([indexing.text(i) for i in range(first, first + 5)], range(first, first + 5))
+        if first >= 100:
+            for i in range(first - 100, first - 95):
+                index.remove(i)
+        index.commit()
+"""
+
+
+def test_readers_have_snapshots_while_another_process_writes(tmp_path):
+    """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
+    folder = tmp_path / "index"
+    Index.create(folder, **SETTINGS).close()
+    python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path))}
+    with (
+        subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], **python) as process,
+        Index.open(folder) as index,
+    ):
+        sizes = set()
+        while process.poll() is None:
+            index.refresh()
+            ids = sorted(index)
+            assert ids == list(range(ids[0], ids[0] + len(ids))) if ids else True
+            assert len(ids) % 5 == 0
+            assert len(ids) == 100 or not ids or ids[0] == 0
+            contents(index)
+            with Index.open(folder) as other:
+                assert len(other) % 5 == 0
+            sizes.add(tuple(ids[:1]))
+        assert process.returncode == 0
+    assert len(sizes) > 3
+    assert sorted(reopened(folder)) == list(range(300, 400))
 
 
 # Damaged files.
@@ -358,13 +400,13 @@ def test_each_byte_is_flipped(small_index, some):
     rng = random.Random(3)
     for name in files_of(folder):
         data = (folder / name).read_bytes()
-        places = range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(60, len(data))))
+        places = range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(25, len(data))))
         found = 0
         for place in places:
             flipped = bytearray(data)
             flipped[place] ^= 1 << rng.randrange(8)
             found += damaged(folder, name, bytes(flipped), expected)
-        assert found > 0.8 * len(places), name  # the others are in unused bytes
+        assert found > 0.6 * len(places), name  # the others are in unused bytes
     assert reopened(folder) == expected
 
 
@@ -374,7 +416,7 @@ def test_each_file_is_cut(small_index, some):
     rng = random.Random(4)
     for name in files_of(folder):
         data = (folder / name).read_bytes()
-        for size in range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(40, len(data)))):
+        for size in range(len(data)) if not some else sorted(rng.sample(range(len(data)), min(20, len(data)))):
             assert damaged(folder, name, data[:size], expected), (name, size)
         more = damaged(folder, name, data + bytes(8), expected)
         assert more or name.startswith("log")  # what follows the last commit of a log was never committed

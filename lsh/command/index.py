@@ -255,8 +255,11 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 
 def _verify(namespace: argparse.Namespace) -> None:
+    from lsh.index import _note  # late, as other commands do not need it
+
     with indexing.opened(namespace.index) as index:
         index.verify()
+        _note.read(index.path)
         facts = index.info()
     _say(namespace, f"{counted(facts['documents'], 'document')}, {size(facts['bytes'])}: no damage")
 

@@ -12,7 +12,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from lsh import files
+from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, options
 
@@ -103,10 +103,10 @@ def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
     """Return where to begin: after the documents that an interrupted run of the same command has committed."""
     if digest is None or noted.get("digest") != digest:
         return 0, 0
-    return int(noted["file"]), int(noted["count"])
+    return _checks.whole_number("file", noted.get("file"), 0), _checks.whole_number("count", noted.get("count"), 0)
 
 
-def _commit(index: Index, note: dict[str, Any]) -> None:
+def _commit(index: Index, note: dict[str, dict[str, Any]]) -> None:
     """Commit with a note."""
     from lsh.index import _note
 

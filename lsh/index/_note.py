@@ -18,8 +18,8 @@ NOTE, NEW_NOTE, MAGIC = "note", "note.new", b"lsh-note"
 MAX_BYTES = 1 << 16
 
 
-def read(folder: str) -> dict[str, Any]:
-    """Return the note of an index, empty if it has none."""
+def read(folder: str) -> dict[str, dict[str, Any]]:
+    """Return the note of an index, empty if it has none: for each use of it, values by name."""
     path = os.path.join(folder, NOTE)
     try:
         with open(path, "rb") as file:
@@ -32,14 +32,15 @@ def read(folder: str) -> dict[str, Any]:
     head = _format.parsed(HEADER, data)
     try:
         note = json.loads(data[size:-8])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamageError(f"{path} is damaged: {error}") from None
-    if (head["magic"], head["version"]) != (MAGIC, _format.VERSION) or not isinstance(note, dict):
+    is_note = isinstance(note, dict) and all(isinstance(value, dict) for value in note.values())
+    if (head["magic"], head["version"]) != (MAGIC, _format.VERSION) or not is_note:
         raise DamageError(f"{path} is not the note of an index of format version {_format.VERSION}")
-    return note
+    return dict(note)
 
 
-def replace(folder: str, note: dict[str, Any]) -> None:
+def replace(folder: str, note: dict[str, dict[str, Any]]) -> None:
     """Make this the note of an index; the caller holds the lock of the writer."""
     body = json.dumps(note, sort_keys=True, separators=(",", ":")).encode()
     if len(body) > MAX_BYTES:

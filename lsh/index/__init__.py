@@ -90,9 +90,9 @@ class Index:
     ...     index.add("The quick brown fox jumps over the lazy dog, and runs away.", "a")
     ...     index.add("A slow red hen sits by the river, and sleeps.", "b")
     >>> with lsh.Index.open(f"{folder}/stories") as index:
-    ...     for match in index.query("The quick brown fox jumps over the lazy dog, and walks away."):
+    ...     for match in index.query("The quick brown fox jumps over the lazy dog, and runs off."):
     ...         print(match.id, round(match.similarity, 2), match.verified)
-    a 0.81 True
+    a 0.84 True
     """
 
     _lock: threading.RLock

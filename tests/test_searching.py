@@ -189,7 +189,8 @@ def test_many_queries_and_many_bands():
         ({"rows": numpy.zeros((4, 15), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
         ({"rows": numpy.zeros((3, 16), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
         ({"rows": numpy.zeros((4, 16), numpy.uint32)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "rows must be contiguous"),
+        ({"rows": numpy.zeros(64, numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "not C-contiguous"),
     ],
 )
 def test_bad_arguments_of_a_search(change, message):

@@ -114,7 +114,8 @@ static void make_segment(void)
 {
     static lsh_sorted sorted[BANDS];
     static const size_t widths[] = {1, 4, 8};
-    const size_t count = below(64) ? below(40) : below(3000), values = 1 + below(2 * count + 2);
+    const size_t count = below(16) ? below(40) : below(200) ? below(3000) : below(2 * LSH_WINDOW);
+    const size_t values = 1 + below(below(2) ? 4 : 2 * count + 2);
     const size_t width = widths[below(3)], k = 1 + below(MOST_K), size = count * k * width;
     const int in_file = below(2) > 0, shift = (int)below(64);
     size_t whole = size, end = 0;

@@ -6,9 +6,10 @@ numbers before they use them. A fault in the content is a `DamageError`. Objects
 them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
 """
 
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._memory cimport check_aligned, resize
@@ -21,6 +22,7 @@ cdef enum:
     PLACES = 1 << 18        # keys that are verified between two checks for signals
     SIGNAL_WORK = 1 << 20   # nanoseconds of a search after which signals are checked
 
+cdef object _INT64 = np.dtype(np.int64), _UINT32 = np.dtype(np.uint32), _UINT16 = np.dtype(np.uint16), _empty = np.empty
 cdef Py_ssize_t _MAX_KEYS = 2**32 - 2
 _FAULTS = {
     c.LSH_BAD_DIRECTORY: "the directory of the sorted keys is wrong",
@@ -330,21 +332,70 @@ cdef int _check_inside(Blocks blocks, const uint8_t[::1] part) except -1:
 # ---- search ----
 
 cdef class _Search:
-    """A search under way, and its memory."""
+    """A search under way, its memory and its matches."""
 
     cdef c.lsh_search *search
+    cdef c.lsh_matches matches
+    cdef Py_buffer rows
 
-    def __cinit__(self, size_t runs, size_t tallies):
+    def __cinit__(self, size_t queries, size_t runs, size_t tallies):
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
         memset(self.search, 0, sizeof(c.lsh_search))
+        self.search.queries = queries
         self.search.runs = <c.lsh_run *> resize(NULL, max(runs, <size_t> c.LSH_LOOKUPS), sizeof(c.lsh_run))
         self.search.tallies = <uint32_t *> resize(NULL, tallies, sizeof(uint32_t))
+        self.matches.bounds = <int64_t *> resize(NULL, queries + 1, sizeof(int64_t))
+        self.matches.bounds[0] = 0
 
     def __dealloc__(self):
         if self.search != NULL:
             free(self.search.runs)
             free(self.search.tallies)
+            if self.search.rows != NULL:
+                PyBuffer_Release(&self.rows)
         free(self.search)
+        free(self.matches.bounds)
+        free(self.matches.numbers)
+        free(self.matches.equal)
+
+    cdef int set_rows(self, rows, dtype, size_t k) except -1:
+        """Compare the sketches of the queries, too."""
+        PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
+        self.search.rows = <const uint8_t *> self.rows.buf
+        if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.search.queries
+                or <size_t> self.rows.shape[1] != k or rows.dtype != dtype or self.rows.itemsize != dtype.itemsize):
+            raise ValueError(f"rows must have shape {(self.search.queries, k)} and type {dtype}")
+        return check_aligned(self.rows.buf, self.rows.itemsize)
+
+    cdef int reserve(self) except -1:
+        """Make room for LSH_PIECE more matches."""
+        cdef size_t count = self.matches.count
+        if self.matches.capacity - count < c.LSH_PIECE:
+            count = 2 * count + 2 * c.LSH_PIECE
+            self.matches.numbers = <uint32_t *> resize(self.matches.numbers, count, sizeof(uint32_t))
+            if self.search.rows != NULL:
+                self.matches.equal = <uint16_t *> resize(self.matches.equal, count, sizeof(uint16_t))
+            self.matches.capacity = count
+        return 0
+
+    cdef object result(self):
+        cdef size_t count = self.matches.count
+        return (
+            _array(self.matches.bounds, self.search.queries + 1, _INT64),
+            _array(self.matches.numbers, count, _UINT32),
+            None if self.search.rows == NULL else _array(self.matches.equal, count, _UINT16),
+        )
+
+
+cdef object _array(const void *values, size_t count, dtype):
+    """An array with these values."""
+    cdef Py_buffer view
+    array = _empty(count, dtype)
+    if count:
+        PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)
+        memcpy(view.buf, values, view.len)
+        PyBuffer_Release(&view)
+    return array
 
 
 cdef class Searcher:
@@ -442,87 +493,32 @@ cdef class Searcher:
         -----
         Takes memory in proportion to the result, whatever the size of the buckets.
         """
-        cdef Py_ssize_t queries = keys.shape[1]
-        cdef size_t most = <size_t> -1 if top is None else top
-        cdef const uint8_t[::1] flat = None
-        cdef _Search state = _Search(self.segment.num_bands, 0 if top is None else self.segment.k + 1)
+        cdef size_t tallies = 0 if top is None else self.segment.k + 1
+        cdef _Search state = _Search(keys.shape[1], self.segment.num_bands, tallies)
+        cdef c.lsh_search *search = state.search
+        cdef c.lsh_fault fault
         if keys.shape[0] != <Py_ssize_t> self.segment.num_bands:
             raise ValueError(f"keys must be of {self.segment.num_bands} bands, got {keys.shape[0]}")
-        if most == 0:
+        search.most = <size_t> -1 if top is None else top
+        if search.most == 0:
             raise ValueError("top must be 1 or more")
         check_aligned(&keys[0, 0], sizeof(uint64_t))
+        search.keys, search.least = &keys[0, 0], least_equal
         if rows is not None:
-            flat = self._flat_rows(np.asarray(rows), queries)
-            state.search.rows = &flat[0]
+            if self.dtype is None:
+                raise ValueError("rows require sketches")
+            state.set_rows(rows, self.dtype, self.segment.k)
         elif least_equal:
             raise ValueError("least_equal requires rows")
-        state.search.keys, state.search.queries = &keys[0, 0], queries
-        state.search.least, state.search.most = least_equal, most
-        return self._run(state.search, queries, rows is not None)
-
-    cdef object _flat_rows(self, rows, Py_ssize_t queries):
-        """The bytes of the rows of the queries."""
-        if self.segment.sketches == NULL:
-            raise ValueError("rows require sketches")
-        if rows.dtype != self.dtype or rows.shape != (queries, self.segment.k) or not rows.flags.c_contiguous:
-            raise ValueError(f"rows must be contiguous, of shape {(queries, self.segment.k)} and type {self.dtype}")
-        flat = rows.reshape(-1).view(np.uint8)
-        cdef const uint8_t[::1] view = flat
-        check_aligned(&view[0], self.segment.width)
-        return flat
-
-    cdef object _run(self, c.lsh_search *search, Py_ssize_t queries, bint compares):
-        cdef c.lsh_fault fault
-        cdef _Matches found = _Matches(queries, compares)
         while search.query < search.queries:
-            found.reserve()
+            state.reserve()
             with nogil:
-                fault = c.lsh_search_next(&self.segment, search, &found.matches)
+                fault = c.lsh_search_next(&self.segment, search, &state.matches)
             if fault != c.LSH_SOUND:
                 raise _fault(self.blocks, fault, search.block)
             if search.work >= SIGNAL_WORK:
                 check_signals()
-        return found.result()
-
-
-cdef class _Matches:
-    """The growing result of a search."""
-
-    cdef int64_t[::1] bounds
-    cdef uint32_t[::1] numbers
-    cdef uint16_t[::1] equal
-    cdef c.lsh_matches matches
-
-    def __cinit__(self, Py_ssize_t queries, bint compares):
-        self.bounds = np.zeros(queries + 1, np.int64)
-        self.numbers = np.empty(0, np.uint32)
-        self.equal = np.empty(0, np.uint16) if compares else None
-        self.matches.bounds = &self.bounds[0]
-
-    cdef int reserve(self) except -1:
-        """Make room for LSH_PIECE more matches."""
-        cdef size_t count = self.matches.count
-        if self.matches.capacity - count >= c.LSH_PIECE:
-            return 0
-        self.matches.capacity = 2 * count + 2 * c.LSH_PIECE
-        self.numbers = _grown(self.numbers, count, self.matches.capacity)
-        self.matches.numbers = &self.numbers[0]
-        if self.equal is not None:
-            self.equal = _grown(self.equal, count, self.matches.capacity)
-            self.matches.equal = &self.equal[0]
-        return 0
-
-    cdef object result(self):
-        cdef size_t count = self.matches.count
-        equal = None if self.equal is None else np.asarray(self.equal)[:count].copy()
-        return np.asarray(self.bounds), np.asarray(self.numbers)[:count].copy(), equal
-
-
-cdef object _grown(values, size_t count, size_t capacity):
-    """A larger array with the first `count` values of another."""
-    grown = np.empty(capacity, np.asarray(values).dtype)
-    grown[:count] = values[:count]
-    return grown
+        return state.result()
 
 
 # ---- merge ----

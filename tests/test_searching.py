@@ -172,6 +172,25 @@ def test_search_across_windows(top, compares, values):
     assert found == segment.twin(keys, rows, 2 * compares, top)
 
 
+@pytest.mark.parametrize("compares", [False, True])
+def test_a_stopped_walk_leaves_nothing_behind(compares):
+    """A query whose first documents are the best stops; the next one, of the same search, finds its own only."""
+    documents = 6000
+    keys = numpy.where(numpy.arange(documents) % 2, 1, 2).astype(numpy.uint64)
+    keys[2000:3000] = 3
+    searcher = Searcher(
+        [SortedKeys(*sorted_keys(keys, numpy.arange(documents, dtype=numpy.uint32)))],
+        documents,
+        numpy.zeros((documents, 4), numpy.uint8),
+    )
+    wanted = numpy.array([[1, 3, 2, 4]], numpy.uint64)
+    rows = numpy.zeros((4, 4), numpy.uint8) if compares else None
+    bounds, numbers, _ = searcher.search(wanted, rows, 0, 200)
+    expected = [numpy.flatnonzero(keys == key)[:200] for key in wanted[0]]
+    assert bounds.tolist() == [0, 200, 400, 600, 600]
+    assert numbers.tolist() == numpy.concatenate(expected).tolist()
+
+
 def test_many_queries_and_many_bands():
     random = numpy.random.default_rng(5)
     segment = Segment(random, 60, 300, values=40)
@@ -189,7 +208,8 @@ def test_many_queries_and_many_bands():
         ({"rows": numpy.zeros((4, 15), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
         ({"rows": numpy.zeros((3, 16), numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
         ({"rows": numpy.zeros((4, 16), numpy.uint32)}, r"shape \(4, 16\) and type uint8"),
-        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "rows must be contiguous"),
+        ({"rows": numpy.zeros(64, numpy.uint8)}, r"shape \(4, 16\) and type uint8"),
+        ({"rows": numpy.zeros((4, 32), numpy.uint8)[:, ::2]}, "not C-contiguous"),
     ],
 )
 def test_bad_arguments_of_a_search(change, message):
@@ -445,6 +465,14 @@ def test_numbers_and_keys_out_of_order():
     ):
         with pytest.raises(DamageError, match="the sorted keys are not in order"):
             use()
+
+
+def test_numbers_out_of_order_in_several_windows():
+    documents = 200_000
+    keys, numbers, directory = sorted_keys(numpy.zeros(4, numpy.uint64), numpy.arange(4, dtype=numpy.uint32))
+    bad = SortedKeys(keys, numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32), directory)
+    with pytest.raises(DamageError, match="the sorted keys are not in order"):
+        Searcher([bad], documents).search(numpy.zeros((1, 1), numpy.uint64))
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,9 @@ class Index:
     ...     index.add("The quick brown fox jumps over the lazy dog, and runs away.", "a")
     ...     index.add("A slow red hen sits by the river, and sleeps.", "b")
     >>> with lsh.Index.open(f"{folder}/stories") as index:
-    ...     for match in index.query("The quick brown fox jumps over the lazy dog, and walks away."):
+    ...     for match in index.query("The quick brown fox jumps over the lazy dog, and runs off."):
     ...         print(match.id, round(match.similarity, 2), match.verified)
-    a 0.81 True
+    a 0.84 True
     """
 
     _lock: threading.RLock
@@ -381,7 +381,7 @@ class Index:
             if self._writer is not None:
                 return False
             while True:
-                manifest = _manifest.read(self._path)
+                manifest = _manifest.read(self._path, view.manifest)
                 try:
                     if manifest != view.manifest:
                         self._check_parameters(manifest)
@@ -390,7 +390,7 @@ class Index:
                         return True
                     return self._read_log(view)
                 except FileNotFoundError:
-                    if _manifest.read(self._path) == manifest:
+                    if _manifest.read(self._path, manifest) is manifest:
                         raise
 
     def _check_parameters(self, manifest: Manifest) -> None:
@@ -729,9 +729,8 @@ class Index:
 
     def verify(self) -> None:
         """Read all files of the last commit and check them; a DamageError names the file that is damaged."""
-        with self._reading() as view:
-            manifest = view.manifest
-        checked, _ = _view.opened_manifest(self._path, manifest)
+        with self._reading():
+            checked, _ = _view.opened(self._path)
         checked.verify()
 
     def info(self) -> dict[str, Any]:
@@ -747,7 +746,7 @@ class Index:
                 "path": self._path,
                 "documents": len(view),
                 "segments": len(held),
-                "bytes": size + os.path.getsize(self._log_path(view)),
+                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
                 "removed": sum(one.removed_count for one in held),
                 "in_log": recent,
                 "earliest": min(known) / 1e6 if known else None,
@@ -762,9 +761,6 @@ class Index:
                 "period": self._parameters.period / 1e6,
                 "hasher": self.hasher.to_dict(),
             }
-
-    def _log_path(self, view: View) -> str:
-        return os.path.join(self._path, view.manifest.log)
 
 
 # ---- arguments ----

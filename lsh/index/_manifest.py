@@ -9,7 +9,7 @@ import contextlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,7 @@ class Manifest:
     entries: tuple[Entry, ...] = ()
     log: str = ""
     next_number: int = 1  # of the next file
+    source: bytes = field(default=b"", compare=False, repr=False)  # the content of the file that it was read from
 
     def files(self) -> set[str]:
         """Return the names of all files that belong to it."""
@@ -177,7 +178,7 @@ class Manifest:
                 "use a newer release"
             )
         try:
-            return cls._from_dict(json.loads(data[size:-8]))
+            return replace(cls._from_dict(json.loads(data[size:-8])), source=data)
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise DamageError(f"{path} is damaged: {error}") from None
 
@@ -201,14 +202,15 @@ class Manifest:
         return manifest
 
 
-def read(folder: str) -> Manifest:
-    """Read the manifest of a folder."""
+def read(folder: str, known: Manifest | None = None) -> Manifest:
+    """Read the manifest of a folder; `known` is returned if it was read from the same content."""
     path = os.path.join(folder, _format.MANIFEST)
     try:
         with open(path, "rb") as file:
-            return Manifest.from_bytes(path, file.read())
+            content = file.read()
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"no index at {folder}: {path} does not exist") from None
+    return known if known is not None and content == known.source else Manifest.from_bytes(path, content)
 
 
 def replace_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:

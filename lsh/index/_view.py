@@ -221,14 +221,14 @@ class View:
             held.segment.verify()
 
 
-def opened(folder: str, log_limit: int | None = None) -> tuple[View, LogReader]:
+def opened(folder: str) -> tuple[View, LogReader]:
     """Return the last commit of a folder, and the reader of its log."""
     while True:
         manifest = _manifest.read(folder)
         try:
-            return opened_manifest(folder, manifest, log_limit)
+            return opened_manifest(folder, manifest)
         except FileNotFoundError as error:
-            if _manifest.read(folder) == manifest:
+            if _manifest.read(folder, manifest) is manifest:
                 raise DamageError(f"{error.filename} is missing, and the manifest names it") from None
 
 

@@ -47,7 +47,7 @@ class Writer:
         self._numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
         self._next = max(self._manifest.next_number, *(number + 1 for number in self._numbers), 1)
         self._log: LogWriter | None = LogWriter(disk, folder, self._manifest.log, log.committed)
-        self._committed, self._commits, self._removals = log.committed, log.commits, log.removals  # of the log
+        self.committed, self._commits, self._removals = log.committed, log.commits, log.removals  # of the log
         self._start()
         self._remove_orphans()
 
@@ -169,9 +169,9 @@ class Writer:
             try:
                 log.commit(self._changes)
             except BaseException:
-                log.abandon(self._committed)
+                log.abandon(self.committed)
                 raise
-            self._log, self._committed = log, log.size
+            self._log, self.committed = log, log.size
             self._commits += 1
             self._removals += self._pending_removals
             self._start()
@@ -197,6 +197,7 @@ class Writer:
             entries=entries,
             log=log,
             next_number=self._next,
+            source=b"",
         )
         self.close()  # if the next step fails, it is not known which manifest is on the disk
         _manifest.replace_manifest(self.disk, self.folder, manifest)
@@ -207,10 +208,10 @@ class Writer:
         for held, entry in zip(self.view.held, manifest.entries):
             held.entry = entry
         self.view.manifest = self._manifest = manifest
-        self._committed, self._commits, self._removals = _format.LOG_HEADER.itemsize, 0, 0
+        self.committed, self._commits, self._removals = _format.LOG_HEADER.itemsize, 0, 0
         self._start()
         with contextlib.suppress(OSError):  # the next commit writes a manifest again
-            self._log = LogWriter(self.disk, self.folder, manifest.log, self._committed)
+            self._log = LogWriter(self.disk, self.folder, manifest.log, self.committed)
         self._remove_orphans()
 
     def _new_number(self) -> int:
@@ -237,7 +238,7 @@ class Writer:
 
     def rollback(self) -> None:
         """Return to the last commit."""
-        view, _ = _view.opened_manifest(self.folder, self._manifest, self._committed)
+        view, _ = _view.opened_manifest(self.folder, self._manifest, self.committed)
         self.view = view
         self.damaged = False
         self._start()

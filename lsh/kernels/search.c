@@ -19,7 +19,7 @@
 
 /* The work of a call, in about a nanosecond each: so long a caller cannot handle signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
-enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, STEP = 4, NEAR = 32 };
+enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 32 };
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -162,79 +162,52 @@ static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, lsh
     return LSH_SOUND;
 }
 
-/* The places from `from` to `to` were looked at. */
-typedef struct {
-    size_t from, to;
-} seen;
-
-/* The first place in a cell that is not empty whose key is not less. */
-static inline size_t lower_bound(const lsh_sorted *s, uint64_t key, lsh_run cell, seen *looked)
+/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. No branch depends on
+ * a key, so the processor works on several lookups at a time. */
+static inline size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, size_t high)
 {
-    size_t low = cell.start, high = cell.stop, at = expected(s, key, cell), step = STEP;
-    key &= UINT64_MAX >> s->bits;
-    looked->from = looked->to = at;
-    if (stored(s, at) < key) {
-        low = at + 1;
-        for (; high - low > step && stored(s, low + step) < key; step *= 2)
-            low += step + 1;
-        if (high - low > step)
-            high = low + step;
-        looked->to = high < cell.stop ? high : high - 1;
-    } else {
-        high = at;
-        for (; high - low > step && stored(s, high - 1 - step) >= key; step *= 2)
-            high -= step + 1;
-        if (high - low > step)
-            low = high - step;
-        looked->from = low > cell.start ? low - 1 : low;
-    }
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int is_less = stored(s, middle) < key;
-        low = is_less ? middle + 1 : low;
-        high = is_less ? high : middle;
+    for (size_t left = high - low; left; left /= 2) {
+        const size_t half = (left + 1) / 2;
+        const uint64_t other = stored(s, low + half - 1);
+        low += half & -(size_t)(after ? other <= key : other < key);
     }
     return low;
 }
 
-/* The end of the run of equal keys that begins at `start`. */
-static size_t run_end(const lsh_sorted *s, size_t start, size_t end, seen *looked)
+/* The end of the run of equal keys that begins at `start`, found in doubling steps. */
+static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t end)
 {
-    const uint64_t key = stored(s, start);
-    size_t low = start + 1, high = end, step = 1;
-    for (; high - low > step && stored(s, low + step) == key; step *= 2)
+    size_t low = start + 1, step = 1;
+    for (; end - low > step && stored(s, low + step) == key; step *= 2)
         low += step + 1;
-    if (high - low > step)
-        high = low + step;
-    looked->to = high < end ? high : high - 1 > looked->to ? high - 1 : looked->to;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (stored(s, middle) == key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return bound(s, key, 1, low, end - low > step ? low + step : end);
 }
 
-/* Find a key in its cell, which is in *run; prefetch its documents. */
+static inline unsigned length_of(uint32_t value) { return 32 - (unsigned)__builtin_clz(value | 1); }
+
+/* Find a key in its cell, which is in *run, and prefetch its documents. */
 static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, lsh_run *run, size_t *block)
 {
     const lsh_run cell = *run;
-    const size_t width = key_width(s->bits);
-    seen looked;
-    run->stop = run->start;
-    if (cell.start == cell.stop)
-        return LSH_SOUND;
-    const size_t start = lower_bound(s, key, cell, &looked);
-    size_t stop = start;
-    if (start < cell.stop && stored(s, start) == (key & UINT64_MAX >> s->bits)) {
-        looked.to = start > looked.to ? start : looked.to;
-        stop = run_end(s, start, cell.stop, &looked);
+    const size_t width = key_width(s->bits), at = expected(s, key, cell);
+    const size_t margin = (size_t)1 << (length_of(cell.stop - cell.start) + 1) / 2;
+    size_t low = at - cell.start > margin ? at - margin : cell.start;
+    size_t high = cell.stop - at > margin ? at + margin : cell.stop;
+    key &= UINT64_MAX >> s->bits;
+    size_t start = bound(s, key, 0, low, high), stop = start;
+    if (start == low && low > cell.start)
+        start = bound(s, key, 0, low = cell.start, start);
+    else if (start == high && high < cell.stop)
+        start = bound(s, key, 0, start, high = cell.stop);
+    stop = start;
+    if (start < cell.stop && stored(s, start) == key) {
+        stop = run_end(s, key, start, cell.stop);
+        high = stop < high ? high : stop;
         lsh_prefetch(s->numbers + 4 * start);
     }
     *run = (lsh_run){(uint32_t)start, (uint32_t)stop};
-    *block = check_blocks(s->blocks, s->keys + looked.from * width, (looked.to - looked.from + 1) * width);
+    high += high < cell.stop; /* which ends the run */
+    *block = check_blocks(s->blocks, s->keys + low * width, (high - low) * width);
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 

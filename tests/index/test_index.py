@@ -286,6 +286,35 @@ def test_an_exception_drops_what_is_pending(folder):
         index.query(FERRY)
 
 
+def test_a_reader_that_is_not_refreshed(folder, monkeypatch):
+    """Its files are removed by the writer, and it still answers from them."""
+    indexing.small_limits(monkeypatch)
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(i) for i in range(20)], range(20))
+        index.commit()
+        reader = Index.open(folder)
+        index.add_docs([text(i) for i in range(10, 40)], range(10, 40))
+        index.remove(3)
+        index.compact()
+        assert contents(reader) == {i: (text(i), None) for i in range(20)}
+        assert reader.info()["documents"] == 20
+        reader.verify()  # the newest commit
+        assert reader.refresh()
+        assert contents(reader) == {i: (text(i), None) for i in range(40) if i != 3}
+        assert not reader.refresh()
+
+
+def test_a_segment_without_shingles(folder):
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs(["", ""], ["a", "b"])
+        index.compact()
+        index.add("", "c")
+        index.compact()
+        assert list(index) == ["a", "b", "c"]
+        assert index.query(FERRY) == index.query(id="a") == ()
+        index.verify()
+
+
 def test_files_that_belong_to_nothing_are_removed(folder, monkeypatch):
     indexing.small_limits(monkeypatch)
     with Index.create(folder, **SETTINGS) as index:

@@ -85,7 +85,7 @@ def _add(index: Index, arrivals: indexing.Arrivals, meter: console.Meter) -> Non
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
     file, count = _place(note.pop(NOTE, {}), digest)
     if count:
-        console.say(f"continuing after an interrupt, after {counted(count, 'document')} of file {file + 1}")
+        console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {arrivals.name(file)}")
     added, committed = 0, time.monotonic()
     for arrival in arrivals.read(file, count):
         index.add_docs(arrival.texts, arrival.ids, times=arrival.times, missing="empty")

@@ -26,8 +26,7 @@ if TYPE_CHECKING:  # other commands do not need it
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
-NUMBERS_NOTE = "id: record number"  # ends the note on how files are read if the numbers of the records are the ids
-PREFIX = "record number"  # what --id-prefix is for
+NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
 IDS = """\
 The id is that of the id column. Without one, in .txt files, and with --id-field none, it is the name of the file and
@@ -307,7 +306,7 @@ class Arrivals:
         if documents.format.name == files.FOLDER:
             return False
         without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or any(note.endswith(NUMBERS_NOTE) for note in documents.notes)
+        return without or any(NUMBERS_NOTE in note for note in documents.notes)
 
     def _times(
         self, documents: files.Documents, ids: Sequence[str], values: Iterable[bytes]
@@ -326,6 +325,10 @@ class Arrivals:
             if self._notes is not None and note not in self._notes:
                 self._notes.add(note)
                 console.say(note)
+
+    def name(self, file: int) -> str:
+        """Return the name of a file."""
+        return self._opened[file].name
 
     def state(self) -> list[object] | None:
         """Return what is the same for the same files and options at another time; ``None`` if this is not known."""
@@ -358,7 +361,7 @@ def add_arriving(parser: argparse.ArgumentParser) -> None:
         "--id-prefix",
         action=options.Once,
         metavar="TEXT",
-        help=f"what precedes a {PREFIX} as id (default: the name of the file and a colon)",
+        help="what precedes a record number as id (default: the name of the file and a colon)",
     )
 
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -187,14 +188,24 @@ def test_all_formats_are_read(tmp_path):
 
 def test_parquet_is_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
+    from pyarrow import compute, parquet
 
-    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], "at": [1.5, None]})
+    day = datetime(2024, 1, 2, 3, 4, 5, 678901)
+    days = {
+        "number": pyarrow.array([1.5, None]),
+        "us": pyarrow.array([day, None], pyarrow.timestamp("us")),
+        "ns": pyarrow.array([day, None], pyarrow.timestamp("ns")).cast(pyarrow.int64()),
+        "date": pyarrow.array([day.date(), None]),
+    }
+    days["ns"] = compute.add(days["ns"], 999).cast(pyarrow.timestamp("ns", "Europe/Rome"))
+    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], **days})
     parquet.write_table(table, tmp_path / "x.parquet")
     done(tmp_path, "index", "create", "x.index")
-    done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", "at")
-    with Index.open(tmp_path / "x.index") as index:
-        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": 1.5, "6": None}
+    seconds = day.replace(tzinfo=timezone.utc).timestamp()
+    for name, expected in [("number", 1.5), ("us", seconds), ("ns", seconds), ("date", 86400.0 * (seconds // 86400))]:
+        done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", name)
+        with Index.open(tmp_path / "x.index") as index:
+            assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": expected, "6": None}
 
 
 def test_urls_are_read(tmp_path):
@@ -203,7 +214,7 @@ def test_urls_are_read(tmp_path):
         file.write(b"one text\nanother text\n")
     done(tmp_path, "index", "create", "x.index")
     done(tmp_path, "index", "add", "x.index", "memory://index-test/*.txt")
-    assert list(Index.open(tmp_path / "x.index")) == ["memory://index-test/a.txt:1", "memory://index-test/a.txt:2"]
+    assert list(Index.open(tmp_path / "x.index")) == ["memory:///index-test/a.txt:1", "memory:///index-test/a.txt:2"]
 
 
 def test_records_without_ids_are_named_by_file_and_number(tmp_path):
@@ -399,7 +410,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
             stop_after(patch, commits)
             result = lsh(tmp_path, *command)
         assert result.returncode == 130
-        assert (b"continuing after an interrupt, after " in result.stderr) == (stored > 0)
+        assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
             stored = len(index)
@@ -414,6 +425,70 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
         assert set(index) == expected
     assert index_add.NOTE not in _note.read(str(tmp_path / "x.index"))
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
+
+
+def test_a_commit_without_its_note_is_repeated(tmp_path, monkeypatch, small_steps):
+    """The place is noted after a commit; if that fails, the documents are added again in place of themselves."""
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+
+    def fail(*arguments: object) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_note, "replace", fail)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
+    with Index.open(tmp_path / "x.index") as index:
+        stored = len(index)
+    counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
+    assert 0 < stored == counts["replaced"]
+    assert counts["stored"] == counts["documents"] == 9_000
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues(tmp_path):
+    """Killed at ten moments, each run adds what is left; then the index has every document once."""
+    write_lines(tmp_path / "x.jsonl", range(60_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    command = "from lsh.command import index_add; index_add.COMMIT_DOCUMENTS = 1; from lsh.command.main import main; "
+    command += "import sys; sys.exit(main(['index', 'add', 'x.index', 'x.jsonl', '--json']))"
+    stored = added = 0
+    for moment in range(10):
+        with subprocess.Popen([sys.executable, "-c", command], cwd=tmp_path, env=environment(), stderr=-1) as run:
+            assert run.stderr is not None
+            run.stderr.readline()  # the run has begun
+            time.sleep(0.02 * moment)
+            run.kill()
+        with Index.open(tmp_path / "x.index") as index:
+            assert stored <= len(index) == len(set(index))
+            stored = len(index)
+        if stored == 60_000:
+            break
+        added = stored
+    assert added > 0
+    done(tmp_path, "index", "add", "x.index", "x.jsonl")
+    with Index.open(tmp_path / "x.index") as index:
+        index.verify()
+        assert sorted(index) == sorted(f"d{i}" for i in range(60_000))
+
+
+def test_progress_is_in_bytes(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        index_add.console, "progress", lambda *args: index_add.console.Meter(lambda *one: shown.append(one), args[2])
+    )
+    for number in range(2):
+        write_lines(tmp_path / f"{number}.jsonl", range(9_000))
+    size = sum((tmp_path / f"{number}.jsonl").stat().st_size for number in range(2))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    for command in (["index", "add"], ["index", "query"]):
+        shown.clear()
+        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl")
+        places = [place for _, place, _, _ in shown]
+        assert {(total, unit) for _, _, total, unit in shown} == {(size, "byte")}
+        assert places == sorted(set(places))
+        assert places[-1] == size
+        assert len(places) > 3
 
 
 @pytest.mark.parametrize("change", ["file", "order", "option"])

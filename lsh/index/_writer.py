@@ -29,7 +29,7 @@ MAX_LOGGED = 1 << 15  # documents, and removals, in a log
 MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it opens the index
 MAX_LOG_BYTES = 1 << 24
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MOST_SIMILAR = 8  # segments of similar size; more of them are merged
+MOST_SIMILAR = 4  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 

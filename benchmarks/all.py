@@ -283,16 +283,26 @@ def files_table(result: Result) -> str:
     return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}\n\n{ahead}{overhead_table(result)}"
 
 
+CLOCKS = ("CPU", "wall")
+
+
 def overhead_table(result: Result) -> str:
-    """Return the times of the command and of `lsh.deduplicate` on the same texts in memory, and their ratios."""
+    """Return the times of the command, of `lsh.deduplicate` on the same texts in memory, and of copying the file.
+
+    The ratios are those of the command and of `lsh.deduplicate`.
+    """
     if "overhead" not in result:
         return ""
     rows = []
     for form, found in result["overhead"]["formats"].items():
-        times = [figure(found[way][clock]) for clock in ("cpu", "wall") for way in ("memory", "command")]
-        rows.append([f".{form}", *times, *(f"{found['ratio'][clock]:.2f}" for clock in ("cpu", "wall"))])
-    head = [f"{result['overhead']['documents']:,} documents", "CPU s in memory", "CPU s of the command"]
-    head += ["wall s in memory", "wall s of the command", "CPU ratio", "wall ratio"]
+        times = [figure(found[way][clock.lower()]) for clock in CLOCKS for way in ("memory", "command", "copy")]
+        ratios = [f"{found['ratio'][clock.lower()]:.2f}" for clock in CLOCKS]
+        rows.append([f".{form}", *times, *ratios, f"{found['load']:.1f}"])
+    ways = ("in memory", "of the command", "of copying the file alone")
+    overhead = result["overhead"]
+    head = [f"{overhead['documents']:,} documents ({overhead['simd']})"]
+    head += [f"{clock} s {way}" for clock in CLOCKS for way in ways]
+    head += [*(f"{clock} ratio" for clock in CLOCKS), "load of the machine, by other programs, too"]
     return f"\n\n{table(head, rows)}"
 
 

@@ -44,7 +44,6 @@ class Case(NamedTuple):
     make: Callable[..., corpora.Synthetic]
     streamed: bool = False  # else a list in memory
     threads: int = 1
-    max_memory: str | None = None
     runs: int = 1
     long: bool = False
 
@@ -55,9 +54,18 @@ CASES = {
     "template": Case(corpora.one_template),
     "copies": Case(corpora.edited_copies, streamed=True),
     "stories": Case(corpora.stories, threads=2),
-    "reviews": Case(corpora.reviews, streamed=True, max_memory="2GB", threads=2, long=True),
+    "reviews": Case(corpora.reviews, streamed=True, threads=2, long=True),
 }
-COUNTS = {"reviews": (10_000_000, 40_000_000)}
+BOUNDS = ("500MB", "1GB", "2GB")
+# The documents and the bounds of a case that has several: those that are above the smallest bound.
+SEVERAL = {
+    "reviews": [
+        (count, bound)
+        for count in (1_000_000, 10_000_000, 40_000_000)
+        for bound in BOUNDS
+        if LEAST_BYTES * count <= (memory_size("max_memory", bound) or 0)
+    ]
+}
 
 
 def peak() -> int:
@@ -91,7 +99,6 @@ def check(corpus: corpora.Synthetic, result: lsh.Deduplication) -> dict[str, Any
 def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
     """Run one case in this process."""
     case = CASES[name]
-    bound = max_memory or case.max_memory
     corpus = case.make(count) if count else case.make()
     started = time.process_time()
     size = sum(map(len, corpus.texts()))
@@ -105,7 +112,7 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
             THRESHOLD,
             shingles=lsh.Shingles(N, "byte"),
             num_threads=case.threads,
-            max_memory=bound,
+            max_memory=max_memory,
         )
         cpu.append(time.process_time() - started)
         wall.append(time.perf_counter() - at)
@@ -115,7 +122,7 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
         "megabytes": size / 1e6,
         "streamed": case.streamed,
         "threads": case.threads,
-        "max_memory": bound,
+        "max_memory": max_memory,
         "first_cpu_seconds": cpu[0],
         "best_cpu_seconds": min(cpu),
         "best_wall_seconds": min(wall),
@@ -124,7 +131,7 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
         "peak_bytes": before + more,
         "summary": result.summary(),
     }
-    most = memory_size("max_memory", bound)
+    most = memory_size("max_memory", max_memory)
     if most is not None:
         found["least_max_memory_bytes"] = LEAST_BYTES * len(corpus)
         found["bound_kept"] = before + more <= most + BESIDE
@@ -149,15 +156,21 @@ def main() -> None:
     for name, case in CASES.items():
         if name != options.only and (options.only or (case.long and not options.all)):
             continue
-        for count in (options.count,) if options.count else COUNTS.get(name, (None,)):
-            print(f"{name}{f' {count:,}' if count else ''} ...", flush=True)
+        several = (
+            [(options.count, options.max_memory)] if options.count else SEVERAL.get(name, [(None, options.max_memory)])
+        )
+        for count, bound in several:
+            if options.max_memory not in (None, bound):
+                continue
+            key = "_".join(map(str, filter(None, (name, count, bound))))
+            print(f"{key} ...", flush=True)
             command = [sys.executable, __file__, "--case", name, *(["--count", str(count)] if count else [])]
-            command += ["--max-memory", options.max_memory] if options.max_memory else []
+            command += ["--max-memory", bound] if bound else []
             with tempfile.TemporaryFile("w+") as out:
                 # idle threads of numpy's matrix library spin, which would count as CPU time of lsh
                 subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
                 out.seek(0)
-                found[f"{name}_{count}" if count else name] = json.loads(out.read())
+                found[key] = json.loads(out.read())
     folder = options.folder or harness.RESULTS
     if options.update:
         found = {**json.loads((folder / "engine.json").read_text(encoding="utf-8"))["cases"], **found}

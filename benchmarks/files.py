@@ -1,7 +1,8 @@
 """Measure time and peak memory of `lsh dedup` on a large file, by format, its overhead, and the gain of reading ahead.
 
 The overhead is the CPU and the wall time of the command, from an unread file to a written one, divided by those of
-`lsh.deduplicate` on the same texts in memory; each runs in a process of its own, in turn with the other.
+`lsh.deduplicate` on the same texts in memory; each runs in a process of its own, in turn with the other. What
+copying the file costs is measured, too: it is read and written, with packing, or by pyarrow.
 
 The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in its
 own process with `--max-memory 500MB`. Its output is compared with `lsh.deduplicate` on the same texts. Reading ahead is
@@ -47,7 +48,7 @@ MEAN = 1400  # bytes of a story, approximately
 AHEAD = 100_000  # documents of the files for reading ahead
 FORMS = ("jsonl", "parquet")
 READ = ("jsonl", "csv", "tsv", "txt", "jsonl.zst", "parquet")
-ROUNDS, OVERHEAD_ROUNDS = 7, 5
+ROUNDS, OVERHEAD_ROUNDS = 7, 3
 IN_MEMORY = """
 import json, os, sys, time
 import lsh
@@ -57,6 +58,27 @@ with files.Documents(path) as documents:
     texts = [text for block in documents.blocks() for text in block.texts.tolist()]
 cpu, wall = time.process_time(), time.perf_counter()
 lsh.deduplicate(texts, threshold, shingles=lsh.Shingles(n, "byte"))
+print(json.dumps({"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}))
+"""
+COPY = """
+import json, sys, time
+from contextlib import closing
+import pyarrow.parquet
+from lsh.files import compression, storage
+path, out = sys.argv[1:]
+cpu, wall = time.process_time(), time.perf_counter()
+if path.endswith(".parquet"):
+    file = pyarrow.parquet.ParquetFile(path)
+    with pyarrow.parquet.ParquetWriter(out, file.schema_arrow, compression="zstd") as writer:
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number, use_threads=False)
+            writer.write_table(group, len(group))
+else:
+    with closing(storage.Input(path, compression.of_path(path))) as file, file.opened() as source:
+        with storage.Target(out) as target:
+            while piece := source.read(1 << 18):
+                target.write(piece)
+            target.commit()
 print(json.dumps({"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}))
 """
 
@@ -127,34 +149,45 @@ def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> d
     }
 
 
-def cost(arguments: Sequence[object]) -> dict[str, float]:
-    """Return the CPU and the wall time of a program in seconds, or those that it prints as JSON."""
+def cost(arguments: Sequence[object], folder: Path) -> dict[str, float]:
+    """Return the CPU and the wall time of a program in seconds, or those that it prints as JSON.
+
+    Its bytecode is in a folder, as that of an installed package is.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     before, started = os.times(), time.perf_counter()
-    run = subprocess.run(list(map(str, arguments)), stdout=subprocess.PIPE, check=True)
+    run = subprocess.run(list(map(str, arguments)), stdout=subprocess.PIPE, check=True, env=environment)
     elapsed, after = time.perf_counter() - started, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return dict(json.loads(run.stdout)) if run.stdout else {"cpu": cpu, "wall": elapsed}
 
 
 def overhead(path: Path, folder: Path) -> dict[str, Any]:
-    """Compare the command with `lsh.deduplicate` on the texts of the file in memory: the medians, and their ratios."""
+    """Compare the command with `lsh.deduplicate` on the texts of the file in memory.
+
+    Returns the medians, their ratios, and the load of the machine in the last minute: if it is more than two, other
+    programs ran, and the wall times are too long.
+    """
     out = folder / f"out.{path.name.partition('.')[2]}"
     options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "-q"]
     ways: dict[str, Sequence[object]] = {
         "memory": [sys.executable, "-c", IN_MEMORY, path, N, THRESHOLD],
         "command": [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options],
+        "copy": [sys.executable, "-c", COPY, path, out],
     }
+    cost(ways["command"], folder)  # writes the bytecode
     found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for _ in range(OVERHEAD_ROUNDS):
         for name, arguments in ways.items():
-            found[name].append(cost(arguments))
-        out.unlink()
+            found[name].append(cost(arguments, folder))
+            out.unlink(missing_ok=True)
     medians = {
         name: {clock: statistics.median(one[clock] for one in runs) for clock in ("cpu", "wall")}
         for name, runs in found.items()
     }
     ratios = {clock: medians["command"][clock] / medians["memory"][clock] for clock in ("cpu", "wall")}
-    return {**medians, "ratio": ratios}
+    return {**medians, "ratio": ratios, "load": os.getloadavg()[0]}
 
 
 def by_form(measured: Callable[[Path], Any], corpus: corpora.Synthetic, forms: Iterable[str], folder: Path) -> Any:
@@ -219,7 +252,7 @@ def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable
             return overhead(path, folder)
 
         found = by_form(overheads, corpus, forms, folder)
-        return {"overhead": {"documents": len(corpus), "formats": found}}
+        return {"overhead": {"documents": len(corpus), "simd": lsh.simd_level(), "formats": found}}
 
     return {"ahead": ahead, "overhead": of_command}
 

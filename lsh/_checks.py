@@ -24,15 +24,15 @@ def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str 
     return value
 
 
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return `value` as an int from `least` to `most`."""
+def whole_number(name: str, value: Any, least: int | None, most: int | None = None) -> int:
+    """Return `value` as an int from `least` to `most`; ``None`` for no limit."""
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, got {type(value).__name__}") from None
-    if number < least:
+    if least is not None and number < least:
         raise ValueError(f"{name} must be {least} or more, got {number}")
     if most is not None and number > most:
         raise ValueError(f"{name} must be at most {most}, got {number}")

@@ -17,6 +17,7 @@ from libc.string cimport memcpy, memset
 cdef enum:
     VIEW_SIZE = 16
     MAX_INLINE = 12      # bytes of the longest text that is inside its view
+    NULLABLE = 2         # the flag of a schema; that of a table lacks it, that of a column of structs has it
 
 cdef int64_t _MAX_SIZE = 2**63 - 1
 cdef const uint8_t *_NO_BYTES = <const uint8_t *> b""  # where an empty text is whose buffer is not there
@@ -50,8 +51,13 @@ cdef int _read_schema(const ArrowSchema *schema, Layout *layout, str name) excep
     if schema.format != NULL and schema.format[0] == b"+" and schema.format[1] == b"s":
         if schema.n_children < 0 or (schema.n_children and not _all_there(schema.children, schema.n_children)):
             raise ValueError(f"{name} exports an Arrow schema without its {schema.n_children} columns; create it again")
+        columns = ", ".join([repr(_decoded(schema.children[i].name)) for i in range(schema.n_children)])
+        if schema.flags & NULLABLE:
+            raise TypeError(
+                f"{name} must be a column of strings or bytes, got a column of structs ({columns}); "
+                "pick one of its fields"
+            )
         if schema.n_children != 1:
-            columns = ", ".join([repr(_decoded(schema.children[i].name)) for i in range(schema.n_children)])
             raise TypeError(
                 f"{name} must be one column of texts, got a table of {schema.n_children} ({columns}); pick a column"
             )

@@ -17,7 +17,7 @@ cdef class Similarity:
     cdef int64_t checked                   # the work at the last check for signals
     cdef const lsh_kernels *kernels
     cdef ShingleSets sets
-    cdef object lock                       # of `sets`, or of this object
+    cdef object lock                       # where there are no sets, which have their own
     cdef const uint8_t[:, ::1] matrix      # the bytes of sketches or fingerprints, kept alive
     cdef const uint8_t *first_row          # where they are
     cdef size_t width                      # bytes of a component
@@ -27,6 +27,8 @@ cdef class Similarity:
     cdef size_t least_equal
     cdef readonly Py_ssize_t count
 
+    cdef int begin(self) except -1
+    cdef int end(self) except -1
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil
     cdef double _estimate(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef double value(self, Py_ssize_t i, Py_ssize_t j, double least) except -4.0 nogil

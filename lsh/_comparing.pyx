@@ -60,7 +60,7 @@ cdef class Similarity:
                 or own.dtype not in ((np.uint32, np.uint64) if sets is None else (np.uint8,))):
             raise ValueError("matrix must be C-contiguous: sketches (uint8) beside sets, whole fingerprints without")
         self.kernels, self.sets, self.least_equal = chosen_kernels(), sets, least_equal
-        self.lock = threading.Lock() if sets is None else sets.lock
+        self.lock = threading.Lock()
         self.k, self.width = own.shape[1], own.itemsize
         self.matrix = own.view(np.uint8)
         self.first_row = &self.matrix[0, 0] if len(own) else NULL
@@ -70,6 +70,18 @@ cdef class Similarity:
         self.rows = _checked_places("rows", rows, self.count, len(own))
         if sets is not None:
             self.texts = _checked_places("texts", texts, self.count, sets.batch.count, -1)
+
+    cdef int begin(self) except -1:
+        """Acquire this object, and its sets, for some comparisons."""
+        if self.sets is None:
+            return acquire(self.lock)
+        return self.sets.begin()
+
+    cdef int end(self) except -1:
+        if self.sets is None:
+            self.lock.release()
+            return 0
+        return self.sets.end()
 
     cdef const uint8_t *_row(self, Py_ssize_t document) noexcept nogil:
         return self.first_row + <size_t> self.rows[document] * self.k * self.width
@@ -202,7 +214,7 @@ cdef class Pairs:
         cdef int64_t before = self.similarity.work
         if not -1 <= stop <= document < self.links.shape[1]:
             raise ValueError("document and stop must lie within the documents")
-        acquire(self.similarity.lock)
+        self.similarity.begin()
         try:
             while last > stop and (total <= most or last == document):
                 total += self._count(last)
@@ -212,7 +224,7 @@ cdef class Pairs:
                 found = self._verify(<int32_t> document, found, documents, partners, values)
                 document -= 1
         finally:
-            self.similarity.lock.release()
+            self.similarity.end()
         order = np.lexsort((-partners[:found], -documents[:found]))
         return document, documents[order], partners[order], values[order]
 

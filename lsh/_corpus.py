@@ -12,15 +12,16 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from lsh import _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
-from lsh._linking import Links, Order
+from lsh._deciding import write_links
+from lsh._linking import Links, Order, positions_of
 from lsh._progress import Progress
+from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
 from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
 from lsh.bands import Bands
@@ -28,13 +29,18 @@ from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
-STEP = 1 << 16  # documents between two checks of the bound
+STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-STATE_BYTES = 11  # a document, in memory while bands are linked: flags, first copies, and numbers of components
-SHARING_BYTES = 40  # a document that shares a bucket: its number, place and decision; without links, sketch and text
-ORDER_BYTES = 8  # a document, where the order of the documents is not that of their positions, or its reverse
-LEAST_BYTES = 24  # a document, the least bound: the same, tables of keys, and the documents that share a bucket
-LEAST_ORDERED_BYTES = 36  # in another order
+MAX_SCRATCH = 3 << 25  # bytes of the cache of sets and of the scores of a window
+SMALL_SHARE = 16  # each of the two takes at most this fraction of the bound
+STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
+SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
+TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
+THREAD_BYTES = 48  # per document of a component and thread
+MOST_OVER = 50_000_000  # bytes by which these may exceed the bound: the peak may be 120 MB above it
+ORDER_BYTES = 8  # per document, if the documents are in another order than by position, or the reverse
+LEAST_BYTES = 24  # per document, the smallest bound: state, tables of keys, and documents that share a bucket
+LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
@@ -87,6 +93,10 @@ class Collection:
                 f"{self.name} gave {self.size:,} texts at the first call and {first:,} at the second; a callable must "
                 "give the same texts at each call"
             )
+
+    def progress(self) -> tuple[int, int, int] | None:
+        """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
+        return self._again.progress() if isinstance(self._again, TextSource) else None
 
     @property
     def is_held(self) -> bool:
@@ -158,17 +168,6 @@ class Collection:
             count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
             if count > 0:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
-
-
-class Groups(NamedTuple):
-    """The documents that share a bucket with another one, and their texts."""
-
-    documents: Array  # int32: their positions, in the given order
-    partners: int  # links lead to so many of them, the first ones
-    links: Array  # int32, shape (bands, documents): index in `documents` of the last earlier one in the same bucket
-    firsts: Array  # int32: by position the first document with the same bytes; -1 if not in the given order
-    batch: Batch
-    texts: Array  # int32: for each document the index in `batch` of a text with the same bytes
 
 
 @dataclass(eq=False)
@@ -268,39 +267,49 @@ class Corpus:
         spill.trim()
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
-        """Raise ValueError if the bound is too small for so many documents; keep memory free for what needs it.
+        """Raise ValueError if the bound is too small for `count` documents; reserve the memory that they need.
 
         With `growing` there may be more documents.
         """
-        needed = count * (LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES)
-        if self.spill.bound is not None and needed > self.spill.bound:
-            documents = f"{count:,} documents{' or more' if growing else ''}"
-            raise ValueError(
-                f"max_memory must be {size_argument(needed)} or more for {documents}, got {self.spill.bound:,} bytes"
-            )
-        self.spill.reserve(needed)
+        each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
+        if self.spill.bound is not None and count * each > self.spill.bound:
+            documents, expected = f"{count:,} documents", self._expected() if growing else None
+            documents = f"{f'the {documents} read so far' if growing else documents}, {each} bytes each"
+            documents += "" if expected is None else f", and about {size_argument(expected * each)} for all"
+            problem = f"must be {size_argument(count * each)} or more for {documents}"
+            raise ValueError(f"max_memory {problem}, got {self.spill.bound:,} bytes")
+        self.spill.reserve(count * each)
 
-    def reserve(self, sharing: int = 0) -> None:
-        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket."""
+    def _expected(self) -> int | None:
+        """Return how many documents there will be, by the part of the files that was read; ``None`` if unknown."""
+        texts = done = total = 0
+        for collection in self.collections:
+            progress = collection.progress()
+            if progress is None:
+                return None
+            texts, done, total = texts + progress[0], done + progress[1], total + progress[2]
+        return texts * total // done if done else None
+
+    def reserve(self, sharing: int = 0, together: int = 0) -> None:
+        """Keep memory free for arrays of all documents, and of the `sharing` documents that share a bucket.
+
+        The largest component has `together` documents. These numbers are known after grouping only; raises ValueError
+        if they are too large for the bound.
+        """
         each = STATE_BYTES + (ORDER_BYTES if self.is_ordered else 0)
-        self.spill.reserve(each * self.total + SHARING_BYTES * sharing)
+        needed, bound = each * self.total + SHARING_BYTES * sharing, self.spill.bound
+        needed += (TOGETHER_BYTES + THREAD_BYTES * self.num_threads) * together
+        if bound is not None and needed > bound + MOST_OVER:
+            documents = f"{self.total:,} documents of which {sharing:,} share a bucket"
+            documents += f", {together:,} of them in one component" if together else ""
+            raise ValueError(
+                f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
+            )
+        self.spill.reserve(needed + min(MAX_SCRATCH, (bound or 0) // SMALL_SHARE * 2))
 
-    def group(self, order: Order) -> Groups:
-        """Link all documents with shingles, also copies, and read the texts of those that share a bucket."""
-        while True:
-            firsts, found, shares = self.linked(order, copies=True)
-            try:
-                members, places, batch = self.texts(firsts, shares)
-                break
-            except CollisionError:
-                self.read()
-        self.content.free()
-        documents = order.documents(shares)
-        numbers = np.empty(self.total, np.int32)
-        numbers[documents] = np.arange(len(documents), dtype=np.int32)
-        links = self.links(found, numbers, len(documents))
-        at = places[np.searchsorted(members, documents)]
-        return Groups(documents, order.num_entered(shares), links, firsts, batch, at)
+    def at_most(self, size: int) -> int:
+        """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
+        return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
     def links(self, found: list[Column], numbers: Array, count: int) -> Array:
         """Return the links of `count` documents as int32 of shape ``(bands, count)``; their columns are freed.
@@ -308,11 +317,17 @@ class Corpus:
         `numbers` has the number of each document by position.
         """
         links = self.spill.array((len(found), count), np.int32)
-        for row in links[::-1]:
-            row.fill(-1)
-            for _, pairs in found.pop().parts():
-                row[numbers[pairs[:, 0]]] = numbers[pairs[:, 1]]
+
+        def write(band: int) -> None:
+            links[band].fill(-1)
+            for _, pairs in found[band].parts():
+                write_links(pairs, numbers, links[band])
+            found[band].free()
+
+        threads = 1 if self.spill.is_bounded else _threads.worth(self.num_threads, links.size)
+        for _ in _threads.map_in_order(write, range(len(found)), threads):
             self.spill.release()
+        found.clear()
         return links
 
     def linked(self, order: Order, copies: bool) -> tuple[Array, list[Column], Array]:
@@ -367,8 +382,8 @@ class Corpus:
 
         return collection.needed_texts(needed, content_of, self.secret, self.report)
 
-    def texts(self, firsts: Array, shares: Array) -> tuple[Array, Array, Batch]:
-        """Return the texts of the documents that share a bucket, and of copies of the same texts.
+    def texts(self, firsts: Array, numbers: Array) -> tuple[Array, Array, Batch]:
+        """Return the texts of the documents that share a bucket, and of copies of the same texts; see `members`.
 
         Returns
         -------
@@ -384,7 +399,9 @@ class Corpus:
         CollisionError
             If two texts have the same content key but not the same bytes.
         """
-        members, codes, count = self._members(firsts, shares)
+        members = self.members(firsts, numbers)
+        distinct = members[firsts[members] == members]
+        codes, count = np.searchsorted(distinct, firsts[members]).astype(np.int32), len(distinct)
         places, text_of = np.empty(len(members), np.int32), np.empty(count, np.int32)
         stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
@@ -394,7 +411,7 @@ class Corpus:
             here, code = members[inside], codes[inside]
             if not len(here):
                 continue
-            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text with a content
+            stands[code[::-1]] = here[::-1]  # the last assignment remains: the first text of several identical ones
             own = stands[code]
             batches.append(self._one_of_each(collection, offset, here, own))
             kept = code[own == here]
@@ -408,28 +425,30 @@ class Corpus:
             known[kept] = text_of[kept]
         return members, places, Batch.join(batches)
 
-    def _members(self, firsts: Array, shares: Array) -> tuple[Array, Array, int]:
-        """Return the positions of the documents whose texts are needed, a number for the content of each, and how many.
+    def members(self, firsts: Array, numbers: Array) -> Array:
+        """Return the positions of the documents whose texts are needed: int32, ascending.
 
-        They are documents that share a bucket, and copies of other texts, because only the bytes tell copies apart.
+        They are documents that share a bucket, which have a number, and copies of other texts with these texts, because
+        only the bytes tell copies apart.
         """
         needed = np.zeros(self.total, np.bool_)  # by the first document with a content
         pieces = [slice(start, min(start + STEP, self.total)) for start in range(0, self.total, STEP)]
         for piece in pieces:
             some = firsts[piece]
-            wanted = shares[piece] | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
+            wanted = (numbers[piece] >= 0) | (some != np.arange(piece.start, piece.stop, dtype=np.int32))
             needed[some[wanted & (some >= 0)]] = True
-        found = [np.empty(0, np.int32)]
-        for piece in pieces:
+        for piece in pieces:  # the flags of first documents, which are read here, do not change
             some = firsts[piece]
-            found.append(np.flatnonzero((some >= 0) & needed[some]).astype(np.int32) + np.int32(piece.start))
-        members, distinct = np.concatenate(found), np.flatnonzero(needed)
-        numbers = np.empty(self.total, np.int32)
-        numbers[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return members, numbers[firsts[members]], len(distinct)
+            needed[piece] = (some >= 0) & needed[some]
+        return positions_of(needed)
+
+    def free_texts(self) -> None:
+        """Free the columns that are used to read texts again."""
+        self.content.free()
+        self.sizes.free()
 
     def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
-        """Return the texts of `here` that stand for all with the same bytes; those of a callable are copied."""
+        """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
         if collection.is_held:
@@ -454,11 +473,13 @@ class Corpus:
             self.spill.release()
         return texts
 
-    def take_sketches(self, positions: Array, numbers: Array) -> Array:
-        """Return the sketches at ascending positions, each in the row with its number; all others are freed."""
-        sketches = self.spill.array((len(positions), self.hasher.num_seeds), self.sketches.dtype)
-        for start in range(0, len(positions), STEP):
-            sketches[numbers[start : start + STEP]] = self.sketches.take(positions[start : start + STEP])
+    def take_sketches(self, numbers: Array, count: int) -> Array:
+        """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
+        sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
+        for start, rows in self.sketches.parts():
+            places = numbers[start : start + len(rows)]
+            chosen = places >= 0
+            sketches[places[chosen]] = rows[chosen]
             self.spill.release()
         self.sketches.free()
         return sketches
@@ -466,12 +487,12 @@ class Corpus:
     def similarity(
         self, sketches: Array, batch: Batch, texts: Array, least_equal: int | None
     ) -> Callable[[], Similarity]:
-        """Return a function that makes what compares documents, by sets, or by fingerprints if there is no filter.
+        """Return a function that makes a `Similarity`: of sets, or of fingerprints if there is no filter.
 
         Each thread needs its own. `texts` has the index in `batch` of the text of each document.
         """
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        make_sets = shingle_sets(self.hasher.shingles, batch)
-        return lambda: Similarity(sketches, rows, make_sets(), texts, least_equal)
+        sets = shingle_sets(self.hasher.shingles, batch, self.at_most(MAX_CACHED))
+        return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

@@ -1,5 +1,6 @@
 # Types of lsh/_deciding.pyx; compared with the build by mypy's stubtest.
 
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 import numpy as np
@@ -15,8 +16,10 @@ MAX_NEAR: int
 @final
 class Components:
     def __new__(cls, count: int) -> Components: ...
-    def connect(self, documents: _Int32, others: _Int32) -> None: ...
+    def connect(self, pairs: _Int32, numbers: _Int32) -> None: ...
     def order(self) -> tuple[_Int32, _Int64]: ...
+
+def write_links(pairs: _Int32, numbers: _Int32, links: _Int32) -> None: ...
 
 @final
 class Decisions:
@@ -30,6 +33,7 @@ class Decisions:
         cap: int,
         components: bool,
         floor: float = 0.0,
+        map: Callable[[Callable[[int], bool], Iterable[int]], Iterable[bool]] = ...,
     ) -> Decisions: ...
     @property
     def count(self) -> int: ...

@@ -11,11 +11,12 @@ threads.
 from cython cimport auto_pickle
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from lsh._comparing cimport FILTERED, RUN, Similarity
 from lsh._components cimport find, flatten, root_of, unite
-from lsh._memory cimport acquire, check_aligned
+from lsh._memory cimport acquire, check_aligned, resize
 
 import threading
 
@@ -24,6 +25,7 @@ import numpy as np
 cdef enum:
     NEAR = 100  # pairs just below the threshold that are remembered
     WINDOW = 1 << 14  # documents in a window at most
+    BLOCK = 1 << 7  # documents whose candidates are counted band by band
 
 MAX_NEAR = NEAR
 
@@ -48,26 +50,29 @@ cdef class Components:
         self.parents = np.arange(count, dtype=np.int32)
         self.lock = threading.Lock()
 
-    def connect(self, const int32_t[::1] documents not None, const int32_t[::1] others not None):
-        """Connect documents pair by pair: `documents` and `others` have the same length."""
+    def connect(self, const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None):
+        """Connect documents pair by pair.
+
+        Parameters
+        ----------
+        pairs : numpy.ndarray
+            int32, shape ``(n, 2)``: of documents by other numbers.
+        numbers : numpy.ndarray
+            int32: the number of each document by these numbers.
+        """
         cdef Py_ssize_t i
-        cdef uint32_t a, b, count = <uint32_t> self.parents.shape[0]
+        cdef int32_t pair[2]
+        cdef uint32_t count = <uint32_t> self.parents.shape[0]
         cdef bint inside = True
-        if documents.shape[0] != others.shape[0]:
-            raise ValueError(
-                f"documents and others must have the same length, got {documents.shape[0]} and {others.shape[0]}"
-            )
-        check_aligned(&documents[0], sizeof(int32_t))
-        check_aligned(&others[0], sizeof(int32_t))
+        _check_pairs(pairs, numbers)
         acquire(self.lock)
         try:
             with nogil:
-                for i in range(documents.shape[0]):
-                    a, b = <uint32_t> documents[i], <uint32_t> others[i]
-                    if a >= count or b >= count:
-                        inside = False
+                for i in range(pairs.shape[0]):
+                    inside = renumber(pairs, i, numbers, count, pair)
+                    if not inside:
                         break
-                    unite(&self.parents[0], <int32_t> a, <int32_t> b)
+                    unite(&self.parents[0], pair[0], pair[1])
         finally:
             self.lock.release()
         if not inside:
@@ -110,6 +115,45 @@ cdef class Components:
         return documents, np.concatenate([np.zeros(1, np.int64), ends[roots]])
 
 
+cdef int _check_pairs(const int32_t[:, ::1] pairs, const int32_t[::1] numbers) except -1:
+    if pairs.shape[1] != 2:
+        raise ValueError(f"pairs must have two columns, got {pairs.shape[1]}")
+    check_aligned(&pairs[0, 0], sizeof(int32_t))
+    return check_aligned(&numbers[0], sizeof(int32_t))
+
+
+cdef inline bint renumber(const int32_t[:, ::1] pairs, Py_ssize_t i, const int32_t[::1] numbers, uint32_t count,
+                          int32_t *pair) noexcept nogil:
+    """Look up the numbers of a pair; returns whether both are there, and less than `count`."""
+    cdef uint32_t a = <uint32_t> pairs[i, 0], b = <uint32_t> pairs[i, 1], known = <uint32_t> numbers.shape[0]
+    if a >= known or b >= known:
+        return False
+    a, b = <uint32_t> numbers[a], <uint32_t> numbers[b]
+    pair[0], pair[1] = <int32_t> a, <int32_t> b
+    return a < count and b < count
+
+
+def write_links(const int32_t[:, ::1] pairs not None, const int32_t[::1] numbers not None,
+                int32_t[::1] links not None):
+    """Write the links of a band: to `links`, at the number of the first document of each pair, that of the second.
+
+    `pairs` and `numbers` are as for `Components.connect`.
+    """
+    cdef Py_ssize_t i
+    cdef int32_t pair[2]
+    cdef bint inside = True
+    _check_pairs(pairs, numbers)
+    check_aligned(&links[0], sizeof(int32_t))
+    with nogil:
+        for i in range(pairs.shape[0]):
+            inside = renumber(pairs, i, numbers, <uint32_t> links.shape[0], pair)
+            if not inside:
+                break
+            links[pair[0]] = pair[1]
+    if not inside:
+        raise ValueError(f"documents must be from 0 to {links.shape[0] - 1}")
+
+
 cdef class Decisions:
     """The buckets of the documents of some components, and what is decided about these documents.
 
@@ -132,6 +176,8 @@ cdef class Decisions:
         Walk over components; see `Walk`.
     floor : float, optional
         As many pairs below the threshold as are remembered, of other components, are at least so similar.
+    map : callable, optional
+        Like the function of this name, but may make calls in threads; for the bands.
 
     Notes
     -----
@@ -148,6 +194,7 @@ cdef class Decisions:
     cdef double[::1] value             # the similarity to the witness
     cdef int32_t[::1] parents          # of the walk over components: see _components.pxd; None of the other
     cdef int32_t[:, ::1] before        # by band, for each document of the window, how many members it is scored with
+    cdef int32_t[::1] most_before      # the largest of these
     cdef Py_ssize_t window             # where the window begins
     cdef Py_ssize_t window_end
     cdef bint as_kept                  # whether these members may be documents of the window
@@ -157,8 +204,8 @@ cdef class Decisions:
     cdef object lock                   # of `floor` and the window
 
     def __cinit__(self, int32_t[:, ::1] links not None, int32_t[:, ::1] members not None, ranks not None,
-                  Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0):
-        cdef Py_ssize_t band, count = links.shape[1]
+                  Py_ssize_t settled, double threshold, Py_ssize_t cap, bint components, double floor=0.0, map=map):
+        cdef Py_ssize_t count = links.shape[1]
         if count > _MAX_DOCUMENTS or settled < 0 or cap < 0:
             raise ValueError("settled and cap must be 0 or more, and links of less than 2**31 documents")
         if members.shape[0] != links.shape[0] or members.shape[1] != count:
@@ -172,42 +219,46 @@ cdef class Decisions:
         self.count, self.settled, self.threshold, self.cap, self.floor = count, settled, threshold, cap, floor
         self.parents = np.arange(count, dtype=np.int32) if components else None
         self.before = np.empty((links.shape[0], min(<Py_ssize_t> WINDOW, count)), np.int32)
+        self.most_before = np.zeros(self.before.shape[1], np.int32)
         self.witness = np.full(count, -1, np.int32)
         self.value = np.zeros(count)
         self.lock = threading.Lock()
-        for band in range(links.shape[0] if count else 0):
-            if not self._make_buckets(band):
-                raise ValueError("links must lead to earlier documents")
+        if not all(map(self._make_buckets, range(links.shape[0] if count else 0))):
+            raise ValueError("links must lead to earlier documents")
 
-    cdef bint _make_buckets(self, Py_ssize_t band) noexcept nogil:
+    def _make_buckets(self, Py_ssize_t band):
+        with nogil:
+            right = self._buckets_of(band)
+        return right
+
+    cdef bint _buckets_of(self, Py_ssize_t band) noexcept nogil:
         """Turn the links of a band into places of buckets, all of which are empty; returns whether they were right."""
-        cdef int32_t i, root, place, at = 0, count = <int32_t> self.count
-        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
-        for i in range(count):  # the first document of each bucket, and how many others there are
-            root = self.buckets[band, i]
-            if root == -1:
-                continue
-            if root < 0 or root >= i:
-                return False
-            if 0 <= self.buckets[band, root] < root:
-                root = self.buckets[band, root]
-            self.buckets[band, i] = root
-            self.members[band, root] += 1
+        cdef int32_t i, root, above, place, number, at = 0, count = <int32_t> self.count
+        cdef int32_t *buckets = &self.buckets[band, 0]
+        cdef int32_t *members = &self.members[band, 0]
+        cdef bint linked, right = True
+        memset(members, 0, count * sizeof(int32_t))
+        for i in range(count):  # the first document of each bucket, and how many others there are; without branches
+            root = buckets[i]
+            linked = 0 <= root < i
+            right &= linked | (root == -1)
+            root = root if linked else i
+            above = buckets[root]
+            root = above if 0 <= above < root else root
+            buckets[i] = root if linked else -1
+            members[root] += linked
         for i in range(count):  # where each bucket begins and 1, at its first document
-            if self.members[band, i] > 0:
-                place = at
-                at += min(self.members[band, i], count - 1 - at) + 1
-                self.members[band, i] = place + 1
+            number = members[i]
+            members[i] = at + 1 if number > 0 else 0
+            at += min(number, count - 1 - at) + 1 if number > 0 else 0
         for i in range(count - 1, -1, -1):  # and at each of its documents, of which the last one comes first
-            root = self.buckets[band, i]
-            if root < 0 or root >= i:
-                root = i
-            place = self.members[band, root]
-            self.buckets[band, i] = -1 - place
-            if place > 0:
-                self.members[band, root] = -place
-        memset(&self.members[band, 0], 0, count * sizeof(int32_t))
-        return True
+            root = buckets[i]
+            root = root if 0 <= root < i else i
+            place = members[root]
+            buckets[i] = -1 - place
+            members[root] = -place if place > 0 else place
+        memset(members, 0, count * sizeof(int32_t))
+        return right
 
     def outcome(self):
         """Return by document its witness (int32, -1 of a kept one) and the similarity to it (float64)."""
@@ -230,35 +281,55 @@ cdef class Decisions:
         numpy.ndarray
             int64, shape ``(m,)``: how many candidates each document of the window has at most.
         """
-        cdef Py_ssize_t band, i, end, found = 0
-        cdef int32_t place, before
+        cdef Py_ssize_t band, i, done = 0, end, found = 0
         if not 0 <= start < stop <= self.count:
             raise ValueError("start and stop must lie within the documents")
-        end = min(stop, start + WINDOW)
+        stop = end = min(stop, start + WINDOW)
         counts = np.zeros(end - start, np.int64)
-        cdef int64_t[::1] candidates = counts
+        cdef int64_t[::1] ahead = counts
         with nogil:
-            for i in range(end - start):
+            while start + done < stop and found <= most:
+                i, done = done, min(done + BLOCK, stop - start)
+                self.most_before[i:done] = 0
                 for band in range(self.buckets.shape[0]):
-                    place = place_of(self.buckets[band, start + i])
-                    before = number_of(self.members, band, place)
-                    self.before[band, i] = before
-                    if as_kept:
-                        enter(self.members, band, self.buckets[band, start + i], <int32_t> (start + i))
-                    if self.ranks[start + i] >= self.settled:
-                        candidates[i] += min(<Py_ssize_t> before, self.cap)
-                found += candidates[i]
-                if found > most:
-                    end = start + i + 1
-                    break
-            for i in range(end - start - 1, -1 if as_kept else end - start - 1, -1):  # as it was before
-                for band in range(self.buckets.shape[0]):
-                    place = place_of(self.buckets[band, start + i])
-                    if 0 <= place < self.count:
-                        self.members[band, place] = self.before[band, i]
+                    self._count_ahead(band, start, i, done, as_kept, ahead)
+                while i < done and found <= most:
+                    found += ahead[i]
+                    i += 1
+                end = start + i
+            for band in range(self.buckets.shape[0] if as_kept else 0):
+                self._restore(band, start, done)
         with self.lock:
             self.window, self.window_end, self.as_kept = start, end, as_kept
         return counts[:end - start]
+
+    cdef void _count_ahead(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t first, Py_ssize_t end, bint as_kept,
+                           int64_t[::1] ahead) noexcept nogil:
+        """Count the members of a band that documents `first` to `end` - 1 of the window from `start` on have."""
+        cdef Py_ssize_t i
+        cdef int32_t number, cap = <int32_t> min(self.cap, self.count)
+        cdef int32_t *before = &self.before[band, 0]
+        cdef int32_t *most = &self.most_before[0]
+        cdef int64_t *sums = &ahead[0]
+        cdef const int32_t *ranks = &self.ranks[start]
+        cdef const int32_t *buckets = &self.buckets[band, start]
+        cdef int32_t *members = &self.members[band, 0]
+        for i in range(first, end):
+            number = number_of(members, self.count, place_of(buckets[i]))
+            before[i] = number
+            most[i] = max(most[i], number)
+            sums[i] += min(number, cap) if ranks[i] >= self.settled else 0
+            if as_kept:
+                enter(members, self.count, buckets[i], <int32_t> (start + i))
+
+    cdef void _restore(self, Py_ssize_t band, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+        """Remove the documents of the window that were entered into the buckets of a band."""
+        cdef Py_ssize_t i
+        cdef int32_t place
+        for i in range(end - 1, -1, -1):
+            place = place_of(self.buckets[band, start + i])
+            if 0 <= place < self.count:
+                self.members[band, place] = self.before[band, i]
 
 
 cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
@@ -266,18 +337,23 @@ cdef inline int32_t place_of(int32_t bucket) noexcept nogil:
     return bucket if bucket >= -1 else -2 - bucket
 
 
-cdef inline int32_t number_of(int32_t[:, ::1] members, Py_ssize_t band, int32_t place) noexcept nogil:
-    """How many members a bucket has; 0 for no bucket."""
-    cdef int32_t count = <int32_t> members.shape[1]
-    return max(0, min(members[band, place], count - 1 - place)) if 0 <= place < count else 0
+cdef inline int32_t number_of(const int32_t *members, Py_ssize_t count, int32_t place) noexcept nogil:
+    """How many members a bucket of a band of `count` documents has; 0 for no bucket."""
+    return max(0, min(members[place], <int32_t> count - 1 - place)) if 0 <= place < count else 0
 
 
-cdef inline void enter(int32_t[:, ::1] members, Py_ssize_t band, int32_t bucket, int32_t document) noexcept nogil:
+cdef inline void enter(int32_t *members, Py_ssize_t count, int32_t bucket, int32_t document) noexcept nogil:
     """Make a document a member of its bucket, if another one comes after it there."""
-    cdef int32_t number = number_of(members, band, bucket)
-    if bucket >= 0 and bucket + number + 1 < members.shape[1]:
-        members[band, bucket] = number + 1
-        members[band, bucket + number + 1] = document
+    cdef int32_t number = number_of(members, count, bucket)
+    if bucket >= 0 and bucket + number + 1 < count:
+        members[bucket] = number + 1
+        members[bucket + number + 1] = document
+
+
+cdef struct Score:
+    int32_t other
+    int32_t band                       # the first one that the two share
+    double value
 
 
 @auto_pickle(False)
@@ -289,10 +365,20 @@ cdef class Scores:
     cdef bint as_kept                  # see Decisions.begin_window
     cdef Py_ssize_t start
     cdef const int64_t[::1] bounds     # those of document start + i are bounds[i] to bounds[i + 1] - 1
-    cdef const int32_t[::1] others     # with as_kept first all of the window as FILTERED, then those past the filter
-    cdef const int32_t[::1] bands      # the first band that they share
-    cdef const double[::1] values
+    cdef Score *scores                 # with as_kept first all of the window as FILTERED, then those past the filter
+    cdef Py_ssize_t capacity
     cdef const int64_t[::1] candidates  # of each document: how many others there were, also those that were filtered
+
+    def __dealloc__(self):
+        free(self.scores)
+
+    cdef int _reserve(self, Py_ssize_t count) except -1 nogil:
+        """Allocate memory for so many scores or more."""
+        if count > self.capacity:
+            count = max(count, 2 * self.capacity)
+            self.scores = <Score *> resize(self.scores, count, sizeof(Score))
+            self.capacity = count
+        return 0
 
 
 cdef class Walk:
@@ -330,7 +416,9 @@ cdef class Walk:
     cdef double[::1] value
     cdef int32_t[::1] parents
     cdef int32_t[:, ::1] before
+    cdef int32_t[::1] most_before
     cdef Py_ssize_t window
+    cdef int64_t entered               # documents of the window that have become members
     cdef Py_ssize_t settled
     cdef Py_ssize_t cap
     cdef double threshold
@@ -354,7 +442,8 @@ cdef class Walk:
             raise ValueError("similarity and decisions must be of the same documents")
         self.similarity, self.all = similarity, decisions
         self.buckets, self.members, self.ranks = decisions.buckets, decisions.members, decisions.ranks
-        self.witness, self.value, self.before = decisions.witness, decisions.value, decisions.before
+        self.witness, self.value = decisions.witness, decisions.value
+        self.before, self.most_before = decisions.before, decisions.most_before
         self.parents, self.settled, self.cap = decisions.parents, decisions.settled, decisions.cap
         self.threshold = decisions.threshold
         self.joined = self.scored_for = self.score_with = None
@@ -385,7 +474,7 @@ cdef class Walk:
         self._begin(start, stop)
         try:
             if scores is not None:
-                self._prepare(scores)
+                self._prepare(scores, start)
             with nogil:
                 while document < stop and self.similarity.work - before <= RUN:
                     self._decide(<int32_t> document, scores)
@@ -396,7 +485,6 @@ cdef class Walk:
 
     def score(self, Py_ssize_t start, Py_ssize_t stop):
         """Compare documents of the window with the members before it; return their `Scores` for `run`."""
-        cdef Py_ssize_t document, most = 0
         cdef Scores scores = Scores()
         self._begin(start, stop)
         try:
@@ -406,11 +494,8 @@ cdef class Walk:
                 self.window, scores.as_kept = self.all.window, self.all.as_kept
             if self.parents is not None and self.joined is None:
                 self.joined = np.full(self.all.count, -1, np.int32)
-            for document in range(start, stop):
-                most += (1 + scores.as_kept) * self._most_found(document)
             scores.all, scores.window, scores.start = self.all, self.window, start
-            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(most, np.int32),
-                        np.empty(most, np.int32), np.empty(most), np.empty(stop - start, np.int64))
+            self._score(scores, np.zeros(stop - start + 1, np.int64), np.empty(stop - start, np.int64))
         finally:
             self._end()
         return scores
@@ -454,39 +539,57 @@ cdef class Walk:
             raise ValueError("start and stop must lie within the documents")
         with self.all.lock:
             self.floor = self.all.floor
-        acquire(self.similarity.lock)
+        self.similarity.begin()
         return 0
 
     cdef int _end(self) except -1:
-        self.similarity.lock.release()
+        self.similarity.end()
         if self.num_near == NEAR:
             with self.all.lock:
                 self.all.floor = max(self.all.floor, self.near_value[self.least_near])
         return 0
 
+    cdef inline int32_t _number(self, Py_ssize_t band, int32_t document) noexcept nogil:
+        """How many members a bucket of a document has."""
+        return number_of(&self.members[band, 0], self.members.shape[1], place_of(self.buckets[band, document]))
+
     cdef Py_ssize_t _gather(self, int32_t document, bint scored) noexcept nogil:
         """Collect the members that share a bucket with a document, the latest of each bucket first.
 
-        With `scored`, only those that are not before the window.
+        With `scored`, only those that are not before the window; else those that the cap passes over are counted.
         """
         cdef Py_ssize_t band, found = 0
-        cdef int32_t place, number
+        cdef int32_t number
         for band in range(self.buckets.shape[0]):
-            place = place_of(self.buckets[band, document])
-            number = number_of(self.members, band, place)
-            found = self._find(band, place, number, self.before[band, document - self.window] if scored else 0,
-                               document, document, found)
+            number = self._number(band, document)
+            if number == 0:
+                continue
+            if not scored:
+                self.capped += max(0, number - self.cap)
+            found = self._find(band, place_of(self.buckets[band, document]), number,
+                               self.before[band, document - self.window] if scored else 0, document, document, found)
         return found
 
-    cdef Py_ssize_t _gather_ahead(self, int32_t document) noexcept nogil:
-        """Collect the members that a document of the window is scored with."""
-        cdef Py_ssize_t band, found = 0
+    cdef Py_ssize_t _gather_ahead(self, int32_t document, Scores scores, Py_ssize_t *end) except -1 nogil:
+        """Collect the members that a document of the window is scored with.
+
+        If they are scored as if all were kept, those of the window are added to the scores, which end at `end`.
+        """
+        cdef Py_ssize_t band, found = 0, i
         cdef int32_t place, number
         for band in range(self.buckets.shape[0] if self.ranks[document] >= self.settled else 0):
             place = place_of(self.buckets[band, document])
             number = self.before[band, document - self.window]
             if 0 <= place <= self.members.shape[1] - 1 - number:
+                i = found
                 found = self._find(band, place, number, 0, document, -2 - document, found)
+                if not scores.as_kept or self.parents is not None:
+                    continue
+                scores._reserve(end[0] + found - i)
+                while i < found and self.found[i] >= self.window:  # the latest come first
+                    scores.scores[end[0]] = Score(self.found[i], <int32_t> band, FILTERED)
+                    end[0] += 1
+                    i += 1
         return found
 
     cdef inline Py_ssize_t _find(self, Py_ssize_t band, int32_t place, int32_t number, int32_t least, int32_t document,
@@ -509,28 +612,34 @@ cdef class Walk:
     cdef int _decide(self, int32_t document, Scores scores) except -1 nogil:
         cdef Py_ssize_t band, found
         cdef bint partly_scored = scores is not None
+        cdef bint crowded = not partly_scored or self._may_be_cut(document)
         cdef int32_t best = -1
         cdef double most = 0.0
         if self.ranks[document] >= self.settled:
-            if scores is None or self._is_cut(document) or self.parents is not None:
+            if scores is None or self.parents is not None or (crowded and self._is_cut(document)):
                 found = self._gather(document, False)
                 if scores is not None:
                     self._spread(document, scores)
             else:
-                found = 0 if scores.as_kept else self._gather(document, True)
+                for band in range(self.buckets.shape[0] if crowded else 0):
+                    self.capped += max(0, self._number(band, document) - self.cap)
+                found = 0 if scores.as_kept or self.entered == 0 else self._gather(document, True)
                 self._judge_scored(document, scores, &best, &most)
                 partly_scored = False
             self.candidates += found
             self._compare(document, found, partly_scored, &best, &most)
-            for band in range(self.buckets.shape[0]):
-                self.capped += max(0, number_of(self.members, band, place_of(self.buckets[band, document])) - self.cap)
         if best >= 0:
             self.witness[document], self.value[document] = best, most
         else:  # from now on, documents are compared with it
             self.kept += 1
+            self.entered += 1
             for band in range(self.buckets.shape[0]):
-                enter(self.members, band, self.buckets[band, document], document)
+                enter(&self.members[band, 0], self.members.shape[1], self.buckets[band, document], document)
         return 0
+
+    cdef inline bint _may_be_cut(self, int32_t document) noexcept nogil:
+        """Tell whether a bucket of a document that was scored may be longer than the cap."""
+        return self.most_before[document - self.window] + self.entered > self.cap
 
     cdef bint _is_cut(self, int32_t document) noexcept nogil:
         """Tell whether a document was scored with other members than it is compared with, because of the cap.
@@ -542,7 +651,7 @@ cdef class Walk:
         cdef int32_t number, before
         cdef bint cut = False
         for band in range(self.buckets.shape[0]):
-            number = number_of(self.members, band, place_of(self.buckets[band, document]))
+            number = self._number(band, document)
             before = self.before[band, document - self.window]
             cut |= number != before and max(number, before) > self.cap
         return cut
@@ -550,12 +659,14 @@ cdef class Walk:
     cdef void _judge_scored(self, int32_t document, Scores scores, int32_t *best, double *most) noexcept nogil:
         """Take all scores of a document into account, but those with removed documents of the window."""
         cdef Py_ssize_t i, at = document - scores.start
+        cdef Score score
         self.candidates += scores.candidates[at]
         for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            if scores.others[i] >= scores.window and self.witness[scores.others[i]] >= 0:
-                self.candidates -= scores.values[i] == FILTERED
-            elif scores.values[i] != FILTERED:
-                self._judge(document, scores.others[i], scores.bands[i], scores.values[i], best, most)
+            score = scores.scores[i]
+            if score.other >= scores.window and self.witness[score.other] >= 0:
+                self.candidates -= score.value == FILTERED
+            elif score.value != FILTERED:
+                self._judge(document, score.other, score.band, score.value, best, most)
 
     cdef int _compare(self, int32_t document, Py_ssize_t found, bint scored, int32_t *best,
                       double *most) except -1 nogil:
@@ -595,28 +706,21 @@ cdef class Walk:
 
     # ---- windows ----
 
-    cdef int _prepare(self, Scores scores) except -1:
-        """Allocate what is needed to use scores."""
+    cdef int _prepare(self, Scores scores, Py_ssize_t start) except -1:
+        """Prepare the use of scores for documents from `start` on."""
+        cdef Py_ssize_t i
         if self.scored_for is None:
             self.score_with = np.empty(self.all.count)
             self.scored_for = np.full(self.all.count, -1, np.int32)
         with self.all.lock:
             if scores.window != self.all.window:
                 raise ValueError("scores must be of the present window")
-        self.window = scores.window
+        self.window, self.entered = scores.window, 0
+        for i in range(self.window, start):
+            self.entered += self.witness[i] < 0
         return 0
 
-    cdef Py_ssize_t _most_found(self, Py_ssize_t document) noexcept nogil:
-        """How many members a document is scored with at most."""
-        cdef Py_ssize_t band, found = 0
-        if self.ranks[document] < self.settled:
-            return 0
-        for band in range(self.buckets.shape[0]):
-            found += min(<Py_ssize_t> self.before[band, document - self.window], self.cap)
-        return min(found, self.found.shape[0])
-
-    cdef int _score(self, Scores scores, int64_t[::1] bounds, int32_t[::1] others, int32_t[::1] bands,
-                    double[::1] values, int64_t[::1] candidates) except -1:
+    cdef int _score(self, Scores scores, int64_t[::1] bounds, int64_t[::1] candidates) except -1:
         """Compare documents with the members before the window; nothing that other walks read is changed."""
         cdef Py_ssize_t document, i, found, end = 0
         cdef int32_t *parents = NULL if self.parents is None else &self.parents[0]
@@ -624,16 +728,11 @@ cdef class Walk:
         cdef double value
         with nogil:
             for document in range(scores.start, scores.start + candidates.shape[0]):
-                found = self._gather_ahead(<int32_t> document)
+                found = self._gather_ahead(<int32_t> document, scores, &end)
                 candidates[document - scores.start] = found
-                if parents == NULL:
-                    for i in range(found if scores.as_kept else 0):
-                        if self.found[i] >= self.window and end < others.shape[0]:
-                            others[end], values[end] = self.found[i], FILTERED
-                            end += 1
-                    if found:
-                        found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0],
-                                                            found)
+                if found and parents == NULL:
+                    found = self.similarity.pass_filter(<int32_t> document, &self.found[0], &self.found_in[0], found)
+                scores._reserve(end + found)
                 for i in range(found):
                     if parents == NULL:
                         self.similarity.expect(&self.found[i], found - i)
@@ -645,20 +744,18 @@ cdef class Walk:
                         value = self.similarity.value(document, self.found[i], self._least())
                         if value >= self.threshold:
                             self.joined[root] = <int32_t> document
-                    if end < others.shape[0]:
-                        others[end], bands[end], values[end] = self.found[i], self.found_in[i], value
-                        end += 1
+                    scores.scores[end] = Score(self.found[i], self.found_in[i], value)
+                    end += 1
                 bounds[document - scores.start + 1] = end
-        scores.bounds, scores.others, scores.bands = bounds, others, bands
-        scores.values, scores.candidates = values, candidates
+        scores.bounds, scores.candidates = bounds, candidates
         return 0
 
     cdef void _spread(self, int32_t document, Scores scores) noexcept nogil:
         """Note the scores of a document at the members that it was compared with."""
         cdef Py_ssize_t i, at = document - scores.start
         for i in range(scores.bounds[at], scores.bounds[at + 1]):
-            self.scored_for[scores.others[i]] = document
-            self.score_with[scores.others[i]] = scores.values[i]
+            self.scored_for[scores.scores[i].other] = document
+            self.score_with[scores.scores[i].other] = scores.scores[i].value
 
     # ---- the pairs just below the threshold ----
 

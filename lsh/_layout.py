@@ -1,4 +1,4 @@
-"""The documents that share a bucket, in order of their components, and what is needed to decide them.
+"""The documents that share a bucket, by component, with the links, sketches and texts that decisions need.
 
 Without a bound, or where all of it fits, there is one part. Else the components are divided into parts that fit, and
 the links, sketches and texts of each are read together: they are written in files part by part, and each part is read
@@ -15,19 +15,18 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._comparing import Similarity, same_texts
-from lsh._corpus import CollisionError, Corpus
+from lsh._corpus import THREAD_BYTES, TOGETHER_BYTES, CollisionError, Corpus
 from lsh._deciding import Components
 from lsh._linking import Order
-from lsh._placing import PlacedRows, PlacedTexts
+from lsh._placing import BUFFER, PlacedRows, PlacedTexts, ends_of
 from lsh._spill import Array
 
-STEP = 1 << 16  # documents that are distributed at once
-DOCUMENT_BYTES = 64  # a document of a part takes, besides links, sketch and text
+STEP = 1 << 16  # documents in a step
 SMALLEST_PART = 1 << 20  # bytes
 
 
 class Part(NamedTuple):
-    """Whole components, with what is needed to decide them; documents are numbers from 0.
+    """Whole components, with their links, sketches and texts; documents are numbers from 0.
 
     Attributes
     ----------
@@ -37,6 +36,8 @@ class Part(NamedTuple):
         int64: the first document of each component, and the number of documents.
     ranks : numpy.ndarray
         int32: the place of each document in the order of the walk, among those of all parts.
+    documents : numpy.ndarray
+        int32: the position of each document.
     links : numpy.ndarray
         int32, shape ``(bands, documents)``: for each document the last one before it in the same bucket, or -1.
     make_similarity : callable
@@ -46,6 +47,7 @@ class Part(NamedTuple):
     first: int
     starts: Array
     ranks: Array
+    documents: Array
     links: Array
     make_similarity: Callable[[], Similarity]
 
@@ -59,31 +61,57 @@ class Layout:
         All documents.
     order : Order
         The order in which they are decided.
+    in_order : bool, optional
+        Put the documents of each part into this order, and not component by component, and link copies of a text, too.
+        Without a bound there is one part then, and no components are made.
 
     Attributes
     ----------
     documents : numpy.ndarray
-        int32: the positions, component by component.
+        int32: the positions, part by part.
     ranks, starts : numpy.ndarray
         int32 and int64: the place of each in the order of the walk; where each component begins.
     firsts : numpy.ndarray
         int32: by position the first document with the same bytes; -1 if it takes no part.
     """
 
-    def __init__(self, corpus: Corpus, order: Order) -> None:
-        self._corpus = corpus
-        self.firsts, self._found, shares = corpus.linked(order, copies=False)
-        documents = order.documents(shares)
-        corpus.reserve(len(documents))
+    def __init__(self, corpus: Corpus, order: Order, in_order: bool = False) -> None:
+        self._corpus, self._in_order = corpus, in_order
+        self.firsts, self._found, shares = corpus.linked(order, copies=in_order)
+        self.documents = order.documents(shares)
+        del shares
+        corpus.spill.trim()
+        count = len(self.documents)
+        corpus.reserve(count)
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
-        self._numbers[documents] = np.arange(len(documents), dtype=np.int32)
-        components = Components(len(documents))
+        self._set_numbers()
+        if in_order and not corpus.spill.is_bounded:
+            self.ranks, self.starts = np.arange(count, dtype=np.int32), np.array([0, count], np.int64)
+            return
+        components = Components(count)
         for column in self._found:
             for _, pairs in column.parts():
-                components.connect(self._numbers[pairs[:, 0]], self._numbers[pairs[:, 1]])
+                components.connect(pairs, self._numbers)
         self.ranks, self.starts = components.order()
-        self.documents = documents[self.ranks]
-        self._numbers[self.documents] = np.arange(len(documents), dtype=np.int32)
+        del components
+        corpus.reserve(count, int(np.diff(self.starts).max(initial=0)))
+        self.documents = self.documents[self.ranks]
+        self._set_numbers()
+        corpus.spill.trim()
+
+    def copies(self, stop: int) -> Array:
+        """Return the positions below `stop` of documents whose first copy is another one, int32."""
+        found = [np.empty(0, np.int32)]
+        for start in range(0, stop, STEP):
+            some = self.firsts[start : min(start + STEP, stop)]
+            is_copy = (some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))
+            found.append(np.flatnonzero(is_copy).astype(np.int32) + np.int32(start))
+        return np.concatenate(found)
+
+    def _set_numbers(self) -> None:
+        for start in range(0, len(self.documents), STEP):
+            some = self.documents[start : start + STEP]
+            self._numbers[some] = np.arange(start, start + len(some), dtype=np.int32)
 
     def parts(self, least_equal: int | None) -> Iterator[Part]:
         """Yield the parts in order.
@@ -105,107 +133,109 @@ class Layout:
             if not spill.has_room(int(ends[-1])):
                 yield from self._placed_parts(ends, least_equal)
                 return
-        members, places, batch = corpus.texts(self.firsts, self._numbers >= 0)
-        positions, order = self._by_position()
-        texts = np.empty(len(order), np.int32)
-        texts[order] = places[np.searchsorted(members, positions)]
-        links = corpus.links(self._found, self._numbers, len(order))
-        sketches = corpus.take_sketches(positions, order)
+        if self._in_order:
+            self._put_in_order(np.array([0, len(self.documents)]))
+        members, places, batch = corpus.texts(self.firsts, self._numbers)
+        corpus.free_texts()
+        texts, numbers = np.empty(len(self.documents), np.int32), self._numbers[members]
+        texts[numbers[numbers >= 0]] = places[numbers >= 0]
+        del members, places, numbers
+        links = corpus.links(self._found, self._numbers, len(self.documents))
+        sketches = corpus.take_sketches(self._numbers, len(self.documents))
+        self._numbers = np.empty(0, np.int32)
         make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
-        yield Part(0, self.starts, self.ranks, links, make_similarity)
+        yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
 
-    def _by_position(self) -> tuple[Array, Array]:
-        """Return the positions of the documents in ascending order, and the number of each."""
-        positions = np.flatnonzero(self._numbers >= 0).astype(np.int32)
-        return positions, self._numbers[positions]
+    def _put_in_order(self, bounds: Array) -> None:
+        """Put the documents of each part into the order of the walk; `bounds` has where parts begin and the end."""
+        for begin, end in pairwise(bounds.tolist()):
+            order = np.argsort(self.ranks[begin:end], kind="stable")
+            self.ranks[begin:end] = self.ranks[begin:end][order]
+            self.documents[begin:end] = self.documents[begin:end][order]
+        self._set_numbers()
 
     def _ends(self) -> Array:
         """Return the bytes that the documents before each component take, and those of all, int64."""
         corpus = self._corpus
-        positions, order = self._by_position()
-        sizes = np.empty(len(order), np.int64)
-        sizes[order] = corpus.sizes.take(positions)
-        sizes += corpus.sketches.row_size + 8 * len(self._found) + DOCUMENT_BYTES
-        np.cumsum(sizes, out=sizes)
-        return np.concatenate([np.zeros(1, np.int64), sizes])[self.starts]
+        ends = np.empty(len(self.documents) + 1, np.int64)
+        ends[0] = 0
+        for start, sizes in corpus.sizes.parts():
+            numbers = self._numbers[start : start + len(sizes)]
+            ends[numbers[numbers >= 0] + 1] = sizes[numbers >= 0]
+        ends[1:] += corpus.sketches.row_size + 8 * len(self._found)
+        ends[1:] += TOGETHER_BYTES + THREAD_BYTES * corpus.num_threads
+        np.cumsum(ends, out=ends)
+        return ends[self.starts]
 
     # ---- several parts ----
 
     def _placed_parts(self, ends: Array, least_equal: int | None) -> Iterator[Part]:
         """Yield parts that fit into memory."""
-        spill = self._corpus.spill
+        corpus, spill = self._corpus, self._corpus.spill
         spill.check_space(int(ends[-1]))
         spill.release_columns()
         most = max(spill.free // 3, SMALLEST_PART)
-        bounds = [0]  # the first component of each part, and their number
-        while bounds[-1] < len(ends) - 1:
-            within = int(np.searchsorted(ends, ends[bounds[-1]] + most, side="right")) - 1
-            bounds.append(max(within, bounds[-1] + 1))
+        bounds = _divided(ends, most)  # the first component of each part, and their number
         firsts = self.starts[bounds]  # the first document of each part, and their number
-        members, checks = self._members(most)
+        if self._in_order:
+            self._put_in_order(firsts)
+        members = corpus.members(self.firsts, self._numbers)
+        alone = members[(self.firsts[members] == members) & (self._numbers[members] < 0)]  # they share no bucket
+        checks = alone[_divided(ends_of(corpus.sizes.take(alone)), most)[:-1]]
         placed = _Placed(self, firsts, checks)
-        placed.distribute(members)
-        for number, (start, stop) in enumerate(pairwise(bounds)):
-            begin, end = int(firsts[number]), int(firsts[number + 1])
+        with spill.reserved(most + placed.buffers):  # so that there is memory for a part when they are read
+            placed.distribute(members)
+        del members, alone
+        self._numbers = np.empty(0, np.int32)
+        spill.trim()
+        for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            starts = self.starts[bounds[number] : bounds[number + 1] + 1] - begin
+            if self._in_order:
+                starts = starts[[0, -1]]
             links = placed.links_of(number, end - begin)
             sketches = placed.sketches_of(number, begin, end)
             batch, texts = placed.texts_of(number, self.documents[begin:end])
-            make_similarity = self._corpus.similarity(sketches, batch, texts, least_equal)
-            yield Part(begin, self.starts[start : stop + 1] - begin, self.ranks[begin:end], links, make_similarity)
+            make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
+            yield Part(begin, starts, self.ranks[begin:end], self.documents[begin:end], links, make_similarity)
             del links, sketches, batch, texts, make_similarity
             spill.trim()
         for number in range(len(bounds) - 1, len(bounds) - 1 + len(checks)):
             placed.texts_of(number, np.empty(0, np.int32))
 
-    def _members(self, most: int) -> tuple[Array, Array]:
-        """Return the documents whose texts are needed, and parts for those that share no bucket and have copies.
 
-        Returns
-        -------
-        members : numpy.ndarray
-            int32: positions, ascending.
-        checks : numpy.ndarray
-            int32: the position at which each part begins of first copies that share no bucket.
-        """
-        corpus, firsts = self._corpus, self.firsts
-        has_copies = np.zeros(corpus.total, np.bool_)
-        for start in range(0, corpus.total, STEP):
-            some = firsts[start : start + STEP]
-            has_copies[some[(some >= 0) & (some != np.arange(start, start + len(some), dtype=np.int32))]] = True
-        members, checks, size = [np.empty(0, np.int32)], list[int](), most
-        for start in range(0, corpus.total, STEP):
-            some = firsts[start : start + STEP]
-            needed = (some >= 0) & (has_copies[some] | (self._numbers[some] >= 0))
-            members.append((start + np.flatnonzero(needed)).astype(np.int32))
-            here = start + np.flatnonzero(has_copies[start : start + STEP] & (self._numbers[start : start + STEP] < 0))
-            for position, bytes_of in zip(here.tolist(), corpus.sizes.take(here).tolist()):
-                if size + bytes_of > most:
-                    checks.append(position)
-                    size = 0
-                size += bytes_of
-        return np.concatenate(members), np.array(checks, np.int32)
+def _divided(ends: Array, most: int) -> list[int]:
+    """Divide items into ranges of at most `most` bytes or of one item; return where each begins, and their number.
+
+    `ends` has the bytes before each item, and those of all.
+    """
+    bounds = [0]
+    while bounds[-1] < len(ends) - 1:
+        within = int(np.searchsorted(ends, ends[bounds[-1]] + most, side="right")) - 1
+        bounds.append(max(within, bounds[-1] + 1))
+    return bounds
 
 
 class _Placed:
-    """What the parts need, distributed to them."""
+    """Links, sketches and texts, distributed to the parts."""
 
     def __init__(self, layout: Layout, firsts: Array, checks: Array) -> None:
         self._layout, self._corpus = layout, layout._corpus
         self._first_numbers, self._first_checks = firsts[:-1].astype(np.int32), checks
         spill, num_parts = self._corpus.spill, len(firsts) - 1
-        buffer = spill.free // 8
+        buffer = min(BUFFER, spill.free // 16)
         sketches = self._corpus.sketches
         self._links = PlacedRows(spill, num_parts, np.int32, 3, buffer)
         self._sketches = PlacedRows(spill, num_parts, sketches.dtype, self._corpus.hasher.num_seeds, buffer)
         self._positions = PlacedRows(spill, num_parts + len(checks), np.int32, None, buffer)
         self._texts = PlacedTexts(spill, num_parts + len(checks), buffer)
+        self.buffers = 3 * buffer  # bytes that are in memory at the same time
 
     def distribute(self, members: Array) -> None:
         """Distribute links, sketches and texts; their columns are freed."""
         layout, corpus = self._layout, self._corpus
         for band, column in enumerate(layout._found):
             for _, pairs in column.parts():
-                numbers = layout._numbers[pairs]
+                numbers = layout._numbers[pairs]  # of documents of one part
                 parts = self._part_of_numbers(numbers[:, 0])
                 numbers -= self._first_numbers[parts][:, None]
                 self._links.append(parts, np.column_stack([np.full(len(numbers), band, np.int32), numbers]))
@@ -224,6 +254,7 @@ class _Placed:
             self._texts.append(parts, batch)
         self._positions.finish()
         self._texts.finish()
+        corpus.free_texts()
 
     def _part_of_numbers(self, numbers: Array) -> Array:
         """Return the part of each document that shares a bucket."""
@@ -239,15 +270,19 @@ class _Placed:
         """Return the links of a part with `count` documents."""
         links = self._corpus.spill.array((self._corpus.bands.num_bands, count), np.int32)
         links.fill(-1)
-        rows = self._links.read(part)
-        links[rows[:, 0], rows[:, 1]] = rows[:, 2]
+        for rows in self._links.read(part):
+            links[rows[:, 0], rows[:, 1]] = rows[:, 2]
+            self._corpus.spill.release()
         return links
 
     def sketches_of(self, part: int, begin: int, end: int) -> Array:
         """Return the sketches of a part, which has the documents with numbers from `begin` to `end` - 1."""
-        rows = self._sketches.read(part)  # in order of position
-        sketches = self._corpus.spill.array(rows.shape, rows.dtype)
-        sketches[np.argsort(self._layout.documents[begin:end], kind="stable")] = rows
+        sketches = self._corpus.spill.array((end - begin, self._corpus.hasher.num_seeds), self._corpus.sketches.dtype)
+        order, at = np.argsort(self._layout.documents[begin:end], kind="stable"), 0
+        for rows in self._sketches.read(part):  # in order of position
+            sketches[order[at : at + len(rows)]] = rows
+            at += len(rows)
+            self._corpus.spill.release()
         return sketches
 
     def texts_of(self, part: int, documents: Array) -> tuple[Batch, Array]:
@@ -258,14 +293,14 @@ class _Placed:
         CollisionError
             If texts are not identical although their content keys are.
         """
-        positions = self._positions.read(part)
+        positions = np.concatenate([np.empty(0, np.int32), *self._positions.read(part)])
         keys, stands, groups = np.unique(self._layout.firsts[positions], return_index=True, return_inverse=True)
         is_stand = np.zeros(len(positions), np.bool_)
         is_stand[stands] = True
-        index = np.cumsum(is_stand) - 1  # among the texts that stand for others
+        index = np.cumsum(is_stand) - 1  # in `texts`
         sizes = self._texts.sizes(part)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[is_stand])])
-        kept = self._corpus.spill.array(int(ends[-1]), np.uint8)
+        ends = ends_of(sizes[is_stand])
+        kept, write = self._corpus.spill.bytes_to_fill(int(ends[-1]))
         texts = Batch.of_bytes(kept, ends)
         at = 0
         for batch in self._texts.read(part):
@@ -273,9 +308,16 @@ class _Placed:
             own = np.flatnonzero(is_stand[here])
             if len(own):
                 first = int(index[at + own[0]])
-                batch.take(own).write(kept[ends[first] : ends[first + len(own)]])
+                chosen = np.empty(int(ends[first + len(own)] - ends[first]), np.uint8)
+                batch.take(own).write(chosen)
+                write(int(ends[first]), chosen)
             copies = np.flatnonzero(~is_stand[here])
             if not same_texts(texts, index[stands[groups[at + copies]]], batch, copies):
                 raise CollisionError
             at += len(batch)
-        return texts, index[stands[np.searchsorted(keys, documents)]].astype(np.int32)
+            self._corpus.spill.release()
+        firsts = self._layout.firsts[documents]
+        if not np.isin(firsts, keys).all():  # only if they are of another part, so that they are not copies
+            raise CollisionError
+        places = np.searchsorted(keys, firsts)
+        return texts, index[stands[places]].astype(np.int32)

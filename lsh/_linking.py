@@ -17,12 +17,22 @@ from lsh._comparing import first_copies
 from lsh._grouping import KeyTable, Linker
 from lsh._spill import Array, Column, Spill
 
-ORDER_BYTES = 16  # a document, for `Linker`: its order, a copy of it, and what checks them
-LINKER_BYTES = 36  # a document and thread, for `Linker`: key, link, record and table
-TABLE_BYTES = 24  # a key, for `KeyTable`
+ORDER_BYTES = 16  # per document, for `Linker`: the order, a copy of it, and a check of both
+LINKER_BYTES = 36  # per document and thread, for `Linker`: key, link, record and table
+TABLE_BYTES = 24  # per key, for `KeyTable`
 MAX_PARTS = 1 << 12
 PIECE = 1 << 16  # pairs that are made at once
 RANK_BITS, RANK = np.uint64(32), np.uint64(2**32 - 1)
+
+
+def positions_of(flags: Array, start: int = 0) -> Array:
+    """Return the places where `flags` is true, numbered from `start`: int32, ascending. Takes no other memory."""
+    found, filled = np.empty(np.count_nonzero(flags), np.int32), 0
+    for begin in range(0, len(flags), PIECE):
+        here = np.flatnonzero(flags[begin : begin + PIECE])
+        found[filled : filled + len(here)] = here + (start + begin)
+        filled += len(here)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +57,11 @@ class Order:
         """Return the documents for which `chosen` is true in this order, int32."""
         if self.given is not None:
             return self.given[chosen[self.given]]
-        found = [np.empty(0, np.int32)]
+        found = list[Array]()
         for start, stop, backwards in self.runs:
-            run = np.flatnonzero(chosen[start:stop]).astype(np.int32)
-            run += np.int32(start)
+            run = positions_of(chosen[start:stop], start)
             found.append(run[::-1] if backwards else run)
-        return np.concatenate(found)
+        return np.ascontiguousarray(found[-1]) if len(found[0]) == 0 else np.concatenate(found)
 
     def num_entered(self, chosen: Array) -> int:
         """Return to how many of the chosen documents links can lead."""
@@ -78,7 +87,7 @@ class Links:
     num_threads : int
         How many bands can be linked at the same time within the bound.
     num_bytes : int
-        The memory that this takes, besides what the spill makes.
+        The memory that this takes, without arrays and columns of the spill.
     """
 
     def __init__(self, spill: Spill, order: Order, chosen: Array, num_threads: int) -> None:

@@ -9,6 +9,7 @@ are scored against each other, too, as if all were kept. The result does not dep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ TASK = 512  # documents that a thread decides in one call
 STEP = 1024  # documents of a large component between two reports in one thread
 SMALLEST_WINDOW = 64  # documents
 GROWTH = 16  # a window has at most this fraction of the documents before it: it compares its own one by one
-MOST_SCORES = 1 << 21  # of a window, each takes 16 bytes
+MOST_SCORES = 1 << 21  # of a window
+SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
 WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
@@ -73,6 +75,7 @@ def decide(
     make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
+    most_scores: int = MOST_SCORES,
 ) -> Decided:
     """Decide all documents of some parts.
 
@@ -88,11 +91,15 @@ def decide(
         1 or more; the result does not depend on it.
     report : callable
         Called with the number of documents that have been decided, from time to time.
+    most_scores : int, optional
+        A window of a large component ends where its documents have more scores; each takes `SCORE_BYTES`.
     """
     found, floor, done = list[Decided](), 0.0, 0
     for part in parts:
-        decisions = Decisions(part.links, make_members(part.links.shape), part.ranks, *rule, floor)
-        work = _Work(part, decisions, rule.components, num_threads)
+        threads = _threads.worth(num_threads, part.links.size)
+        in_threads = partial(_threads.map_in_order, num_threads=threads)
+        decisions = Decisions(part.links, make_members(part.links.shape), part.ranks, *rule, floor, in_threads)
+        work = _Work(part, decisions, rule.components, num_threads, most_scores)
         for decided in work.run():
             done += decided
             report(done)
@@ -127,9 +134,9 @@ def _tasks(starts: Array) -> Iterator[tuple[int, int]]:
 class _Work:
     """The walks of all threads."""
 
-    def __init__(self, part: Part, decisions: Decisions, components: bool, num_threads: int) -> None:
+    def __init__(self, part: Part, decisions: Decisions, components: bool, num_threads: int, most_scores: int) -> None:
         self.part, self.decisions = part, decisions
-        self.components, self.num_threads = components, num_threads
+        self.components, self.num_threads, self.most_scores = components, num_threads, most_scores
         self.walks: list[Walk] = []
         self.idle: list[Walk] = []  # walks that no thread uses at the moment; append and pop are atomic
 
@@ -178,14 +185,15 @@ class _Work:
             chunks: list[tuple[int, int, Scores | None]] = [(at, end, None)]
             if self.num_threads > 1 and at > first:
                 chunks = self._scored(at, end, as_kept)
-            walk = self.walk()
+            if not self.walks:
+                self.idle.append(self.walk())
+            walk = self.walks[0]  # always the same: the pairs that it remembers save comparisons; no thread uses it now
             before = walk.kept
             for begin, last, scores in chunks:
                 while begin < last:
                     decided = walk.run(begin, last, scores)
                     yield decided - begin
                     begin = decided
-            self.idle.append(walk)
             as_kept = walk.kept - before >= MOSTLY_KEPT * (chunks[-1][1] - at)
             at = chunks[-1][1]
         if self.components:
@@ -195,7 +203,7 @@ class _Work:
 
     def _scored(self, start: int, stop: int, as_kept: bool) -> list[tuple[int, int, Scores | None]]:
         """Begin a window, and score its documents in threads; returns the ranges of documents and their scores."""
-        most = self.decisions.begin_window(start, stop, MOST_SCORES, as_kept)
+        most = self.decisions.begin_window(start, stop, self.most_scores, as_kept)
         ends = np.cumsum(most)
         if ends[-1] < WORTH_THREADS:
             return [(start, start + len(most), None)]

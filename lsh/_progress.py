@@ -1,6 +1,7 @@
 """Progress of a long run on standard error: a tqdm bar for each stage, or a plain line where tqdm is not installed.
 
-On a terminal the line is redrawn; a file or a pipe gets one line per stage, when the stage is done.
+On a terminal the line is redrawn; a file or a pipe gets one line per stage, when the stage is done, or a line from time
+to time.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ def drawing() -> Drawing:
 class Drawing:
     """Progress on standard error. If writing fails, the run goes on and no more progress is shown."""
 
+    def close(self) -> None:
+        """Draw no more, so that what is written next stays below; for a run that ends early."""
+
     _given_up = False
 
     def __call__(self, stage: str, done: int, total: int | None, unit: str | None = None) -> None:
@@ -84,17 +88,29 @@ class Bars(Drawing):
         if done == total:
             self._bar.close()
 
+    def close(self) -> None:
+        """End the bar of the current stage."""
+        if self._bar is not None and not self._given_up:
+            self._bar.close()
+
     def _give_up(self) -> None:
         if self._bar is not None:
             self._bar.disable = True  # it would be drawn when it is deleted
 
 
 class Line(Drawing):
-    """A plain line on standard error."""
+    """A plain line on standard error.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    interval : float, optional
+        Off a terminal, write a line each time so many seconds have passed. Default: one when a stage is done.
+    """
+
+    def __init__(self, interval: float | None = None) -> None:
         self._stage = self._unit = ""
-        self._started = self._drawn = 0.0
+        self._interval = interval
+        self._started, self._drawn = 0.0, time.perf_counter() if interval else 0.0
         self._done, self._is_open = 0, False
 
     def _draw(self, stage: str, done: int, total: int | None, unit: str) -> None:
@@ -106,13 +122,17 @@ class Line(Drawing):
         self._done, self._is_open = done, True
         if done == total:
             self._end(now)
-        elif now - self._drawn >= REDRAW and _is_terminal():
+        elif _is_terminal():
+            if now - self._drawn >= REDRAW:
+                self._drawn = now
+                self._write(self._text(total, now), "")
+        elif self._interval is not None and now - self._drawn >= self._interval:
             self._drawn = now
-            self._write(self._text(total, now), "")
+            self._write(self._text(total, now), "\n")
 
     def _end(self, now: float) -> None:
         """Write the final state of the stage and end the line."""
-        if self._is_open:
+        if self._is_open and (self._interval is None or _is_terminal()):
             self._write(self._text(None, now), "\n")
         self._is_open = False
 

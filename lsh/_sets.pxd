@@ -1,6 +1,6 @@
 # The C declarations of the exact sets, for _comparing.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from lsh._batch cimport Batch
 from lsh._kernels cimport lsh_document, lsh_set, lsh_set_secret, lsh_set_table, lsh_span, lsh_unit
@@ -29,9 +29,10 @@ cdef struct Workspace:
 
 
 cdef struct Cached:
-    # What is cached of a text begins with this.
-    size_t size                      # bytes, of all of it
-    Py_ssize_t text
+    # What is cached of a text begins with this, at a multiple of CACHE_UNIT bytes.
+    uint32_t units                   # of CACHE_UNIT bytes, of all of it
+    uint32_t ready                   # whether all of it is written; read and written as atomic.h does
+    Py_ssize_t text                  # -1 of none
 
 
 cdef struct CachedSet:
@@ -52,23 +53,41 @@ cdef enum:
 
 
 cdef struct Ring:
-    # A cache. The oldest entries are overwritten.
+    # A cache. The oldest entries are removed, and overwritten later. Places go on from round to round: place p is at
+    # byte p % size, and newest_end - size <= reusable <= oldest <= newest_end.
     uint8_t *bytes
-    size_t size
-    size_t oldest                    # where the oldest entry is
-    size_t newest_end                # where the newest one ends
-    size_t end                       # where the oldest ones end, if the newest begin at 0 again
-    bint wrapped                     # whether they do
-    size_t count                     # entries
+    size_t size                      # a multiple of CACHE_UNIT
+    uint64_t oldest                  # where the oldest entry is
+    uint64_t newest_end              # where the newest one ends
+    uint64_t reusable                # nobody reads what was before this place
+    size_t removed                   # the time of the last removal
+
+
+cdef struct Reader:
+    # A thread that reads the caches, or an object that one may use.
+    size_t since                     # it reads nothing that was removed before this time; ABSENT while it reads nothing
+    Reader *next
+    uint8_t[64] apart                # so that no two share a cache line
 
 
 cdef struct Text:
-    # A text and its set; all 0 while nothing is known.
-    int64_t size                     # distinct shingles
+    # A text and its set; all 0 while nothing is known. Several threads may find, and write, the same values.
+    size_t size                      # distinct shingles
     size_t places                    # shingles with repeats, where they are spans
-    uint32_t cached[2]               # by cache: where its entry begins, in words of 64 bits, plus 1; 0 for none
+    uint32_t[2] cached               # by cache: where its entry begins, in units, plus 1; 0 for none
     uint32_t part_bits               # its set is made in 2**part_bits parts, as it is large; 0 if it fits into memory
-    bint known                       # whether size and places are
+    uint32_t known                   # whether size, places and part_bits are
+
+
+cdef class SetCache:
+    cdef Batch batch                 # kept alive
+    cdef Text *texts                 # these, `time` and `busy` are read and written as atomic.h does
+    cdef Ring[2] rings               # by cache; for the thread that set `busy`
+    cdef Reader *readers             # likewise
+    cdef size_t time                 # how often entries have been removed
+    cdef uint32_t busy               # whether a thread changes the rings
+
+    cdef Reader *_new_reader(self) except NULL
 
 
 cdef class ShingleSets:
@@ -78,15 +97,19 @@ cdef class ShingleSets:
     cdef int flags                   # of enum lsh_normalisation
     cdef size_t max_shingles
     cdef lsh_set_secret secret
-    cdef Text *texts
+    cdef SetCache cache
+    cdef Text *texts                 # of the cache
+    cdef Reader *reader              # likewise
     cdef Py_ssize_t chosen           # -1 for none
     cdef Workspace chosen_work
     cdef Workspace other_work
-    cdef Ring[2] rings               # by cache
     cdef object lock                 # held while a thread compares
     cdef size_t read                 # bytes of texts read so far, or what takes as long
     cdef size_t checked              # the same when signals were handled
 
+    cdef bint _is_like(self, ShingleSets other)
+    cdef int begin(self) except -1
+    cdef int end(self) except -1
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil

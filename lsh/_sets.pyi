@@ -6,6 +6,12 @@ import numpy as np
 
 from lsh._batch import Batch
 
+MAX_CACHED: int
+
+@final
+class SetCache:
+    def __new__(cls, batch: Batch, max_cached: int) -> SetCache: ...
+
 @final
 class ShingleSets:
     def __new__(
@@ -18,5 +24,7 @@ class ShingleSets:
         max_cached: int = ...,
         max_shingles: int = ...,
         secret: bytes | None = None,
+        like: ShingleSets | None = None,
     ) -> ShingleSets: ...
+    def sharing(self) -> ShingleSets: ...
     def matrix(self, rows: int, first_column: int) -> np.ndarray[Any, np.dtype[np.float64]]: ...

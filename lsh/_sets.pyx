@@ -1,12 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
-"""The exact Jaccard similarity of texts: sets of their shingles, made on demand, in bounded memory."""
+"""The exact Jaccard similarity of texts: sets of their shingles, made on demand, in bounded memory.
+
+Threads that compare the same texts share a cache: what one has found out about a text, or cached of it, all use. It is
+read without a lock. A thread that adds an entry takes the cache for itself; where another one has it at the moment, the
+entry is left out. An entry that is removed is overwritten when no thread can read it any more: every thread notes the
+time (the number of removals) when it begins with another text, and reads entries only that were there since then. This
+is epoch-based reclamation: Fraser, Practical lock-freedom, 2004, section 5.2.3.
+"""
 
 from cython cimport final
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -39,9 +46,14 @@ cdef enum:
     PIECE = 4194304  # bytes of a text that are read at once
     CHECKED = 33554432  # bytes of texts that are read between two checks for signals: a tenth of a second at most
     MAX_SHINGLES = 1048576  # of a set in memory: 24 MB, as one with spans has half as many
-    MAX_CACHED = 33554432  # bytes of the caches
+    CACHE_UNIT = 16  # bytes
+    REMOVED_AT_ONCE = 8  # this part of a cache, or more where an entry needs it
     LINE = 64  # bytes of a cache line
     EXPECTED = 5  # lines of a bitmap that are prefetched: the processor goes on from there by itself
+
+MAX_CACHED = 1 << 25  # bytes of the caches
+
+cdef size_t ABSENT = <size_t> -1
 
 cdef const c.lsh_kernels *_kernels = chosen_kernels()
 
@@ -231,27 +243,36 @@ cdef int _make(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
     would cost a good part of the time that making them takes. Its bitmap enters the cache if the chosen text has one.
     """
     cdef Text *text = &sets.texts[i]
-    cdef bint again = text.known
+    cdef bint again = c.lsh_load_32(&text.known)
+    cdef uint32_t part_bits = c.lsh_load_32(&text.part_bits)
     cdef uint64_t part
-    cdef int64_t size
+    cdef size_t size
     _open(sets, work, i)
     while True:
         size = 0
-        for part in range(<uint64_t> 1 << text.part_bits):
-            if not _fill(sets, work, text.part_bits, part):
+        for part in range(<uint64_t> 1 << part_bits):
+            if not _fill(sets, work, part_bits, part):
                 break
             size += _size(&work.set)
         else:
             break
-        text.part_bits += 1
-    text.size, text.places, text.known = size, work.places, True
-    if text.part_bits == 0:
+        part_bits += 1
+    c.lsh_store_size(&text.size, size)
+    c.lsh_store_size(&text.places, work.places)
+    c.lsh_store_32(&text.part_bits, part_bits)
+    c.lsh_store_32(&text.known, True)
+    if part_bits == 0:
         work.whole = i
         if again:
             _keep_set(sets, work, i)
         if sets.chosen_work.num_bitmaps:
             _keep_bitmap(sets, work, i)
     return 0
+
+
+cdef inline bint _is_whole(ShingleSets sets, Py_ssize_t i) noexcept nogil:
+    """Whether no part of the set of a text is known to be too large for memory."""
+    return c.lsh_load_32(&sets.texts[i].part_bits) == 0
 
 
 # ---- bitmaps: an upper bound of the shared shingles, found in a fraction of the time ----
@@ -299,6 +320,7 @@ cdef int _keep_bitmap(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1
         memset(bits, 0, size)
         _kernels.set_mark(&work.set, bits, words)
         bitmap.log, bitmap.ones = log, <uint32_t> _kernels.count_common(bits, bits, words)
+        _publish(sets, BITMAPS, &bitmap.head)
     return 0
 
 
@@ -317,56 +339,84 @@ cdef size_t _most_by_bitmaps(ShingleSets sets, Py_ssize_t j, size_t a, size_t b)
     return min(a + common - work.ones[other.log], b + common - other.ones)
 
 
-# ---- the caches: rings of entries, of which the oldest are overwritten ----
+# ---- the caches: rings of entries, of which the oldest are removed ----
 
 cdef inline Cached *_cached(ShingleSets sets, int kind, Py_ssize_t i) noexcept nogil:
-    """What is cached of text i, or NULL."""
-    cdef uint32_t place = sets.texts[i].cached[kind]
-    return <Cached *> (<uint64_t *> sets.rings[kind].bytes + place - 1) if place else NULL
+    """What is cached of text i, or NULL; to be read before the next text is chosen."""
+    cdef size_t unit = c.lsh_load_32(&sets.texts[i].cached[kind])
+    return <Cached *> (sets.cache.rings[kind].bytes + (unit - 1) * CACHE_UNIT) if unit else NULL
 
 
-cdef Cached *_enter(ShingleSets sets, int kind, Py_ssize_t i, size_t size) except? NULL nogil:
-    """Return the memory of a new entry of `size` bytes for text i; NULL if there is one, or if it does not fit."""
-    cdef Ring *ring = &sets.rings[kind]
-    cdef Cached *entry
-    cdef size_t place
-    size = (size + 7) // 8 * 8
-    if size > ring.size or sets.texts[i].cached[kind]:
+cdef Cached *_enter(ShingleSets sets, int kind, Py_ssize_t i, size_t size) noexcept nogil:
+    """Return the memory of a new entry of `size` bytes for text i, for `_publish`.
+
+    NULL if there is one, if it does not fit, or if another thread changes the caches at the moment.
+    """
+    cdef Ring *ring = &sets.cache.rings[kind]
+    cdef Cached *entry = NULL
+    size = (size + CACHE_UNIT - 1) // CACHE_UNIT * CACHE_UNIT
+    if size > ring.size or c.lsh_load_32(&sets.texts[i].cached[kind]) or c.lsh_exchange_32(&sets.cache.busy, True):
         return NULL
-    if ring.bytes == NULL:
-        ring.bytes = <uint8_t *> resize(NULL, ring.size, 1)
-    place = _make_room(sets, kind, size)
-    entry = <Cached *> (ring.bytes + place)
-    entry.size, entry.text = size, i
-    sets.texts[i].cached[kind] = <uint32_t> (place // 8 + 1)
+    if ring.size - ring.newest_end % ring.size < size:  # go on from the beginning
+        _add(sets, kind, -1, ring.size - ring.newest_end % ring.size)
+    if ring.size - ring.newest_end % ring.size >= size:
+        entry = _add(sets, kind, i, size)
+    c.lsh_store_32(&sets.cache.busy, False)
     return entry
 
 
-cdef size_t _make_room(ShingleSets sets, int kind, size_t size) noexcept nogil:
-    """Return the position of `size` free bytes in a ring, after removing older entries if necessary."""
-    cdef Ring *ring = &sets.rings[kind]
-    cdef Cached *oldest
-    cdef size_t place
-    while True:
-        if ring.count == 0:
-            ring.newest_end = ring.oldest = 0
-            ring.wrapped = False
-        if not ring.wrapped:
-            if ring.newest_end + size <= ring.size:
-                break
-            ring.end, ring.newest_end, ring.wrapped = ring.newest_end, 0, True
-        if ring.newest_end + size <= ring.oldest:
-            break
-        oldest = <Cached *> (ring.bytes + ring.oldest)
-        sets.texts[oldest.text].cached[kind] = 0
-        ring.oldest += oldest.size
-        ring.count -= 1
-        if ring.oldest == ring.end:
-            ring.oldest, ring.wrapped = 0, False
-    place = ring.newest_end
+cdef Cached *_add(ShingleSets sets, int kind, Py_ssize_t i, size_t size) noexcept nogil:
+    """Add an entry, for which there is room before the end of the ring; NULL if older ones there may still be read."""
+    cdef Ring *ring = &sets.cache.rings[kind]
+    cdef Cached *entry
+    if ring.newest_end + size > ring.reusable + ring.size:
+        if ring.newest_end + size > ring.oldest + ring.size:
+            _remove(sets.cache, kind, ring.newest_end + size - ring.size)
+        if _is_over(sets, ring.removed):
+            ring.reusable = ring.oldest
+        if ring.newest_end + size > ring.reusable + ring.size:
+            return NULL
+    entry = <Cached *> (ring.bytes + ring.newest_end % ring.size)
+    entry.units, entry.text = <uint32_t> (size // CACHE_UNIT), i
+    c.lsh_store_32(&entry.ready, i < 0)
     ring.newest_end += size
-    ring.count += 1
-    return place
+    return entry
+
+
+cdef void _publish(ShingleSets sets, int kind, Cached *entry) noexcept nogil:
+    """Let all threads read an entry, which is written."""
+    cdef size_t place = <uint8_t *> entry - sets.cache.rings[kind].bytes
+    c.lsh_store_32(&sets.texts[entry.text].cached[kind], <uint32_t> (place // CACHE_UNIT + 1))
+    c.lsh_store_32(&entry.ready, True)
+
+
+cdef void _remove(SetCache cache, int kind, uint64_t least) noexcept nogil:
+    """Remove the oldest entries up to place `least` and some more, but none that is being written."""
+    cdef Ring *ring = &cache.rings[kind]
+    cdef uint64_t end = min(max(least, ring.oldest + ring.size // REMOVED_AT_ONCE), ring.newest_end)
+    cdef Cached *entry
+    cdef size_t place
+    while ring.oldest < end:
+        place = ring.oldest % ring.size
+        entry = <Cached *> (ring.bytes + place)
+        if not c.lsh_load_32(&entry.ready):
+            break
+        if entry.text >= 0:  # another thread may have published a later entry of the text
+            c.lsh_replace_32(&cache.texts[entry.text].cached[kind], <uint32_t> (place // CACHE_UNIT + 1), 0)
+        ring.oldest += <uint64_t> entry.units * CACHE_UNIT
+    ring.removed = cache.time + 1
+    c.lsh_store_size(&cache.time, ring.removed)
+    c.lsh_fence()
+
+
+cdef bint _is_over(ShingleSets sets, size_t removed) noexcept nogil:
+    """Whether all other threads have chosen another text, or ended, after entries were removed."""
+    cdef Reader *reader = sets.cache.readers
+    while reader != NULL:
+        if reader != sets.reader and c.lsh_load_size(&reader.since) < removed:
+            return False
+        reader = reader.next
+    return True
 
 
 cdef int _keep_set(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 nogil:
@@ -390,13 +440,14 @@ cdef int _keep_set(ShingleSets sets, Workspace *work, Py_ssize_t i) except -1 no
     if own_text:
         cached.set.text = at + tokens + spans
         memcpy(at + tokens + spans, work.document.text, work.document.length)
+    _publish(sets, SETS, &cached.head)
     return 0
 
 
 cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) except -1 nogil:
     """Copy a set out of the cache, where it may be overwritten, and make its table."""
     cdef bint spans = cached.set.spans != NULL
-    cdef size_t count = cached.set.count
+    cdef size_t count = cached.set.count, size
     cdef const uint8_t *own_text = <const uint8_t *> cached + sizeof(CachedSet) + count * (
         sizeof(uint64_t) + (sizeof(c.lsh_span) if spans else 0))
     work.prepared = work.whole = -1
@@ -407,8 +458,9 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
     if spans:
         memcpy(work.set.spans, cached.set.spans, count * sizeof(c.lsh_span))
         if cached.set.text == own_text:
-            reserve_words(&work.words, cached.head.size)
-            memcpy(work.words.bytes, own_text, cached.head.size - (own_text - <const uint8_t *> cached))
+            size = <size_t> cached.head.units * CACHE_UNIT - (own_text - <const uint8_t *> cached)
+            reserve_words(&work.words, size)
+            memcpy(work.words.bytes, own_text, size)
             work.set.text = work.words.bytes
     _kernels.set_enter(&work.set, &work.table)
     work.whole = cached.head.text
@@ -419,8 +471,9 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
 
 cdef const c.lsh_set *_whole(ShingleSets sets, Py_ssize_t j) except NULL nogil:
     """The set of a text that is not compared in parts."""
-    if sets.texts[j].cached[SETS]:
-        return &(<CachedSet *> _cached(sets, SETS, j)).set
+    cdef CachedSet *cached = <CachedSet *> _cached(sets, SETS, j)
+    if cached != NULL:
+        return &cached.set
     if sets.chosen_work.whole == j:
         return &sets.chosen_work.set
     if sets.other_work.whole != j:
@@ -436,7 +489,7 @@ cdef size_t _most_shared(ShingleSets sets, Py_ssize_t j, size_t needed) except? 
     cdef Workspace *work = &sets.other_work
     cdef const c.lsh_set *chosen = &sets.chosen_work.set
     cdef size_t at = 0, count, places, others, shared = 0
-    if sets.texts[j].cached[SETS] or sets.chosen_work.whole == j or work.whole == j:
+    if _cached(sets, SETS, j) != NULL or sets.chosen_work.whole == j or work.whole == j:
         return needed
     if chosen.spans != NULL and sets.chosen_work.asked < SPANS_ASKED:
         return needed
@@ -461,7 +514,7 @@ cdef size_t _most_spans(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0
     cdef Workspace *work = &sets.other_work
     cdef c.lsh_shingler walk
     cdef c.lsh_span spans[TILE]
-    cdef size_t count, shared = 0, left = sets.texts[j].places
+    cdef size_t count, shared = 0, left = c.lsh_load_size(&sets.texts[j].places)
     if work.document.unit == c.LSH_BYTE:
         left = max(work.document.length, work.document.n) - work.document.n + 1
     begin_shingles(&walk, &work.document)
@@ -477,16 +530,16 @@ cdef size_t _most_spans(ShingleSets sets, Py_ssize_t j, size_t needed) except? 0
 
 cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t needed) except? 0 nogil:
     """Count the shared shingles of two texts, at least one of which is too large to be in memory as a whole."""
-    cdef uint32_t part_bits = max(sets.texts[i].part_bits, sets.texts[j].part_bits)
-    cdef size_t shared = 0, left = <size_t> sets.texts[i].size
+    cdef uint32_t part_bits = max(c.lsh_load_32(&sets.texts[i].part_bits), c.lsh_load_32(&sets.texts[j].part_bits))
+    cdef size_t shared = 0, left = c.lsh_load_size(&sets.texts[i].size)
     cdef uint64_t part
     cdef const c.lsh_set *other = NULL
     for part in range(<uint64_t> 1 << part_bits):
-        if sets.texts[i].part_bits:
+        if not _is_whole(sets, i):
             _open(sets, &sets.chosen_work, i)
             _fill(sets, &sets.chosen_work, part_bits, part)
             left -= _size(&sets.chosen_work.set)
-        if sets.texts[j].part_bits == 0:
+        if _is_whole(sets, j):
             other = _whole(sets, j)
         elif i == j:
             other = &sets.chosen_work.set
@@ -501,11 +554,66 @@ cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t
 
 
 @final
+cdef class SetCache:
+    """What several `ShingleSets` know about the texts of a batch, and have cached of them; safe to share.
+
+    Parameters
+    ----------
+    batch : Batch
+        The texts.
+    max_cached : int
+        As of `ShingleSets`.
+    """
+
+    def __cinit__(self, Batch batch not None, size_t max_cached):
+        cdef Py_ssize_t i
+        cdef int kind
+        cdef size_t needed = 0
+        self.batch = batch
+        self.texts = <Text *> calloc(max(batch.count, 1), sizeof(Text))
+        if self.texts == NULL:
+            raise MemoryError
+        for i in range(batch.count):
+            if needed < max_cached:  # the most that the text can take there
+                needed += sizeof(CachedSet) + CACHE_UNIT
+                needed += (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
+        if batch.count > 2:  # two have a workspace each
+            max_cached = min(max_cached, CACHE_UNIT * <size_t> UINT32_MAX)
+            self.rings[SETS].size = min(needed, max_cached // 4)
+            self.rings[BITMAPS].size = min(needed, max_cached - max_cached // 4)
+        for kind in range(2):
+            self.rings[kind].size -= self.rings[kind].size % CACHE_UNIT
+            self.rings[kind].bytes = <uint8_t *> resize(NULL, self.rings[kind].size, 1)
+
+    def __dealloc__(self):
+        cdef Reader *reader
+        free(self.texts)
+        free(self.rings[SETS].bytes)
+        free(self.rings[BITMAPS].bytes)
+        while self.readers != NULL:
+            reader = self.readers
+            self.readers = reader.next
+            free(reader)
+
+    cdef Reader *_new_reader(self) except NULL:
+        cdef Reader *reader = <Reader *> calloc(1, sizeof(Reader))
+        if reader == NULL:
+            raise MemoryError
+        reader.since = ABSENT
+        while c.lsh_exchange_32(&self.busy, True):  # for less than a millisecond
+            pass
+        reader.next = self.readers
+        self.readers = reader
+        c.lsh_store_32(&self.busy, False)
+        return reader
+
+
+@final
 cdef class ShingleSets:
     """The exact shingle sets of a batch, made on demand and kept in a bounded cache.
 
     Choose a text, then compare others with it. The memory is bounded whatever the texts are, and no bound changes
-    a result. Not safe to share between threads.
+    a result. Not safe to share between threads, each of which has its own (`sharing`).
 
     Parameters
     ----------
@@ -525,6 +633,8 @@ cdef class ShingleSets:
         over it for each part.
     secret : bytes, optional
         Replaces the secret of the process, so that tests can make hashes collide: 128 bytes, see `lsh_set_secret`.
+    like : ShingleSets, optional
+        Shares its cache; it has the same parameters. See `sharing`.
 
     Notes
     -----
@@ -534,9 +644,7 @@ cdef class ShingleSets:
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
-                  size_t max_shingles=MAX_SHINGLES, bytes secret=None):
-        cdef Py_ssize_t i
-        cdef size_t needed = 0
+                  size_t max_shingles=MAX_SHINGLES, bytes secret=None, ShingleSets like=None):
         if not 1 <= n <= <size_t> -1 // 2 or unit not in (c.LSH_BYTE, c.LSH_CHAR, c.LSH_WORD):
             raise ValueError("n must be 1 or more, and unit a value of UNIT_CODES")
         if not 4 * TILE <= max_shingles <= MAX_SHINGLES:
@@ -548,23 +656,37 @@ cdef class ShingleSets:
         self.secret = _secret if secret is None else _draw_secret(secret)
         self.chosen = self.chosen_work.prepared = self.other_work.prepared = -1
         self.chosen_work.whole = self.other_work.whole = -1
-        self.texts = <Text *> calloc(max(batch.count, 1), sizeof(Text))
-        if self.texts == NULL:
-            raise MemoryError
-        for i in range(batch.count):
-            if needed < max_cached:  # the most that the text can take there
-                needed += sizeof(CachedSet) + (sizeof(uint64_t) + sizeof(c.lsh_span) + 1) * batch.lengths[i]
-        if batch.count > 2:  # two have a workspace each
-            max_cached = min(max_cached, 8 * <size_t> UINT32_MAX)
-            self.rings[SETS].size = min(needed, max_cached // 4)
-            self.rings[BITMAPS].size = min(needed, max_cached - max_cached // 4)
+        if like is not None and not self._is_like(like):
+            raise ValueError("like must have the same parameters")
+        self.cache = SetCache(batch, max_cached) if like is None else like.cache
+        self.texts, self.reader = self.cache.texts, self.cache._new_reader()
 
     def __dealloc__(self):
-        free(self.texts)
-        free(self.rings[SETS].bytes)
-        free(self.rings[BITMAPS].bytes)
         _free_workspace(&self.chosen_work)
         _free_workspace(&self.other_work)
+
+    cdef bint _is_like(self, ShingleSets other):
+        return (other.batch is self.batch and other.unit == self.unit and other.n == self.n
+                and other.flags == self.flags and other.max_shingles == self.max_shingles
+                and memcmp(&other.secret, &self.secret, sizeof(self.secret)) == 0)
+
+    def sharing(self):
+        """Return an object for another thread: with the same parameters, over the same cache."""
+        secret = PyBytes_FromStringAndSize(<const char *> &self.secret, sizeof(self.secret))
+        return ShingleSets(self.batch, self.unit, self.n, self.flags, max_shingles=self.max_shingles, secret=secret,
+                           like=self)
+
+    cdef int begin(self) except -1:
+        """Acquire this object for some comparisons."""
+        acquire(self.lock)
+        c.lsh_store_size(&self.reader.since, c.lsh_load_size(&self.cache.time))
+        c.lsh_fence()
+        return 0
+
+    cdef int end(self) except -1:
+        c.lsh_store_size(&self.reader.since, ABSENT)
+        self.lock.release()
+        return 0
 
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil:
         """Prefetch the record of a text that is compared soon; in a second call, its bitmap. Negative j: no text."""
@@ -583,9 +705,13 @@ cdef class ShingleSets:
     cdef int choose(self, Py_ssize_t i) except -1 nogil:
         """Make text i the one that others are compared with."""
         cdef Workspace *work = &self.chosen_work
-        cdef CachedSet *cached = <CachedSet *> _cached(self, SETS, i)
+        cdef CachedSet *cached
+        cdef size_t now = c.lsh_load_size(&self.cache.time)
         self.chosen = -1
-        if work.whole != i and self.texts[i].part_bits == 0:
+        if self.reader.since != now:
+            c.lsh_store_size(&self.reader.since, now)
+        if work.whole != i and _is_whole(self, i):
+            cached = <CachedSet *> _cached(self, SETS, i)
             if cached == NULL:
                 _make(self, work, i)
             else:
@@ -600,9 +726,9 @@ cdef class ShingleSets:
         cdef Workspace *work = &self.chosen_work
         cdef size_t a, b, needed, shared
         cdef Py_ssize_t i = self.chosen
-        if not self.texts[j].known:
+        if not c.lsh_load_32(&self.texts[j].known):
             _make(self, &self.other_work, j)
-        a, b = self.texts[i].size, self.texts[j].size
+        a, b = c.lsh_load_size(&self.texts[i].size), c.lsh_load_size(&self.texts[j].size)
         if a == 0 or b == 0:
             return 0.0
         needed = _least_shared(least, a, b)
@@ -610,7 +736,7 @@ cdef class ShingleSets:
             return 0.0
         work.asked += 1
         _worked(self, a + b)  # an upper bound
-        if self.texts[i].part_bits or self.texts[j].part_bits:
+        if not (_is_whole(self, i) and _is_whole(self, j)):
             shared = _count_by_parts(self, i, j, needed)
         else:
             if work.num_bitmaps == 0 and work.asked >= BITMAP_ASKED and (needed > 0 or work.set.count > FILTER_COUNT):
@@ -628,7 +754,7 @@ cdef class ShingleSets:
             raise ValueError("rows and first_column must lie within the batch")
         out = np.empty((rows, columns))
         cdef double[:, ::1] view = out
-        acquire(self.lock)
+        self.begin()
         try:
             for i in range(rows):
                 with nogil:
@@ -637,5 +763,5 @@ cdef class ShingleSets:
                         view[i, j] = self.similarity(first_column + j, 0.0)
                 PyErr_CheckSignals()
         finally:
-            self.lock.release()
+            self.end()
         return out

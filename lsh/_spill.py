@@ -17,13 +17,12 @@ import re
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsh import _checks
-from lsh._words import size
+from lsh import _checks, _threads
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -36,6 +35,9 @@ CHUNK = 1 << 19  # bytes of a column that are written or read at once
 MAX_CHUNK = 1 << 23  # bytes; without a bound the chunks of a column grow with it
 MIN_ROWS = 1 << 10  # rows of the first chunk of a column
 MAX_COLUMN_FILES = 64  # more columns share files
+WATCH_SECONDS = 0.003  # between two releases; threads can load 50 MB of mapped files in this time
+IDLE_SECONDS = 0.05  # the same, while there are no mapped files
+WRITTEN = 1 << 16  # bytes of a mapped file that are written at once: an access loads as many then, else up to 2 MB
 MIN_HUGE_PAGES = 1 << 22  # bytes; larger arrays ask for huge pages, which are allocated faster
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {unit + end: 1000**power for power, unit in enumerate("KMGT", 1) for end in ("", "B")}
@@ -53,11 +55,10 @@ def memory_size(name: str, value: object) -> int | None:
             raise ValueError(f"{name} must be a number of bytes, or look like '2GB' or '500MiB', got {value!r}")
         number = int(float(match[1]) * _UNITS[match[2].upper()])
     else:
-        number = _checks.whole_number(name, value, 1)
+        number = _checks.whole_number(name, value, None)
     if number < MIN_MEMORY:
-        raise ValueError(
-            f"{name} must be {size(MIN_MEMORY)} or more, got {value!r}; give a size such as '500MB' or '2GB'"
-        )
+        least = size_argument(MIN_MEMORY)
+        raise ValueError(f"{name} must be {least} or more, got {value!r}; give a size such as '500MB' or '2GB'")
     return number
 
 
@@ -169,16 +170,36 @@ class Spill:
         """
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if size < MIN_FILE:
-            return np.empty(shape, dtype)
+        return np.empty(shape, dtype) if size < MIN_FILE else self._map(size)[0].view(dtype).reshape(shape)
+
+    def bytes_to_fill(self, size: int) -> tuple[Array, Callable[[int, Array], object]]:
+        """Return an uninitialized array of bytes, and a function that writes bytes to it from a place on.
+
+        In a file this is faster than writing to the array, which loads each page.
+        """
+        array, file = self._map(size) if size >= MIN_FILE else (np.empty(size, np.uint8), None)
+
+        def write(at: int, data: Array) -> None:
+            if file is None:
+                array[at : at + len(data)] = data
+                return
+            for start in range(0, len(data), WRITTEN):
+                file.write(at + start, data[start : start + WRITTEN])
+
+        return array, write
+
+    def _map(self, size: int) -> tuple[Array, _File | None]:
+        """Return an array of bytes that is mapped, and its file if it is not in memory."""
+        file = None
         if self.has_room(size):
             mapped = _anonymous(size)
             if self.is_bounded:
                 self._held.add(mapped)
         else:
-            mapped = self.file(size, self._folder)
+            file = _File(self._folder)
+            mapped = file.mapped(size)
             self._files.add(mapped)
-        return np.frombuffer(mapped, dtype).reshape(shape)
+        return np.frombuffer(mapped, np.uint8), file
 
     def column(
         self, dtype: DTypeLike, width: int | None = None, expected: int | None = None, chunk: int = CHUNK
@@ -233,7 +254,7 @@ class Spill:
     def trim(self) -> None:
         """Under a bound, return free memory of the heap to the system, if the C library can (glibc).
 
-        The heap keeps memory that was freed, up to the largest amount that was used at some time.
+        The heap keeps memory that was freed, up to the largest amount that was used before.
         """
         if self.is_bounded:
             import ctypes
@@ -248,7 +269,7 @@ class Spill:
                 column.evict()
 
     def reserve(self, size: int) -> None:
-        """Keep `size` bytes of the bound free for other data; columns are moved to files if necessary."""
+        """Keep `size` bytes of the bound free for other data; columns move to files where necessary."""
         if self.bound is None:
             return
         self._reserved = size
@@ -280,28 +301,29 @@ class Spill:
             shared = self._column_files[self._num_column_files % MAX_COLUMN_FILES]()
         return _File(self._folder) if shared is None else shared
 
-    @staticmethod
-    def file(size: int, folder: str | None = None) -> mmap.mmap:
-        """Return a temporary file of `size` bytes, mapped."""
-        import tempfile  # slow to import
-
-        with temporary_errors("max_memory", size, folder), tempfile.TemporaryFile(prefix="lsh-", dir=folder) as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-            return mmap.mmap(file.fileno(), size)
-
-    def expect_random_access(self) -> None:
-        """Prepare mapped files for random access: the system then reads single pages, without read-ahead."""
-        for mapped in self._files.alive():
-            _advise(mapped, "MADV_RANDOM")
-
     def release(self) -> None:
-        """Release the memory of mapped files if they take much of it; pages are read again when they are used."""
-        if self._most is not None and _mapped_memory() > self._most // 4:
-            for mapped in self._files.alive():
-                _advise(mapped, "MADV_DONTNEED")
+        """Release the memory of mapped files if they take much of the bound; used pages are read again."""
+        mapped, rest = _resident() if self.bound is not None and self.has_files else (0, 0)
+        if self.bound is not None and mapped > max(self.bound // 8, (self.bound - rest) // 2):
+            for one in self._files.alive():
+                _advise(one, "MADV_DONTNEED")
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Within the block, release the memory of mapped files from time to time, in a thread."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(WATCH_SECONDS if self.has_files else IDLE_SECONDS):
+                self.release()
+
+        watching = _threads.started(watch, daemon=True) if self.is_bounded else None
+        try:
+            yield
+        finally:
+            done.set()
+            if watching is not None:
+                watching.join()
 
 
 class _Open(io.FileIO):
@@ -321,16 +343,32 @@ class _File:
             self._file = _Open(os.dup(file.fileno()), "rb+")
 
     def append(self, rows: Array) -> int:
-        """Write contiguous rows; return where they begin."""
-        left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
+        """Write contiguous rows at the end; return where they begin."""
         with self._lock:
-            at = offset = self._size
-            self._size += len(left)
-        with temporary_errors("max_memory", offset + len(left), self._folder):
+            offset = self._size
+            self._size += rows.nbytes
+        self.write(offset, rows)
+        return offset
+
+    def write(self, at: int, rows: Array) -> None:
+        """Write contiguous rows."""
+        left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
+        with temporary_errors("max_memory", None, self._folder):  # how much will be needed is not known
             while len(left):
                 written = os.pwrite(number, left.data, at)
                 left, at = left[written:], at + written
-        return offset
+
+    def mapped(self, size: int) -> mmap.mmap:
+        """Make the file as large as `size`, and return it mapped."""
+        number = self._file.fileno()
+        with temporary_errors("max_memory", size, self._folder):
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(number, 0, size)
+            else:
+                os.truncate(number, size)
+            mapped = mmap.mmap(number, size)
+        _advise(mapped, "MADV_RANDOM")  # else an access loads up to 2 MB
+        return mapped
 
     def read(self, offset: int, rows: Array) -> None:
         """Fill contiguous rows with the bytes from `offset` on."""
@@ -412,6 +450,9 @@ class Column:
             self._buffer[self._filled :], self._filled = rows[:more], len(self._buffer)
             rows = rows[more:]
             self._store()
+            if rows.nbytes >= self._chunk_size and not self._spill.has_room(rows.nbytes):
+                self._put(self._write(np.ascontiguousarray(rows, self.dtype)), len(rows))
+                return
             self._begin()
 
     def _begin(self) -> None:
@@ -435,12 +476,16 @@ class Column:
     def _store(self) -> None:
         """Put the buffer into the list of chunks, or write it to the file."""
         if self._filled:
-            rows = self._buffer[: self._filled]
-            self._chunks.append(rows if self._is_held else self._write(rows))
-            self._starts.append(self._ends)
-            self._ends, self._filled = self._ends + self._filled, 0
+            rows, self._filled = self._buffer[: self._filled], 0
+            self._put(rows if self._is_held else self._write(rows), len(rows))
         if self._is_held:
             self._buffer = self.rows(0)
+
+    def _put(self, chunk: Array | int, count: int) -> None:
+        """Add a chunk of `count` rows to the list."""
+        self._chunks.append(chunk)
+        self._starts.append(self._ends)
+        self._ends += count
 
     def _write(self, rows: Array) -> int:
         if self._file is None:
@@ -536,18 +581,19 @@ def _read_only(rows: Array) -> Array:
 
 
 def _anonymous(size: int) -> mmap.mmap:
-    """Return memory that goes back to the system when it is freed, which that of the heap might not."""
+    """Return memory that is returned to the system when it is freed; memory of the heap might be kept."""
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
     if size >= MIN_HUGE_PAGES:
         _advise(mapped, "MADV_HUGEPAGE")
     return mapped
 
 
-def _mapped_memory() -> float:
-    """Return the bytes of mapped files in memory; infinity where the system does not report them."""
+def _resident() -> tuple[float, float]:
+    """Return the bytes of mapped files in memory, and of other memory; infinity if the system does not report them."""
     with contextlib.suppress(OSError), open("/proc/self/statm", "rb") as state:  # Linux
-        return int(state.read().split()[2]) * mmap.PAGESIZE
-    return float("inf")
+        resident, shared = map(int, state.read().split()[1:3])
+        return shared * mmap.PAGESIZE, (resident - shared) * mmap.PAGESIZE
+    return float("inf"), float("inf")
 
 
 def _advise(mapped: mmap.mmap, advice: str) -> None:

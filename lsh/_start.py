@@ -1,4 +1,4 @@
-"""The start of the command: whether this process is the command, and Ctrl-C while its modules load.
+"""The start of the command: whether this process is the command, its environment, and Ctrl-C while its modules load.
 
 In a process of the command, Ctrl-C ends the process at once, without a traceback, while `lsh` is imported and from the
 import of `lsh.command` until `lsh.command.main.main` handles signals. A program that imports `lsh` keeps its handlers.
@@ -39,4 +39,6 @@ def restore() -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+if is_command():  # the BLAS of numpy would start a thread for each core, which the command does not need
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 end_on_interrupt()  # while `lsh` is imported; its last line restores

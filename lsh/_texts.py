@@ -39,6 +39,10 @@ class TextSource(ABC):
     def take(self, positions: np.ndarray[Any, Any]) -> Iterator[Batch]:
         """Yield the texts at some positions, which ascend."""
 
+    def progress(self) -> tuple[int, int, int] | None:
+        """Return how many texts were read first, from how many bytes, and the bytes of all; ``None`` if unknown."""
+        return None
+
 
 class ArrowArray(Protocol):
     """An Arrow array; used in annotations only."""

@@ -20,6 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_THREADS = 1024  # more than any machine has cores
+WORTH_THREADS = 1 << 19  # items; starting threads takes about as long as 1 << 16
 CGROUP_LIMIT = "/sys/fs/cgroup/cpu.max"  # version 2: "quota period" in microseconds, or "max period"
 
 
@@ -43,6 +44,11 @@ def number_of(num_threads: object) -> int:
     return (
         available_cores() if num_threads is None else _checks.whole_number("num_threads", num_threads, 1, MAX_THREADS)
     )
+
+
+def worth(num_threads: int, items: int) -> int:
+    """Return the number of threads for work of a few nanoseconds an item: 1 where starting more takes longer."""
+    return num_threads if items >= WORTH_THREADS else 1
 
 
 def started(target: Callable[..., object], *arguments: object, daemon: bool = False) -> threading.Thread | None:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
@@ -23,8 +23,9 @@ from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import Collection, CollisionError, Corpus
 from lsh._fingerprints import SupportsArray
-from lsh._layout import Layout
+from lsh._layout import Layout, Part
 from lsh._linking import Order
+from lsh._placing import merged
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
 from lsh._texts import Missing, TextsOrCallable, allows_missing
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-MAPPED_STEP = 32  # documents between two releases of mapped files: each document may load 64 KB at some places
 DEFAULT_SEEDS = 128
 
 Keep = Literal["first", "last", "longest"]
@@ -53,6 +53,7 @@ SIDES = np.array(["new", "old"])
 REMOVED = [("document", np.int64), ("kept", np.int64), ("similarity", np.float64), ("identical", np.bool_)]
 NEAR = [("i", np.int64), ("j", np.int64), ("similarity", np.float64)]
 SIDE = ("side", SIDES.dtype)
+PAIR = np.dtype([("document", np.int32), ("partner", np.int32), ("similarity", np.float64)])
 
 
 class Deduplication:
@@ -274,9 +275,10 @@ def deduplicate(
         What to do with ``None``: raise a ValueError, or treat it as an empty text.
     max_memory : int or str, optional
         Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
-        for each document (36, if `keep` is ``"longest"`` or an array). What does not fit is in temporary files. Not
-        counted are texts that the caller holds, the result, and what the process needs in any case, up to about 100 MB
-        for the interpreter, numpy and the texts that are being read. Default: no limit.
+        for each document (36, if `keep` is ``"longest"`` or an array), and more if very many documents share a bucket:
+        an error names the number. Data beyond the limit is in temporary files. Not counted are texts that the caller
+        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read. Default: no
+        limit.
     temp_dir : str or os.PathLike, optional
         The folder for temporary files, which have no name and disappear with the process. Default: the folder that
         the environment variable TMPDIR names, or else that of the system.
@@ -298,7 +300,7 @@ def deduplicate(
     ------
     TypeError, ValueError
         If a text or a parameter is wrong; the message names it. If `max_memory` is too small for the number of
-        documents, the message has the least one.
+        documents, the message has the least one, of a stream the least for the documents that were read so far.
     OSError
         If the folder for temporary files cannot be written to, or has too little space.
 
@@ -356,15 +358,12 @@ def deduplicate(
             break
         except CollisionError:
             corpus.read()
-    removed = _removed(layout, decided, new)
-    near = _near(layout, decided, new)
+    spill.trim()
+    removed = _removed(layout, decided, new, against is not None)
+    near = _near(layout, decided, new, against is not None)
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     counts = _counts(corpus, removed, decided, seconds)
-    if against is None:
-        # astype makes a copy without the bytes of the dropped field
-        removed = removed[[name for name, _ in REMOVED]].astype(REMOVED)
-        near = near[[name for name, _ in NEAR]].astype(NEAR)
     parameters = {**matching.parameters(), "clusters": clusters}
     seconds["comparing"] = time.perf_counter() - started
     return Deduplication(keeps, removed, near, counts, parameters)
@@ -438,28 +437,62 @@ def _pairs(
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
-    groups = corpus.group(order)
-    documents = groups.documents
-    chosen = np.argsort(documents, kind="stable")
-    sketches = corpus.take_sketches(documents[chosen], chosen)
-    spill.expect_random_access()  # from here on, texts are read in no particular order
-    make_similarity = corpus.similarity(sketches, groups.batch, groups.texts, matching.least_equal)
-    places = np.full(corpus.total, -1, np.int32)
-    places[documents] = np.arange(len(documents), dtype=np.int32)
-    firsts = places[groups.firsts[documents]]  # copies share all buckets, so the first copy is among the documents, too
-    offset = rows if two else 0
-    last, stop = len(documents) - 1, groups.partners - 1 if two else -1
+    while True:
+        layout = Layout(corpus, order, in_order=True)
+        try:
+            with spill.released():
+                found = _found(corpus, layout, matching, num_threads, rows if two else None)
+            break
+        except CollisionError:
+            corpus.read()
+    with spill.released():
+        for documents, partners, values in found:
+            yield from zip(documents.tolist(), partners.tolist(), values.tolist())
 
-    def told(document: int) -> None:
-        spill.release()
-        report("comparing", last - document, last - stop)
 
-    threads, step = (1, MAPPED_STEP) if spill.has_files else (num_threads, _parts.STEP)
-    found = _parts.pairs(
-        lambda: Pairs(make_similarity(), groups.links, firsts, matching.least), last, stop, threads, told, step
-    )
-    for numbers, partners, values in found:
-        yield from zip(documents[numbers].tolist(), (documents[partners] - offset).tolist(), values.tolist())
+def _found(
+    corpus: Corpus, layout: Layout, matching: _Matching, num_threads: int, second: int | None
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Return the pairs: their documents in ascending order, their partners, the similarities.
+
+    Those of several parts are stored, each part in order, and merged at the end. `second` is where the second of two
+    collections begins: pairs are between the two.
+    """
+    spill, offset, done = corpus.spill, second or 0, 0
+    total = len(layout.documents)
+    total -= 0 if second is None else int(np.count_nonzero(layout.documents >= second))
+
+    def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
+        documents, last = part.documents, len(part.documents) - 1
+        firsts = (last - np.searchsorted(documents[::-1], layout.firsts[documents])).astype(np.int32)
+        stop = -1 if second is None else int(np.count_nonzero(documents >= second)) - 1
+
+        def told(document: int) -> None:
+            corpus.report("comparing", done + last - document, total)
+
+        make_pairs = partial(_make_pairs, part, firsts, matching.least)
+        for numbers, partners, values in _parts.pairs(make_pairs, last, stop, num_threads, told, _parts.STEP):
+            yield documents[numbers], documents[partners] - np.int32(offset), values
+
+    stored, bounds = spill.column(PAIR), [0]
+    for part in layout.parts(matching.least_equal):
+        found = pairs_of(part)
+        if len(part.documents) == len(layout.documents):
+            return found
+        for some in found:
+            pairs = np.empty(len(some[0]), PAIR)
+            for name, values in zip(PAIR.names or (), some):
+                pairs[name] = values
+            stored.append(pairs)
+        bounds.append(len(stored))
+        done += len(part.documents) if second is None else int(np.count_nonzero(part.documents < second))
+        del part, found
+    ordered = merged(stored, bounds, "document", spill.free // 4)
+    return ((pairs["document"], pairs["partner"], pairs["similarity"]) for pairs in ordered)
+
+
+def _make_pairs(part: Part, firsts: Array, least: float) -> Pairs:
+    return Pairs(part.make_similarity(), part.links, firsts, least)
 
 
 class _Matching(NamedTuple):
@@ -659,26 +692,25 @@ def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bo
     """Decide the documents of a layout."""
     num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
 
-    def told(done: int) -> None:
-        corpus.spill.release()
-        corpus.report("comparing", done, total)
-
-    return _parts.decide(
-        layout.parts(matching.least_equal),
-        _parts.Rule(num_old, matching.least, CAP, components),
-        lambda shape: corpus.spill.array(shape, np.int32),
-        corpus.num_threads,
-        told,
-    )
+    with corpus.spill.released():
+        return _parts.decide(
+            layout.parts(matching.least_equal),
+            _parts.Rule(num_old, matching.least, CAP, components),
+            lambda shape: corpus.spill.array(shape, np.int32),
+            corpus.num_threads,
+            lambda done: corpus.report("comparing", done, total),
+            corpus.at_most(_parts.SCORE_BYTES * _parts.MOST_SCORES) // _parts.SCORE_BYTES,
+        )
 
 
-def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+def _removed(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool) -> Array:
     """Return the table of removed documents; a copy gets the decision of the first copy."""
     first, distinct = layout.firsts, layout.documents
-    ascending = np.argsort(distinct[decided.documents])
-    documents, by = distinct[decided.documents[ascending]], distinct[decided.witnesses[ascending]]
+    documents = distinct[decided.documents]
+    ascending = np.argsort(documents)
+    documents, by = documents[ascending], distinct[decided.witnesses[ascending]]
     similarity = decided.similarities[ascending]
-    copies = np.flatnonzero((first[:new] >= 0) & (first[:new] != np.arange(new, dtype=np.int32)))
+    copies = layout.copies(new)
     originals = first[copies]
     places = np.searchsorted(documents, originals)
     inside = np.minimum(places, max(len(documents) - 1, 0))
@@ -687,27 +719,31 @@ def _removed(layout: Layout, decided: _parts.Decided, new: int) -> Array:
         goes = np.flatnonzero(documents[inside] == originals)
         by_copy[goes], similarity_of_copy[goes] = by[inside[goes]], similarity[inside[goes]]
     documents, by = np.concatenate([documents, copies]), np.concatenate([by, by_copy])
+    similarity = np.concatenate([similarity, similarity_of_copy])
     ascending = np.argsort(documents)
     documents, by = documents[ascending], by[ascending]
-    similarity = np.concatenate([similarity, similarity_of_copy])[ascending]
-    removed = np.empty(len(documents), [*REMOVED, SIDE])
-    removed["document"], removed["similarity"] = documents, similarity
+    removed = np.empty(len(documents), [*REMOVED, SIDE] if with_sides else REMOVED)
+    removed["document"], removed["similarity"] = documents, similarity[ascending]
     removed["identical"] = first[documents] == first[by]
-    removed["kept"], removed["side"] = _within_collection(by, new)
+    _set_position(removed, "kept", by, new)
     return removed
 
 
 def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:
     """Return the counts for `Deduplication.summary`."""
     new = corpus.offsets[1]
+    kept, for_old, clusters = removed["kept"], 0, np.zeros(new, np.bool_)  # documents that are kept in place of others
+    if "side" in (removed.dtype.names or ()):
+        kept, for_old = kept[removed["side"] == "new"], int((removed["side"] == "old").sum())
+    clusters[kept] = True
     return {
         "documents": new,
         "old": corpus.total - new,
         "kept": new - len(removed),
         "removed": len(removed),
-        "for_old": int((removed["side"] == "old").sum()),
+        "for_old": for_old,
         "identical": int(removed["identical"].sum()),
-        "clusters": len(np.unique(removed["kept"][removed["side"] == "new"])),
+        "clusters": int(np.count_nonzero(clusters)),
         "without_shingles": new - int(np.count_nonzero(corpus.has_shingles[:new])),
         "missing": corpus.num_missing,
         "candidates": decided.candidates,
@@ -717,20 +753,22 @@ def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: di
     }
 
 
-def _near(layout: Layout, decided: _parts.Decided, new: int) -> Array:
+def _near(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool) -> Array:
     """Return the table of pairs just below the threshold."""
     i, j = (layout.documents[numbers].astype(np.int64) for numbers in (decided.near_documents, decided.near_others))
     similarities = decided.near_similarities
     swap = (j < i) & (j < new)
     i[swap], j[swap] = j[swap], i[swap]
     chosen = np.lexsort((j, i, -similarities))
-    near = np.empty(len(chosen), [*NEAR, SIDE])
+    near = np.empty(len(chosen), [*NEAR, SIDE] if with_sides else NEAR)
     near["i"], near["similarity"] = i[chosen], similarities[chosen]
-    near["j"], near["side"] = _within_collection(j[chosen], new)
+    _set_position(near, "j", j[chosen], new)
     return near
 
 
-def _within_collection(positions: Array, new: int) -> tuple[Array, Array]:
-    """Return positions among all documents as positions in `texts` or `against`, and the side of each."""
+def _set_position(table: Array, name: str, positions: Array, new: int) -> None:
+    """Set a field to positions in `texts` or `against`, from positions among all documents, and the side of each."""
     old = positions >= new
-    return np.where(old, positions - new, positions), SIDES[old.astype(np.intp)]
+    table[name] = np.where(old, positions - new, positions)
+    if "side" in (table.dtype.names or ()):
+        table["side"] = SIDES[old.astype(np.intp)]

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES, end_if_stopped
 from lsh._minhash import shingles as _shingles
-from lsh._sets import ShingleSets
+from lsh._sets import MAX_CACHED, ShingleSets
 from lsh._texts import Missing, Text, Texts
 
 Unit = Literal["byte", "char", "word"]
@@ -209,13 +209,13 @@ def ascii_flags(shingles: Shingles) -> int:
     return sum(flag for name, flag in NORMALISATIONS.items() if getattr(shingles, name))
 
 
-def shingle_sets(shingles: Shingles, texts: list[Text] | Batch) -> Callable[[], ShingleSets]:
-    """Return a function that makes the exact shingle sets of texts, or of a batch that has not been normalised.
+def shingle_sets(shingles: Shingles, texts: list[Text] | Batch, max_cached: int = MAX_CACHED) -> ShingleSets:
+    """Return the exact shingle sets of texts, or of a batch that has not been normalised.
 
-    The texts are normalised once. Threads cannot share sets, so each makes its own.
+    They are for one thread; `sharing` makes those of others. `max_cached` is the bytes of their cache.
     """
     batch = Batch(texts, transform=normalizer(shingles))
-    return partial(ShingleSets, batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles))
+    return ShingleSets(batch, UNIT_CODES[shingles.unit], shingles.n, ascii_flags(shingles), max_cached=max_cached)
 
 
 def checked_shingles(shingles: object) -> Shingles:
@@ -251,7 +251,7 @@ def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
     >>> lsh.jaccard(a, "what's the flight time from Berlin to Oulu?", shingles=lsh.Shingles(4))
     0.7142857142857143
     """
-    sets = shingle_sets(checked_shingles(shingles), [_checks.text("a", a), _checks.text("b", b)])()
+    sets = shingle_sets(checked_shingles(shingles), [_checks.text("a", a), _checks.text("b", b)])
     return float(sets.matrix(1, 1)[0, 0])
 
 
@@ -289,4 +289,4 @@ def jaccard_matrix(
     rows, first_column = len(batch), 0
     if others is not None:
         batch, first_column = Batch.join([batch, _texts.as_batch("others", others, allowed)]), rows
-    return shingle_sets(shingles, batch)().matrix(rows, first_column)
+    return shingle_sets(shingles, batch).matrix(rows, first_column)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsh.files import storage
+from lsh.files import disk
 
 
 class Full:
@@ -38,4 +38,4 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
         file = open(path, mode, *more, **named)  # noqa: SIM115 - closed by the caller
         return Full(file, room) if "x" in mode else file
 
-    monkeypatch.setattr(storage, "open", opened, raising=False)
+    monkeypatch.setattr(disk, "open", opened, raising=False)

@@ -81,6 +81,7 @@ class Node:
     children: tuple[Node, ...] = ()
     dictionary: Node | None = None
     name: str = ""
+    flags: int = 0
 
 
 @dataclass
@@ -200,7 +201,7 @@ class Producer:
         return new_capsule(ctypes.addressof(struct_), name, ctypes.cast(destructor, ADDRESS))
 
     def _fill_schema(self, schema, node: Node, root: bool = True) -> None:
-        schema.format, schema.name = node.format.encode(), node.name.encode()
+        schema.format, schema.name, schema.flags = node.format.encode(), node.name.encode(), node.flags
         children = [ArrowSchema() for _ in node.children]
         for child, child_node in zip(children, node.children):
             self._fill_schema(child, child_node, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 from collections import namedtuple
+from functools import partial
 
 import numpy
 import pytest
@@ -88,7 +90,38 @@ def test_free_memory_goes_back_to_the_system(tmp_path):
     assert abs(free - without_bound) < 10_000_000
 
 
+@WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the resident memory is read from /proc")
+def test_mapped_files_take_little_memory(tmp_path):
+    """An access at one place does not load its surroundings; what is loaded is released from time to time."""
+    program = textwrap.dedent(
+        """
+        import sys, time
+        import numpy
+        from lsh._spill import Spill, _resident
+        spill = Spill(20_000_000, sys.argv[1])
+        array, before = spill.array(1 << 28, numpy.uint8), _resident()[0]
+        with spill.released():
+            array[:] = 1
+            until = time.monotonic() + 60
+            while _resident()[0] > before + 20_000_000 and time.monotonic() < until:
+                time.sleep(0.01)
+        written = _resident()[0] - before
+        array[:: 1 << 22].sum()
+        print(written, _resident()[0] - before - written)
+        """
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, env=environment()
+    )
+    written, loaded = map(int, ran.stdout.split())
+    assert written <= 20_000_000
+    assert loaded <= 64 * (1 << 17)
+
+
 # The least bound.
+
+SO_FAR = "documents read so far, 24 bytes each"
 
 
 def least(texts, **options) -> int:
@@ -114,11 +147,30 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
     """Where the number of texts is known; an element of them is not looked at."""
     for find in (deduplicate, lambda *texts, **options: list(find_pairs(*texts, **options))):
         with pytest.raises(
-            ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 100,000 bytes"
+            ValueError,
+            match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 100,000 bytes",
         ):
             find([object()] * 20_000, max_memory="100KB")
     with pytest.raises(ValueError, match=r"for 20,000 documents"):  # old documents count
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("against", [False, True])
+def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
+    """By the part of the bytes that was read: the error comes early, and one more try is enough."""
+    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
+    lines = [f"text {i:08} of many" for i in range(150_000)]
+    for name in ("in", "old"):
+        data = "\n".join(lines).encode()
+        (tmp_path / f"{name}.txt{packed}").write_bytes(gzip.compress(data, 1) if packed else data)
+    names = ["--against", f"old.txt{packed}", f"in.txt{packed}"] if against else [f"in.txt{packed}"]
+    problem = refused(tmp_path, "dedup", *names, "--dry-run", "--max-memory", "400KB", "--num-threads", "1")
+    shape = f"--max-memory must be ([0-9]+)KB or more for the [0-9,]+ {SO_FAR}, and about ([0-9]+)MB for all"
+    least, estimated = map(int, re.search(shape, problem).groups())
+    needed = 24 * len(lines) * (2 if against else 1) / 1e6
+    assert 400 < least < 500
+    assert 0.8 * needed < estimated < 1.2 * needed + 1
 
 
 def test_a_stream_that_grows_past_a_bound(monkeypatch):
@@ -131,16 +183,38 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
             given.append(i)
             yield f"text {i}"
 
-    with pytest.raises(ValueError, match=r"^max_memory must be [0-9]+KB or more for [0-9,]+ documents or more, got"):
+    with pytest.raises(ValueError, match=f"^max_memory must be [0-9]+KB or more for the [0-9,]+ {SO_FAR}, got"):
         deduplicate(texts, max_memory="240KB", num_threads=1)
     assert 10_000 < len(given) < 20_000
     with pytest.raises(
-        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents or more, got 479,999"
+        ValueError, match=f"^max_memory must be 480KB or more for the 20,000 {SO_FAR}, got 479,999 bytes$"
     ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
     monkeypatch.setattr(lsh._corpus, "STEP", 1 << 16)
-    with pytest.raises(ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, got 479,999 bytes"):
+    with pytest.raises(
+        ValueError, match=r"^max_memory must be 480KB or more for 20,000 documents, 24 bytes each, got 479,999"
+    ):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
+
+
+@pytest.mark.parametrize(("keep", "each"), [("first", 11), ("longest", 19)])
+def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
+    """How many they are is known after grouping, and how many are in one component after that."""
+    texts = [f"{text}." for text in TEXTS] + TEXTS
+    find = partial(deduplicate, texts, 0.7, keep=keep, num_threads=2)
+    assert len(find(max_memory="1500KB")) == 40_000
+    monkeypatch.setattr(lsh._corpus, "MOST_OVER", 0)
+    message, bound = r"must be ([0-9,]+)MB or more for 40,000 documents of which ([0-9,]+) share a bucket", "1500KB"
+    for more in ("", ", ([0-9,]+) of them in one component"):
+        with pytest.raises(ValueError, match=rf"^max_memory {message}{more}, got [0-9,]+ bytes$") as caught:
+            find(max_memory=bound)
+        found = re.search(message + more, str(caught.value)).groups()
+        enough, sharing, *together = (int(number.replace(",", "")) for number in found)
+        assert 35_000 < sharing <= 40_000
+        assert enough == -(-(each * 40_000 + 40 * sharing + 3 * 48 * sum(together)) // 10**6)
+        bound = f"{enough}MB"
+    assert 2 <= together[0] <= sharing
+    assert len(find(max_memory=bound)) == 40_000
 
 
 # The folder of temporary files.
@@ -238,7 +312,7 @@ def test_a_disk_that_fills_up_in_the_middle(small, monkeypatch, tmp_path, after)
         return write(number, data[: len(data) // 2 + 1], offset)  # a write may write a part only
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+    with pytest.raises(OSError, match="max_memory needs temporary files: No space left") as caught:
         deduplicate(TEXTS, max_memory="1MB", temp_dir=tmp_path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
     assert len(written) == after + 1
@@ -261,7 +335,23 @@ def test_the_folder_of_the_command(small, tmp_path):
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--temp-dir", "nowhere")
     assert "nowhere: --temp-dir must name a folder that can be written to; name another folder" in problem
     problem = refused(tmp_path, "dedup", "in.txt", "--dry-run", "--max-memory", "300KB")
-    assert "--max-memory must be 481KB or more for 20,009 documents, got 300,000 bytes" in problem
+    assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
+
+
+def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path):
+    """Sizes and sources, for a report and for the figures of `lsh stats`."""
+    texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
+    lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
+    (tmp_path / "temporary").mkdir()
+    for command in (["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]):
+        pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
+        expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
+        assert found == expected
+        assert set(small) == {"temporary"}
+        small.clear()
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 # What grows with the documents.

@@ -51,6 +51,22 @@ def test_the_recipe(dataset):
     assert lsh.deduplicate(unique["text"], 0.8).keep.all()
 
 
+def test_the_recipe_of_a_stream(dataset):
+    stream = dataset.to_iterable_dataset(num_shards=3)
+    result = lsh.deduplicate(lambda: (row["text"] for row in stream), 0.8)
+    unique = stream.filter(lambda row, position: result.keep[position], with_indices=True)
+    assert same(result, lsh.deduplicate(texts(), 0.8))
+    assert [row["id"] for row in unique] == result.kept.tolist()
+
+
+def test_a_column_of_structs_is_no_text():
+    """One field does not make a struct a text: deduplicating a column of metadata would remove nearly all rows."""
+    dataset = datasets.Dataset.from_dict({"meta": [{"src": "web"}] * 20})
+    for column in (dataset["meta"], dataset.shuffle(seed=0)["meta"], lambda: dataset["meta"]):
+        with pytest.raises(TypeError, match=r"got a column of structs \('src'\); pick one of its fields"):
+            lsh.deduplicate(column)
+
+
 @pytest.mark.parametrize("where", ["dataset", "on_disk"])
 def test_a_column_is_read_in_place(request, where, monkeypatch):
     dataset = request.getfixturevalue(where)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lsh import _parts
+from lsh import _parts, _threads
 from lsh._batch import Batch
 from lsh._comparing import Similarity
-from lsh._deciding import Components, Decisions, Walk
+from lsh._deciding import Components, Decisions, Walk, write_links
 from lsh._minhash import UNIT_CODES
 from lsh._sets import ShingleSets
 
 SKETCHES = numpy.zeros((9, 4), numpy.uint8)
+in_threads = functools.partial(_threads.map_in_order, num_threads=3)
 LINKS = numpy.array([[-1, 0]], numpy.int32)
 
 
@@ -87,12 +92,44 @@ def test_bad_arguments_of_components():
     for count in (-1, 2**31):
         with pytest.raises(ValueError, match="count must be 0 to"):
             Components(count)
-    components = Components(2)
-    for wrong in (2, -1, 2**31 - 1):
-        with pytest.raises(ValueError, match="documents must be from 0 to 1"):
-            components.connect(numpy.array([0], numpy.int32), numpy.array([wrong], numpy.int32))
-    with pytest.raises(ValueError, match="the same length, got 1 and 2"):
-        components.connect(LINKS[0][:1], LINKS[0])
+    components, links = Components(2), numpy.full(2, -1, numpy.int32)
+    numbers = numpy.array([0, 1, 2, -1, 2**31 - 1], numpy.int32)
+    for wrong in (2, 3, 4, 5, -1, 2**31 - 1):  # the last three have no number
+        for pair in ([0, wrong], [wrong, 0]):
+            with pytest.raises(ValueError, match="documents must be from 0 to 1"):
+                components.connect(numpy.array([pair], numpy.int32), numbers)
+            with pytest.raises(ValueError, match="documents must be from 0 to 1"):
+                write_links(numpy.array([pair], numpy.int32), numbers, links)
+    for function in (components.connect, lambda pairs, numbers: write_links(pairs, numbers, links)):
+        with pytest.raises(ValueError, match="pairs must have two columns, got 3"):
+            function(numpy.zeros((1, 3), numpy.int32), numbers)
+    assert links.tolist() == [-1, -1]
+    assert components.order()[1].tolist() == [0, 1, 2]
+
+
+def test_links_and_components_of_renumbered_pairs():
+    pairs, numbers = numpy.array([[5, 3], [4, 5]], numpy.int32), numpy.array([9, 9, 9, 0, 2, 1], numpy.int32)
+    links, components = numpy.full(4, -1, numpy.int32), Components(4)
+    write_links(pairs, numbers, links)
+    components.connect(pairs, numbers)
+    assert links.tolist() == [-1, 0, 1, -1]
+    assert components.order()[1].tolist() == [0, 3, 4]
+
+
+@given(keys=st.lists(st.lists(st.integers(0, 3), min_size=30, max_size=30), min_size=1, max_size=3))
+def test_buckets_may_be_made_in_any_order(keys):
+    """The bands of `Decisions` are made by calls of a function that may make them in threads."""
+    latest = [[max((j for j in range(i) if row[j] == row[i]), default=-1) for i in range(30)] for row in keys]
+    links = numpy.array(latest, numpy.int32)
+    found = []
+    for several in (map, lambda function, bands: [function(band) for band in reversed(bands)], in_threads):
+        made = links.copy()
+        Decisions(made, numpy.zeros_like(made), numpy.arange(30), 0, 0.5, 10, False, 0.0, several)
+        found.append(made.tolist())
+    assert found[0] == found[1] == found[2]
+    links[-1, 3] = 29
+    with pytest.raises(ValueError, match="links must lead to earlier documents"):
+        Decisions(links, numpy.zeros_like(links), numpy.arange(30), 0, 0.5, 10, False, 0.0, in_threads)
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [3, 1, 600, 1, 1], [600], [2] * 700, [300, 300, 2, 511, 2]])

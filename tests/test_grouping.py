@@ -226,7 +226,7 @@ def test_order_by_component(case):
     roots = reference.components(count, pairs)
     components = Components(count)
     for some in (pairs[::2], pairs[1::2]):
-        components.connect(*numpy.array(some, numpy.int32).reshape(-1, 2).T.copy())
+        components.connect(numpy.array(some, numpy.int32).reshape(-1, 2), numpy.arange(count, dtype=numpy.int32))
     documents, starts = components.order()
     assert (documents.dtype, starts.dtype) == (numpy.int32, numpy.int64)
     assert documents.tolist() == sorted(range(count), key=lambda document: (roots[document], document))

@@ -8,9 +8,10 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lsh._placing
 import lsh._spill
 from lsh._batch import Batch
-from lsh._placing import PlacedRows, PlacedTexts
+from lsh._placing import PlacedRows, PlacedTexts, merged
 from lsh._spill import Spill
 
 PARTS = 4
@@ -46,8 +47,9 @@ def test_parts_against_lists(pieces, buffer, bound):
         for part in (2, 0, 3, 1, 2):
             assert [text for batch in texts.read(part) for text in batch.tolist()] == expected[part]
             assert texts.sizes(part).tolist() == [len(text) for text in expected[part]]
-            assert numbers.read(part).tolist() == [len(text) for text in expected[part]]
-            assert rows.read(part).tolist() == [[len(text), len(text) + 1] for text in expected[part]]
+            assert [size for some in numbers.read(part) for size in some.tolist()] == list(map(len, expected[part]))
+            both = [row for some in rows.read(part) for row in some.tolist()]
+            assert both == [[len(text), len(text) + 1] for text in expected[part]]
 
 
 def test_a_text_that_is_longer_than_a_buffer():
@@ -64,4 +66,28 @@ def test_rows_that_the_caller_writes_to_afterwards():
     parts = numpy.array([1, 0, 1])
     placed.append(parts, rows)
     rows[:] = parts[:] = 0
-    assert placed.read(1).tolist() == [0, 2]
+    assert [some.tolist() for some in placed.read(1)] == [[0, 2]]
+
+
+@given(
+    ranges=st.lists(st.dictionaries(st.integers(0, 400), st.integers(1, 5), max_size=20), max_size=6),
+    least=st.sampled_from([1, 3, 256]),
+    bound=st.sampled_from([None, 0]),
+)
+@strategies.examples(200)
+def test_merged_against_sorting(ranges, least, bound):
+    """A value of the field is in one range; its records stay in order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh._spill, "CHUNK", 64)
+        patch.setattr(lsh._placing, "MIN_MERGED", least)
+        column = Spill(bound).column(numpy.dtype([("key", numpy.int32), ("value", numpy.float64)]))
+        bounds, records = [0], []
+        for number, counts in enumerate(ranges):
+            keys = sorted(key * len(ranges) + number for key, count in counts.items() for _ in range(count))
+            here = [(key, float(len(records) + place)) for place, key in enumerate(keys)]
+            column.append(numpy.array(here, column.dtype))
+            records += here
+            bounds.append(len(records))
+        found = list(merged(column, bounds, "key", 0))
+    assert all(map(len, found))
+    assert [row for some in found for row in some.tolist()] == sorted(records)

@@ -10,6 +10,7 @@ import random
 import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -189,6 +190,45 @@ def test_every_threshold_of_texts_from_a_template(n, unit):
     for value in [0.0, *sorted(set(expected))[::9]]:
         for least in (value, math.nextafter(value, 2)):
             assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
+
+
+@pytest.mark.parametrize("shingles", [Shingles(5, "byte"), Shingles(12), Shingles(2, "word", lowercase=True)])
+@pytest.mark.parametrize("max_cached", [0, 400, 3000, 1 << 20])
+def test_threads_share_a_cache(shingles, max_cached):
+    """Each thread asks for the pairs in another order, so that entries come and go while others read them."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefgh", k=6)) for _ in range(40)]
+    texts = [" ".join([*words[i:], words[0].upper(), *words[: i % 7]]) for i in range(30)]
+    first = sets(texts, shingles, max_cached=max_cached)
+    expected = expected_pairs(texts, shingles)
+    pairs = [(i, j) for i in range(30) for j in range(30)]
+
+    def ask(found: ShingleSets, seed: int) -> None:
+        order = random.Random(seed).sample(range(900), 900)
+        for least in (0.0, 0.5, 0.9):
+            values = similarities(found, [pairs[k] for k in order], least)
+            assert values == [expected[k] if expected[k] >= least else 0.0 for k in order]
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(ask, first.sharing(), seed) for seed in range(8)]:
+            done.result()
+    ask(first, 8)
+
+
+def test_sets_that_share_a_cache_are_of_the_same_texts_and_shingles():
+    batch = Batch(["ab", "cd", "ef"])
+    found = ShingleSets(batch, UNIT_CODES["byte"], 2, secret=WEAK)
+    assert found.sharing().sharing().matrix(3, 0).tolist() == found.matrix(3, 0).tolist() == numpy.eye(3).tolist()
+    for other, unit, n, options in (
+        (Batch(["ab", "cd", "ef"]), "byte", 2, {"secret": WEAK}),
+        (batch, "char", 2, {"secret": WEAK}),
+        (batch, "byte", 3, {"secret": WEAK}),
+        (batch, "byte", 2, {"secret": WEAK, "flags": 1}),
+        (batch, "byte", 2, {"secret": WEAK, "max_shingles": 1024}),
+        (batch, "byte", 2, {}),
+    ):
+        with pytest.raises(ValueError, match="like must have the same parameters"):
+            ShingleSets(other, UNIT_CODES[unit], n, like=found, **options)
 
 
 def test_a_token_of_zero_is_a_shingle_like_others():

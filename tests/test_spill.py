@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import mmap
 import os
 import random
@@ -23,10 +24,12 @@ from test_dedup import near_of, removed_of
 
 import lsh
 import lsh._corpus
+import lsh._layout
+import lsh._placing
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
 from lsh._comparing import content_keys
-from lsh._spill import Spill, memory_size
+from lsh._spill import Spill, _File, memory_size
 
 SHINGLES = Shingles(2, "word")
 
@@ -143,12 +146,13 @@ def test_texts_of_one_content_key_are_told_apart(corpus, monkeypatch):
 
     monkeypatch.setattr(lsh._corpus, "content_keys", weak)
     for texts in (corpus[:300], streamed(corpus[:300])):
-        secrets.clear()
-        same(deduplicate(texts, 0.7, shingles=SHINGLES), expected)
-        assert len(secrets) == 2  # read again with a new secret
-        secrets.clear()
-        assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES)) == pairs
-        assert len(secrets) == 2
+        for running in ({}, {"max_memory": "100KB"}):
+            secrets.clear()
+            same(deduplicate(texts, 0.7, shingles=SHINGLES, **running), expected)
+            assert len(secrets) == 2  # read again with a new secret
+            secrets.clear()
+            assert list(find_pairs(texts, threshold=0.7, shingles=SHINGLES, **running)) == pairs
+            assert len(secrets) == 2
 
 
 @pytest.mark.parametrize("bits", [1, 3])
@@ -221,6 +225,39 @@ def test_files_change_nothing(corpus, files):
     assert files
 
 
+@given(
+    texts=st.lists(st.text("ab", max_size=8), max_size=25),
+    cut=st.one_of(st.none(), st.integers(0, 25)),
+    least=st.sampled_from([1, 300, 5000]),
+    rows=st.sampled_from([1, 256]),
+    num_threads=st.integers(1, 2),
+)
+@strategies.examples(100)
+def test_pairs_of_many_parts_are_in_order(texts, cut, least, rows, num_threads):
+    """Parts of one component or more, whose pairs are merged."""
+    a, b = (texts, None) if cut is None else (texts[:cut], texts[cut:])
+    options = {"others": b, "shingles": Shingles(2), "threshold": 0.5, "num_threads": num_threads}
+    expected = list(find_pairs(a, **options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lsh._spill, "MIN_MEMORY", 1)
+        patch.setattr(lsh._layout, "SMALLEST_PART", least)
+        patch.setattr(lsh._placing, "MIN_MERGED", rows)
+        found = list(find_pairs(a, **options, max_memory=max(len(texts) * lsh._corpus.LEAST_BYTES, 1)))
+    assert found == expected == sorted(expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
+@pytest.mark.parametrize("taken", [0, 1, 50])
+def test_an_iterator_of_pairs_that_is_closed_leaves_no_file(corpus, tmp_path, taken):
+    before = len(os.listdir("/proc/self/fd"))
+    pairs = find_pairs(corpus, 0.7, shingles=SHINGLES, max_memory="100KB", temp_dir=tmp_path)
+    assert len(list(itertools.islice(pairs, taken))) == taken
+    assert (len(os.listdir("/proc/self/fd")) > before) == (taken > 0)
+    pairs.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_more_documents_than_a_block():
     count = lsh._corpus.STEP + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
@@ -235,13 +272,13 @@ def test_more_documents_than_a_block():
 def files(monkeypatch) -> list[int]:
     """The size in bytes of each file that was created."""
     sizes: list[int] = []
-    make = Spill.file
+    make = _File.mapped
 
-    def noted(size: int, folder: str | None = None) -> mmap.mmap:
+    def noted(file: _File, size: int) -> mmap.mmap:
         sizes.append(size)
-        return make(size, folder)
+        return make(file, size)
 
-    monkeypatch.setattr(Spill, "file", staticmethod(noted))
+    monkeypatch.setattr(_File, "mapped", noted)
     return sizes
 
 
@@ -383,15 +420,15 @@ def test_sizes_of_memory(value, size):
     assert memory_size("max_memory", value) == size
 
 
-@pytest.mark.parametrize("value", [0, -1, "", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
+@pytest.mark.parametrize("value", ["", "0", "-5", "2GBB", "GB", "two", "1e9", "0.1"])
 def test_sizes_that_are_none(value):
     with pytest.raises(ValueError, match=r"^max_memory must be"):
         deduplicate([], max_memory=value)
 
 
-@pytest.mark.parametrize("value", [1, "1", 99_999, "99 KB", "0.01MiB"])
+@pytest.mark.parametrize("value", [0, -1, 1, "1", 99_999, "99 KB", "0.01MiB"])
 def test_a_bound_that_is_too_small(value):
-    message = f"max_memory must be 100 KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
+    message = f"max_memory must be 100KB or more, got {value!r}; give a size such as '500MB' or '2GB'"
     for find in (deduplicate, find_pairs):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             find([], max_memory=value)
@@ -415,7 +452,7 @@ def test_a_full_disk_is_an_error_with_nothing_left_behind(corpus, monkeypatch, t
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(os, name, full)
-    with pytest.raises(OSError, match=r"max_memory needs [0-9,]+ bytes of temporary files: No space left") as caught:
+    with pytest.raises(OSError, match=r"max_memory needs ([0-9,]+ bytes of )?temporary files: No space left") as caught:
         deduplicate(corpus, max_memory=100_000)
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import _start, files
-from lsh._progress import Drawing, drawing
+from lsh._progress import Drawing, Line, drawing
 from lsh._words import size
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
 _SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")
 _WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[\d.]+(?![\w./-]))")
 READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
+LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
 
 
@@ -140,7 +141,10 @@ def say(line: str) -> None:
 
 
 def fail(error: BaseException | str, code: int) -> int:
-    """Write an error on one line and return the exit code."""
+    """Write an error on one line, the last one, and return the exit code."""
+    while _drawn:
+        with suppress(Exception):  # a closed or full stream
+            _drawn.pop().close()
     say(f"lsh: error: {visible(_message(error))}")
     return code
 
@@ -210,8 +214,11 @@ class Meter:
             self._draw(stage, done, total, "byte")
 
 
-def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = ()) -> Meter:
-    """Return what shows progress, which it does on a terminal only.
+_drawn: list[Drawing] = []  # what shows the progress of this run; it is closed before an error is printed
+
+
+def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = (), verbose: bool = False) -> Meter:
+    """Return what shows progress: on a terminal, and elsewhere by a line from time to time if the run is verbose.
 
     Parameters
     ----------
@@ -221,10 +228,15 @@ def progress(quiet: bool, output: str | None, streams: Sequence[Stream] = ()) ->
         The output file; if it is standard output and a terminal, no progress is shown.
     streams : sequence of Stream
         The files that are read.
+    verbose : bool, optional
+        Print a line each `LOG_INTERVAL` seconds where standard error is not a terminal.
     """
-    is_shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
-    is_shown &= not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
-    return Meter(drawing() if is_shown else None, streams)
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    is_shown = not quiet and not (output == files.STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    _drawn.clear()
+    if is_shown and (is_terminal or verbose):
+        _drawn.append(drawing() if is_terminal else Line(LOG_INTERVAL))
+    return Meter(_drawn[0] if _drawn else None, streams)
 
 
 # ---- time and memory ----

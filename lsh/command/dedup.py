@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lsh
-from lsh import files, presets
+from lsh import files
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.inputs import TextStream
@@ -26,6 +26,9 @@ from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
+
+Removed = np.ndarray[Any, Any]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 MAX_ROWS = 1 << 12  # of a table that are written at once
 HTML = (".html", ".htm")  # endings of a report
@@ -55,7 +58,7 @@ examples:
 
 tables, tab-separated, without a header line:
   --removed   id of the removed document, id of the kept one, their similarity; with --against also where the kept one
-              is: new (INPUT) or old (OLD)
+              is: new (INPUT) or old (OLD); with several files also the file of each, and identical or similar texts
   --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
 
 {console.EXITS}"""
@@ -159,7 +162,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_matching(parser)
     parser.add_argument(
         "--preset",
-        choices=presets.NAMES,
+        choices=options.PRESETS,
         help="the settings of FineWeb, BigCode or NeMo Curator: sets shingles, bands, threshold and clustering",
     )
     _add_keeping(parser)
@@ -197,6 +200,8 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
+    if not request.outputs.dry_run:
+        inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
     counts = _deduplicate(request, watch)
     watch.stage("writing")  # and closing
     counts["seconds"] = {**watch.seconds, "total": sum(watch.seconds.values())}
@@ -295,10 +300,10 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     with ExitStack() as opened:
         rejects = None
         if outputs.rejects is not None and not outputs.dry_run:
-            rejects = opened.enter_context(files.Target(outputs.rejects))
+            rejects = opened.enter_context(files.Target(outputs.rejects, folder=request.running.temp_dir))
         everything = [request.sources, *request.references]
         documents = opened.enter_context(inputs.open_documents(reading, request.sources, rejects, everything, spill))
-        inputs.check_output(documents.format, outputs.documents)
+        inputs.check_output(documents, outputs.documents)
         target = None
         if outputs.documents is not None and not outputs.dry_run:
             target = files.target(documents, outputs.documents)  # so that a bad place is an error before the work
@@ -312,13 +317,14 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
         against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
-        meter = console.progress(request.running.quiet, shown_output, [texts, against] if references else [texts])
+        streams, running = [texts, against] if references else [texts], request.running
+        meter = console.progress(running.quiet, shown_output, streams, running.verbose)
         watch.stage("preparing")
         result = _decide(request, texts, against, meter)
         watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
-            report = opened.enter_context(files.Target(outputs.report))
+            report = opened.enter_context(files.Target(outputs.report, folder=request.running.temp_dir))
             report.write(_report(request, result, texts, against, meter).encode())
             watch.stage("report")
         if target is not None:
@@ -357,7 +363,8 @@ def _report(
     """Return the report; the texts that it shows are read again."""
     from lsh import report
 
-    sizes = np.maximum(np.frombuffer(texts.sizes, np.int64), 0)
+    sizes = texts.sizes.read()
+    np.maximum(sizes, 0, out=sizes)
     choice = report.choose(result, sizes=sizes)
 
     def show() -> None:
@@ -399,7 +406,7 @@ def _write(
         tables = []
         for path, rows in ((outputs.removed, _removed_rows), (outputs.clusters, _cluster_rows)):
             if path is not None:
-                tables.append(opened.enter_context(files.Target(path)))
+                tables.append(opened.enter_context(files.Target(path, folder=documents.temporary)))
                 for row in rows(result, texts, against):
                     tables[-1].write(files.table_row(*row))
         for each in [*tables, target]:
@@ -409,20 +416,35 @@ def _write(
 
 
 def _removed_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
-    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old."""
+    """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old.
+
+    With several files the row ends with both files, as ids may repeat, and tells identical texts from similar ones.
+    """
     table = result.removed
     with_sides, is_new = "side" in (table.dtype.names or ()), _is_new(table)
     ids = texts.ids(np.concatenate([table["document"], table["kept"][is_new]]))
     old = against.ids(table["kept"][~is_new])
     for first in range(0, len(table), MAX_ROWS):
         rows, new = table[first : first + MAX_ROWS], is_new[first : first + MAX_ROWS]
-        kept = np.empty(len(rows), np.object_)
-        kept[new], kept[~new] = ids.of(rows["kept"][new]), old.of(rows["kept"][~new])
-        cells = [ids.of(rows["document"]), kept.tolist(), [repr(one).encode() for one in rows["similarity"].tolist()]]
-        yield from zip(*cells, *([[side.encode() for side in rows["side"].tolist()]] if with_sides else []))
+        cells = [ids.of(rows["document"]), _of_kept(rows, new, ids.of, old.of)]
+        cells.append([repr(one).encode() for one in rows["similarity"].tolist()])
+        cells += [[side.encode() for side in rows["side"].tolist()]] if with_sides else []
+        if max(texts.num_files, against.num_files) > 1:
+            cells += [texts.files_of(rows["document"]), _of_kept(rows, new, texts.files_of, against.files_of)]
+            cells.append([b"identical" if same else b"similar" for same in rows["identical"].tolist()])
+        yield from zip(*cells)
 
 
-def _is_new(removed: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _of_kept(
+    rows: Removed, is_new: Flags, of_new: Callable[[Removed], list[bytes]], of_old: Callable[[Removed], list[bytes]]
+) -> list[bytes]:
+    """Return something of the kept document of each row, new or old."""
+    found = np.empty(len(rows), np.object_)
+    found[is_new], found[~is_new] = of_new(rows["kept"][is_new]), of_old(rows["kept"][~is_new])
+    return list(found)
+
+
+def _is_new(removed: Removed) -> Flags:
     """Return for each removed document whether the kept one is in INPUT, not in --against."""
     return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
 
@@ -466,7 +488,8 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     seconds = counts["seconds"]
     left_out = [stage for stage in ("report", "writing") if stage in seconds]
     deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)
-    parts += console.cost(seconds["total"], counts["bytes"], deciding, f" without {' and '.join(left_out)}")
+    cost = console.cost(seconds["total"], counts["bytes"], deciding, f" of text without {' and '.join(left_out)}")
+    parts += [f"{cost[0]} ({', '.join(f'{stage} {seconds[stage]:.1f}' for stage in left_out)})", *cost[1:]]
     if counts["capped"]:
         parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)

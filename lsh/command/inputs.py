@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,8 @@ NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
 MAX_SORTED = 1 << 23  # hashes of ids that are sorted at once
+MALLOPT = (-1, -3)  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
+MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the blocks that wait
 
 _NO_KEYS = np.empty(0, np.uint64)
 
@@ -64,6 +67,8 @@ def check_files(
                 source = files.shown(place.path)
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
         new_folder = into_folder and name == "OUTPUT" and files.becomes_folder(first, path)
+        if not new_folder:
+            _check_outside(name, path, targets)
         _check_target(name, files.local(path), new_folder)
         for other, target in targets[:number]:
             if files.same_file(target, path) or target == path:
@@ -71,6 +76,16 @@ def check_files(
     for name, place in () if folders else read:
         if place.is_folder:
             raise ValueError(f"{name} must be a file, got the folder {files.shown(place.path)}")
+
+
+def _check_outside(name: str, path: str, targets: Sequence[tuple[str, str]]) -> None:
+    """Check that a local file does not lie in OUTPUT, if that is a folder which does not exist yet."""
+    for other, output in targets:
+        folder = os.path.realpath(files.local(output))
+        is_within = os.path.realpath(files.local(path)).startswith(folder + os.sep)
+        if other == "OUTPUT" and is_within and not files.is_url(path) and not os.path.lexists(folder):
+            problem = f"lies in OUTPUT, a folder that appears when it is complete, got {path}"
+            raise ValueError(f"{name} {problem}; make the folder first (mkdir {output}), or name a place elsewhere")
 
 
 def _check_target(name: str, path: str, new_folder: bool) -> None:
@@ -82,9 +97,9 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if new_folder and files.has_files(path):
         raise ValueError(f"{name} must be a new or an empty folder, got {shown}; name another")
     if files.is_url(path):
-        files.check_target(path if not new_folder else f"{path.rstrip('/')}/file")
+        _check_upload(path, new_folder)
     if new_folder and files.is_folder(path):
-        return  # an empty folder will do
+        return  # an empty folder is allowed
     if not new_folder and (files.names_folder(path) or files.is_folder(path)):
         raise ValueError(f"{name} must be a file, got the folder {shown}")
     folder = os.path.dirname(os.path.realpath(path))
@@ -95,6 +110,23 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 
 
+def _check_upload(url: str, new_folder: bool) -> None:
+    """Check that a URL can be written to, also a folder: with the name of a file in it."""
+    try:
+        files.check_target(url if not new_folder else f"{url.rstrip('/')}/file")
+    except OSError as error:
+        error.filename = files.shown(url)
+        raise
+
+
+def note_memory(written: Iterable[str | None], quiet: bool) -> None:
+    """Print a note if a file is written to the memory of this process, with which it disappears."""
+    for path in written:
+        if path is not None and not quiet and path.lower().startswith("memory://"):
+            console.say(f"{path} is in the memory of this process and disappears with it: for tests and notebooks")
+            return
+
+
 def check_table(name: str, path: str | None, as_json: bool = False) -> None:
     """Check that the name of a table, or of lines of JSON, does not end in another format."""
     ending = None if path is None else files.Format.of_path(path)
@@ -103,22 +135,38 @@ def check_table(name: str, path: str | None, as_json: bool = False) -> None:
         raise ValueError(f"{name}: {content}, got the name {path}; give it a name that ends in .{wanted}")
 
 
-def check_output(format: files.Format, output: str | None) -> None:
+def check_output(documents: files.Documents, output: str | None) -> None:
     """Check that the name of OUTPUT suits the format of INPUT."""
-    if output is None or files.names_folder(output) or files.is_folder(output):
+    if output is None or output == files.STANDARD or files.names_folder(output) or files.is_folder(output):
         return
+    shown, format = files.shown(output), documents.format
     if format.name == files.FOLDER:
         if files.has_ending_of_files(output):
             folder, name = os.path.split(output)
             remedy = os.path.join(folder, name.partition(".")[0] or "out", "")
-            raise ValueError(f"{output}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o {remedy}")
+            raise ValueError(f"{shown}: INPUT is a folder of texts, so OUTPUT is a new folder; write -o {remedy}")
         return
-    ending = files.Format.of_path(output)
-    if ending is not None and ending.name != format.name:
-        packed = f"{format.name}.{ending.compression}"
-        wanted = packed if ending.compression and files.Format.from_string(packed) else format.name
-        problem = f"the output has the format of the input, .{format.name}; give it a name that ends in .{wanted}"
-        raise ValueError(f"{output}: {problem}")
+    endings, given = format.endings(), files.Format.of_path(output)
+    if given is not None and given.name != format.name:
+        packed = f".{format.name}.{given.compression}"
+        wanted = packed if packed in endings else endings[0]
+        problem = f"the output has the format of the input, .{format.name}; give it a name that ends in {wanted}"
+        raise ValueError(f"{shown}: {problem}")
+    if given is None and not files.is_stream(output):
+        _check_ending(documents, output)
+
+
+def _check_ending(documents: files.Documents, output: str) -> None:
+    """Check the name of OUTPUT, a file whose name does not say its format."""
+    shown, endings, ending = files.shown(output), documents.format.endings(), files.unknown_ending(output)
+    packings = [known.removeprefix(endings[0]) for known in endings]
+    if ending not in (*packings, *(files.unknown_ending(file.path) for file in documents.inputs)):
+        wanted = " or ".join([", ".join(endings[:-1]), endings[-1]] if len(endings) > 1 else endings)
+        raise ValueError(f"{shown}: no file is written as {ending}; give it a name that ends in {wanted}")
+    has_folder = any(place.is_folder for place in documents.named)
+    if has_folder and not os.path.splitext(output)[1] and not os.path.lexists(files.local(output)):
+        remedy = f"-o {shown}/ for as many files, or -o {shown}{endings[0]} for one"
+        raise ValueError(f"{shown}: INPUT is a folder of files; write {remedy}")
 
 
 def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
@@ -133,9 +181,20 @@ def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Pla
 
 
 def own_spill(running: Running) -> Spill:
-    """Return what allocates the memory of a command that grows with the documents, beside that of `lsh.deduplicate`."""
-    bound = None if running.max_memory is None else min(running.max_memory // 8, MAX_OWN)
-    return Spill(bound, running.temp_dir)
+    """Return the `Spill` of the memory of a command that grows with the documents, in addition to `lsh.deduplicate`."""
+    if running.max_memory is None:
+        _keep_freed_memory()
+        return Spill(None, running.temp_dir)
+    return Spill(min(running.max_memory // 8, MAX_OWN), running.temp_dir)
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library use the memory of blocks again; else it returns that of a thread to the system each time."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):  # glibc only
+        for option in MALLOPT:
+            ctypes.CDLL(None).mallopt(option, MAX_KEPT)
 
 
 def open_documents(
@@ -213,31 +272,42 @@ def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tupl
 class Names(Sequence[bytes]):
     """A name for each of many documents, such as the source; many documents have the same one.
 
+    Parameters
+    ----------
+    spill : Spill
+        Allocates the memory that grows with the number of documents.
+
     Attributes
     ----------
     distinct : list of bytes
         The names, in the order of their first documents.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spill: Spill) -> None:
         self.distinct: list[bytes] = []
         self._number_of: dict[bytes, int] = {}
-        self._numbers = array("i")
+        self._numbers = spill.column(np.int32)
 
     def extend(self, names: Iterable[bytes]) -> None:
         """Add names."""
+        numbers = array("i")
         for name in names:
             number = self._number_of.get(name)
             if number is None:
                 number = self._number_of[name] = len(self.distinct)
                 self.distinct.append(name)
-            self._numbers.append(number)
+            numbers.append(number)
+        self._numbers.append(np.frombuffer(numbers, np.int32))
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def __getitem__(self, position: Any) -> Any:
-        return self.distinct[self._numbers[position]]
+        return self.distinct[int(self._numbers.read(position, position + 1)[0])]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _, numbers in self._numbers.parts():
+            yield from map(self.distinct.__getitem__, numbers.tolist())
 
 
 class TextStream(TextSource):
@@ -259,8 +329,8 @@ class TextStream(TextSource):
 
     Attributes
     ----------
-    sizes : array of int
-        The bytes of each text as UTF-8, -1 of a missing one; empty without `with_sizes`.
+    sizes : Column
+        The bytes of each text as UTF-8, int64, -1 of a missing one; empty without `with_sizes`.
     sources : Names
         The source of each text; empty without `with_sources`.
     count, num_bytes : int
@@ -281,11 +351,12 @@ class TextStream(TextSource):
         spill: Spill | None = None,
     ) -> None:
         self._documents, self._is_noted = documents, False
-        self._notes, self._said = notes, set[str]()
+        self._notes, self._printed = notes, set[str]()
         self._with_sizes, self._with_sources = with_sizes, with_sources
-        self._id_keys = (Spill() if spill is None else spill).column(np.uint64)
+        spill = Spill() if spill is None else spill
+        self._id_keys = spill.column(np.uint64)
         self._secret = os.urandom(16) if with_ids and notes is not None else None  # the ids are compared for the note
-        self.sizes, self.sources = array("q"), Names()
+        self.sizes, self.sources = spill.column(np.int64), Names(spill)
         self.count = self.num_bytes = self.skipped = self.hidden = 0
         self.num_passes = self.position = 0
         self._size: int | None = None
@@ -303,6 +374,24 @@ class TextStream(TextSource):
         """Read the ids at some positions."""
         wanted = np.unique(positions).astype(np.int64)
         return Ids(wanted, self._blocks(wanted, False))
+
+    def progress(self) -> tuple[int, int, int]:
+        """Return how many texts were read first, from how many bytes of the files, and the size of the files."""
+        return self.count, self.position, self.size
+
+    @property
+    def num_files(self) -> int:
+        """The number of files; a folder of texts counts as one."""
+        return sum(max(len(documents.inputs), 1) for documents in self._documents)
+
+    def files_of(self, positions: Array) -> list[bytes]:
+        """Return the name of the file that holds the document at each position."""
+        names, first = np.empty(len(positions), np.object_), 0
+        for documents in self._documents:
+            here = (first <= positions) & (positions < first + documents.count)
+            names[here] = documents.files_of(positions[here] - first)
+            first += documents.count
+        return list(map(os.fsencode, names))
 
     def at(
         self, positions: Iterable[int], report: Callable[[], object] = lambda: None
@@ -356,8 +445,8 @@ class TextStream(TextSource):
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
         for note in documents.notes if self._notes is not None else ():
-            if note not in self._said:
-                self._said.add(note)
+            if note not in self._printed:
+                self._printed.add(note)
                 console.say(f"{self._notes}{note}")
 
     def _say_repeated(self) -> None:
@@ -365,13 +454,14 @@ class TextStream(TextSource):
         found = first_repeated(self._id_keys, lambda positions: self.ids(positions).of(positions))
         self._id_keys.free()
         if found is not None:
-            first, second = (position + 1 for position in found)
+            names = [f" ({os.fsdecode(name)})" if self.num_files > 1 else "" for name in self.files_of(np.array(found))]
+            first, second = (f"{position + 1:,}{name}" for position, name in zip(found, names))
             identity = self.ids(np.array(found[:1])).of(np.array(found[:1]))[0]
             shown = identity[:MAX_SHOWN_ID].decode("utf-8", "replace")
             remedy = "use --id-field none for record numbers as ids"
             if len(self._documents) > 1:  # each has record numbers of its own
                 remedy = "name the files by one pattern or folder, and use record numbers as ids"
-            console.say(f"{self._notes}ids repeat: records {first:,} and {second:,} have the id {shown!r}; {remedy}")
+            console.say(f"{self._notes}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
         self.count += len(block.texts)
@@ -382,6 +472,6 @@ class TextStream(TextSource):
             content_keys(ids, self._secret, keys)
             self._id_keys.append(keys)
         if self._with_sizes:
-            self.sizes.frombytes(block.texts.sizes(NO_TEXT).tobytes())
+            self.sizes.append(block.texts.sizes(NO_TEXT))
         if self._with_sources:
             self.sources.extend(block.sources())

@@ -64,7 +64,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
     """Return the message for an argument that the parser does not know."""
     if not argument.startswith("-"):
-        return f"unexpected argument {argument!r}; quote patterns such as 'shards/*.tsv'"
+        remedy = "quote patterns such as 'shards/*.tsv'"
+        if "--corpus" in parser._option_string_actions:
+            remedy = "name the files of a corpus after --corpus"
+        return f"unexpected argument {argument!r}; {remedy}"
     name = argument.partition("=")[0]
     known = [option for action in parser._actions for option in action.option_strings]
     similar = difflib.get_close_matches(name, known, 1, MIN_LIKENESS) if name.startswith("--") else []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import lsh
-from lsh import _checks, _threads, files, presets
+from lsh import _checks, _threads, files
 from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size, temporary_folder
 from lsh.dedup import DEFAULT_SEEDS
@@ -21,6 +21,7 @@ from lsh.planning import DEFAULT_RECALL, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
 
 MISSING = ("error", "empty")
+PRESETS = ("fineweb", "bigcode", "nemo")  # the names in `lsh.presets`, which is slow to import
 
 
 def whole(text: str) -> int:
@@ -209,24 +210,24 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
-def add_running(parser: argparse.ArgumentParser, max_memory: bool = True) -> None:
+def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
     group.add_argument("--num-threads", type=whole, metavar="N", help="number of threads (default: all cores)")
-    if max_memory:
-        group.add_argument(
-            "--max-memory",
-            metavar="SIZE",
-            help="memory to use, such as 2GB; data beyond it goes to temporary files",
-        )
-        group.add_argument(
-            "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
-        )
-    else:
-        parser.set_defaults(max_memory=None, temp_dir=None)
+    group.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document, 36 "
+        "with --keep longest; the process needs about 100 MB beside it, and more for Parquet and URLs",
+    )
+    group.add_argument(
+        "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
+    )
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="also print parameters, counts and times")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="also print parameters, counts, times, and progress in logs"
+    )
 
 
 # ---- typed values ----
@@ -289,6 +290,8 @@ def matching(namespace: argparse.Namespace) -> Matching:
         for name in (*MATCHING_DEFAULTS, "bands"):
             if getattr(namespace, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
+        from lsh import presets  # slow to import
+
         return _with_bands(presets.options(namespace.preset), recall=None)
     if namespace.bands is not None and namespace.recall is not None:
         raise ValueError("--recall cannot be combined with --bands")

@@ -76,6 +76,7 @@ def run(namespace: argparse.Namespace) -> None:
         console.check_standard_output()
     if running.verbose:
         console.say(f"{matching.hasher!r}\n{matching.bands}")
+    inputs.note_memory([namespace.output], running.quiet)
     collections = [inputs.find(reading, one) for one in places]
     number, sides = _write_pairs(collections, namespace.output, namespace.json, matching, reading, running)
     if not running.quiet:
@@ -113,9 +114,9 @@ def _write_pairs(
             max_memory=running.max_memory,
             temp_dir=running.temp_dir,
             num_threads=running.num_threads,
-            progress=console.progress(running.quiet, output, sides),
+            progress=console.progress(running.quiet, output, sides, running.verbose),
         )
-        target = opened.enter_context(files.Target(output))
+        target = opened.enter_context(files.Target(output, folder=running.temp_dir))
         number, most = 0, MIN_PAIRS
         while some := list(islice(found, most)):
             number, most = number + len(some), min(2 * most, MAX_PAIRS)

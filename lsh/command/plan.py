@@ -72,6 +72,7 @@ def run(namespace: argparse.Namespace) -> None:
     places = files.expanded(corpus) if corpus is not None else []
     inputs.check_files(inputs.named("--corpus", places), [("--plot", namespace.plot)], reading)
     _check_plot(namespace.plot)
+    inputs.note_memory([namespace.plot], quiet=False)
     planned = lsh.plan(*goal)  # an error if no bands have the recall, before the corpus is read
     if corpus is not None:
         count, texts = _sample(inputs.find(reading, places), reading)

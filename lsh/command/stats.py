@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 import lsh
 from lsh import files
 from lsh._batch import Batch
+from lsh._spill import Column
 from lsh._words import counted
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading, Running
@@ -49,7 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_shingles(parser)
     options.add(parser, "--json")
     options.add_reading(parser, missing="empty")
-    options.add_running(parser, max_memory=False)
+    options.add_running(parser)
     parser.set_defaults(run=run)
 
 
@@ -68,31 +71,34 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _figures(sources: files.Sources, shingles: lsh.Shingles, reading: Reading, running: Running) -> dict[str, Any]:
     """Return the figures of the table: `lengths` are in bytes, `shingles` are of `shingled` texts."""
-    with inputs.open_documents(reading, sources) as documents:
+    spill = inputs.own_spill(running)
+    with inputs.open_documents(reading, sources, spill=spill) as documents:
         notes = None if running.quiet else ""
-        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes)
-        meter = console.progress(running.quiet, files.STANDARD, [texts])
+        texts = inputs.TextStream([documents], with_ids=False, with_sizes=True, notes=notes, spill=spill)
+        meter = console.progress(running.quiet, files.STANDARD, [texts], running.verbose)
         copies = lsh.deduplicate(
             texts,
             1.0,
             shingles=WHOLE_TEXT,
             num_seeds=1,
             missing="empty",
+            max_memory=running.max_memory,
+            temp_dir=running.temp_dir,
             num_threads=running.num_threads,
             progress=meter,
         ).summary()["removed"]
-        sizes = np.frombuffer(texts.sizes, np.int64)
-        counts = _shingle_counts(texts, shingles, sizes, meter)
-        empty, missing = int((sizes == 0).sum()), int((sizes < 0).sum())
+        shingled = _shingle_counts(texts, shingles, meter)
+        lengths = _counts_of(part for _, part in texts.sizes.parts())
+        missing, empty = lengths.pop(inputs.NO_TEXT, 0), lengths.get(0, 0)
         without = empty
         if shingles.depends_on_unicode:  # by word, for instance, texts that are not empty may have no shingles
             without = _without_shingles(texts, shingles) - missing
     return {
-        "documents": len(sizes),
+        "documents": texts.count,
         "bytes": texts.num_bytes,
-        "lengths": _spread(sizes[sizes >= 0]),
-        "shingles": _spread(counts),
-        "shingled": len(counts),
+        "lengths": _spread(lengths),
+        "shingles": _spread(_counts_of([shingled])),
+        "shingled": len(shingled),
         "without_shingles": without,
         "exact_duplicates": copies + max(empty - 1, 0),  # texts without shingles are never removed
         "empty": empty,
@@ -102,13 +108,26 @@ def _figures(sources: files.Sources, shingles: lsh.Shingles, reading: Reading, r
     }
 
 
-def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, sizes: Numbers, meter: console.Meter) -> Numbers:
+def _shingle_counts(texts: inputs.TextStream, shingles: lsh.Shingles, meter: console.Meter) -> Numbers:
     """Return the number of distinct shingles of texts that are not huge; of many texts, of an even sample."""
-    positions = np.flatnonzero((sizes >= 0) & (sizes <= MAX_SHINGLED_BYTES))
-    if len(positions) > MAX_SHINGLED_TEXTS:
-        positions = positions[np.arange(MAX_SHINGLED_TEXTS) * len(positions) // MAX_SHINGLED_TEXTS]
-    found = texts.at(positions.tolist(), lambda: meter.reading("shingles"))
+    found = texts.at(_sample(texts.sizes).tolist(), lambda: meter.reading("shingles"))
     return np.array([len(shingles.of(record.text or b"")) for _, record in found], np.int64)
+
+
+def _sample(sizes: Column) -> Numbers:
+    """Return the positions of texts that are not huge; of many of them, an even sample."""
+
+    def positions() -> Iterator[Numbers]:
+        for first, part in sizes.parts():
+            yield first + np.flatnonzero((part >= 0) & (part <= MAX_SHINGLED_BYTES))
+
+    count = sum(map(len, positions()))
+    number = min(count, MAX_SHINGLED_TEXTS)
+    wanted, before, found = np.arange(number) * count // max(number, 1), 0, [np.empty(0, np.int64)]
+    for some in positions():
+        found.append(some[wanted[slice(*np.searchsorted(wanted, [before, before + len(some)]))] - before])
+        before += len(some)
+    return np.concatenate(found)
 
 
 def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:
@@ -118,12 +137,26 @@ def _without_shingles(texts: inputs.TextStream, shingles: lsh.Shingles) -> int:
     return sum(int(hasher.is_empty(rows).sum()) for rows in found)
 
 
-def _spread(numbers: Numbers) -> dict[str, float] | None:
-    """Return mean and quartiles, ``None`` if there are no numbers."""
-    if not len(numbers):
+def _counts_of(parts: Iterable[Numbers]) -> Counter[int]:
+    """Count how often each number occurs."""
+    found = Counter[int]()
+    for part in parts:
+        numbers, counts = np.unique(part, return_counts=True)
+        found.update(dict(zip(numbers.tolist(), counts.tolist())))
+    return found
+
+
+def _spread(counts: Counter[int]) -> dict[str, float] | None:
+    """Return mean and quartiles of numbers that are counted, ``None`` if there are none."""
+    total = counts.total()
+    if not total:
         return None
-    quartiles = np.percentile(numbers, [0, 25, 50, 75, 100], method="inverted_cdf").tolist()
-    return {"mean": float(numbers.mean()), **{name: int(value) for name, value in zip(QUARTILES, quartiles)}}
+    numbers = sorted(counts)
+    ends = np.cumsum([counts[number] for number in numbers])
+    ranks = [max(-(-total * part // 4), 1) for part in range(len(QUARTILES))]  # from 1
+    quartiles = [numbers[place] for place in np.searchsorted(ends, ranks)]
+    mean = sum(number * count for number, count in counts.items()) / total
+    return {"mean": mean, **dict(zip(QUARTILES, quartiles))}
 
 
 def _table(figures: dict[str, Any], shingles: lsh.Shingles) -> str:

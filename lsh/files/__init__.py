@@ -4,22 +4,15 @@
 byte for byte. Commands import from this module only.
 """
 
+from lsh.files.disk import STANDARD
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
-from lsh.files.finding import Place, Sources, expanded, find_sources, has_ending_of_files
+from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, unknown_ending
+from lsh.files.locations import has_files, is_folder, is_stream, lies_in, names_folder, same_file
+from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
-from lsh.files.storage import (
-    STANDARD,
-    FolderTarget,
-    Target,
-    content,
-    has_files,
-    is_folder,
-    is_stream,
-    lies_in,
-    names_folder,
-    same_file,
-)
+from lsh.files.remote import Place
+from lsh.files.storage import Target, content
 from lsh.files.uploads import check_target
 from lsh.files.urls import is_url, local, shown, shown_in
 
@@ -55,5 +48,6 @@ __all__ = [
     "shown_in",
     "table_row",
     "target",
+    "unknown_ending",
     "write_kept",
 ]

@@ -9,8 +9,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, strerror
-from posix.unistd cimport pread
+from libc.string cimport memcpy, memmove, strerror
+from posix.unistd cimport pread, write
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -20,7 +20,7 @@ import numpy as np
 
 cdef size_t _NOT_PLAIN = <size_t> -1
 cdef long long _MAX_OFFSET = <long long> (<size_t> -1 // 4)
-cdef Py_ssize_t _ROOM = 1 << 18, _GAP = 1 << 12  # bytes of ranges that are read at once, and between two of them
+cdef Py_ssize_t _GAP = 1 << 12  # bytes between two ranges that are read at once
 
 
 cdef class _FieldTable:
@@ -30,7 +30,7 @@ cdef class _FieldTable:
     cdef bytes out
     cdef const uint8_t *start
     cdef size_t size
-    cdef uint8_t *room
+    cdef uint8_t *decoded
     cdef c.lsh_field *found
     cdef c.lsh_text *names
     cdef size_t *places
@@ -46,7 +46,7 @@ cdef class _FieldTable:
         self.start, self.size = <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)
         if decodes:
             self.out = PyBytes_FromStringAndSize(NULL, max(self.size, 1))
-            self.room = <uint8_t *> PyBytes_AS_STRING(self.out)
+            self.decoded = <uint8_t *> PyBytes_AS_STRING(self.out)
         with nogil:
             lines = c.lsh_count_lines(self.start, self.size) + 1
         self.records = np.empty((lines, 2), np.uintp)
@@ -96,7 +96,8 @@ def count_lines(bytes block not None):
     return lines
 
 
-def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None):
+def read_ranges(int file, const long long[::1] begins not None, const long long[::1] ends not None,
+                uint8_t[::1] buffer not None):
     """Return bytes `begins[i]` to `ends[i]` - 1 of a file, range after range; fewer if the file ends before them.
 
     Parameters
@@ -105,38 +106,66 @@ def read_ranges(int file, const long long[::1] begins not None, const long long[
         The descriptor.
     begins, ends : numpy.ndarray
         Int64: where the ranges begin and end; they ascend. Those with a small gap between are read at once.
+    buffer : numpy.ndarray
+        Uint8: memory for ranges that are read at once.
     """
-    cdef Py_ssize_t count = begins.shape[0], i, size = 0, done = 0
+    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done
+    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t *to = <uint8_t *> PyBytes_AS_STRING(out)
+    if size == 0:
+        return b""
+    with nogil:
+        done = _read_ranges(file, &begins[0], &ends[0], begins.shape[0], to, &buffer[0], buffer.shape[0])
+    if done < 0:
+        raise OSError(errno, strerror(errno).decode())
+    return out if done == size else out[:done]
+
+
+def copy_ranges(int file, int target, const long long[::1] begins not None, const long long[::1] ends not None,
+                uint8_t[::1] buffer not None):
+    """Write ranges of a file, given as for `read_ranges`, to another file; return how many bytes were written.
+
+    Fewer than all are written if the file ends or cannot be read, if a signal arrives, or if the system writes less.
+
+    Raises
+    ------
+    OSError
+        If the other file cannot be written.
+    """
+    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done = 0
+    cdef int failed = 0
+    if size and buffer.shape[0]:
+        with nogil:
+            done = _copy_ranges(file, target, &begins[0], &ends[0], begins.shape[0], &buffer[0], buffer.shape[0],
+                                &failed)
+    if failed and failed != EINTR:
+        raise OSError(failed, strerror(failed).decode())
+    return done
+
+
+cdef Py_ssize_t _size_of_ranges(const long long[::1] begins, const long long[::1] ends) except -1:
+    """Return the bytes of ranges, which must ascend."""
+    cdef Py_ssize_t count = begins.shape[0], i, size = 0
     if ends.shape[0] != count:
         raise ValueError(f"begins and ends must have the same length, got {count} and {ends.shape[0]}")
     for i in range(count):
         if not (ends[i - 1] if i else 0) <= begins[i] <= ends[i] <= _MAX_OFFSET - size:
             raise ValueError(f"ranges must ascend, got {begins[i]} to {ends[i]} at {i}")
         size += ends[i] - begins[i]
-    cdef bytes out = PyBytes_FromStringAndSize(NULL, size)
-    cdef uint8_t *to = <uint8_t *> PyBytes_AS_STRING(out)
-    cdef uint8_t *room = <uint8_t *> resize(NULL, _ROOM, 1)
-    try:
-        with nogil:
-            done = _read_ranges(file, &begins[0], &ends[0], count, to, room)
-        if done < 0:
-            raise OSError(errno, strerror(errno).decode())
-    finally:
-        free(room)
-    return out[:done]
+    return size
 
 
 cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long *ends, Py_ssize_t count, uint8_t *out,
-                             uint8_t *room) noexcept nogil:
+                             uint8_t *buffer, Py_ssize_t capacity) noexcept nogil:
     """Return how many bytes were read; -1 for an error of the system."""
     cdef Py_ssize_t i = 0, stop, size, found, done = 0
     cdef long long begin
     while i < count:
         begin, stop = begins[i], i + 1
-        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= _ROOM:
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
             stop += 1
         size = <Py_ssize_t> (ends[stop - 1] - begin)
-        found = _read_at(file, out + done if stop == i + 1 else room, size, begin)
+        found = _read_at(file, out + done if stop == i + 1 else buffer, size, begin)
         if found < 0:
             return -1
         if stop == i + 1:
@@ -144,11 +173,41 @@ cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long 
         else:
             for i in range(i, stop):
                 if ends[i] - begin <= found:
-                    memcpy(out + done, room + (begins[i] - begin), ends[i] - begins[i])
+                    memcpy(out + done, buffer + (begins[i] - begin), ends[i] - begins[i])
                     done += ends[i] - begins[i]
         if found < size:
             return done
         i = stop
+    return done
+
+
+cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
+                             uint8_t *buffer, Py_ssize_t capacity, int *failed) noexcept nogil:
+    """Return how many bytes were written; `failed` is set to the error of a writing."""
+    cdef Py_ssize_t i = 0, stop, size, found, used, some, done = 0
+    cdef long long begin = begins[0], first, end
+    while i < count:
+        stop = i + 1
+        while stop < count and begins[stop] - ends[stop - 1] <= _GAP and ends[stop] - begin <= capacity:
+            stop += 1
+        end = min(ends[stop - 1], begin + capacity)  # a part of a range that is larger
+        size, used = <Py_ssize_t> (end - begin), 0
+        found = _read_at(file, buffer, size, begin)
+        for i in range(i, stop):  # the bytes of the ranges are moved together
+            first = max(begins[i], begin)
+            some = <Py_ssize_t> (min(ends[i], begin + found) - first)
+            if some > 0:
+                memmove(buffer + used, buffer + (first - begin), some)
+                used += some
+        size -= found
+        i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
+        found = write(target, buffer, used) if used else 0
+        if found < 0:
+            failed[0] = errno
+            return done
+        done += found
+        if size or found < used:
+            return done
     return done
 
 
@@ -199,7 +258,7 @@ def json_fields(bytes block not None, tuple texts not None, tuple names not None
         table.names[i].bytes = <const uint8_t *> PyBytes_AS_STRING(<bytes?> wanted[i])
         table.names[i].length = <size_t> PyBytes_GET_SIZE(wanted[i])
     with nogil:
-        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.room, table.found,
+        table.rows = c.lsh_read_json(table.start, table.size, table.names, table.columns, table.decoded, table.found,
                                      table.spans)
     if table.rows == _NOT_PLAIN:
         return None
@@ -259,8 +318,8 @@ def csv_cells(bytes block not None, bytes separator not None, tuple places not N
     cdef size_t used = 0
     cdef uint8_t by = separator[0]
     with nogil:
-        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most, table.room,
-                                    table.found, table.spans, &used)
+        table.rows = c.lsh_read_csv(table.start, table.size, by, table.places, table.columns, least, most,
+                                    table.decoded, table.found, table.spans, &used)
     found = _found_cells(table)
     return None if found is None else (*found, used)
 

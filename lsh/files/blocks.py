@@ -14,7 +14,7 @@ from typing import IO
 from lsh.files import compression
 from lsh.files._fields import count_lines
 
-READ_SIZE = 1 << 19  # bytes that are read at once
+READ_SIZE = 1 << 20  # bytes that are read at once
 PROBE_SIZE = 1 << 14  # bytes in which the end of a line is searched first
 
 

@@ -15,10 +15,13 @@ import numpy as np
 from lsh import _checks
 from lsh._spill import Spill
 from lsh.files import urls
-from lsh.files.finding import Place, Sources, expanded, find_sources
+from lsh.files.disk import STANDARD
+from lsh.files.finding import Sources, expanded, find_sources
 from lsh.files.folder import Folder
 from lsh.files.jsonl import JsonLines
 from lsh.files.lines import Lines, Reader
+from lsh.files.locations import is_folder, lies_in, names_folder
+from lsh.files.output_folder import FolderTarget, ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import (
     FOLDER,
@@ -33,8 +36,9 @@ from lsh.files.records import (
     checked_encoding,
     is_number,
 )
+from lsh.files.remote import Place
 from lsh.files.separated import Csv, PlainText, Tsv
-from lsh.files.storage import STANDARD, FolderTarget, Input, ShardTarget, Target, is_folder, lies_in, names_folder
+from lsh.files.storage import Input, Target
 from lsh.files.tables import Tables
 
 FIELD_OPTIONS = {"--field": "field", "--id-field": "id_field", "--source-field": "source_field"}
@@ -100,6 +104,8 @@ class Documents:
         The format of all files, and the compression of the first.
     name : str
         The inputs in words, for messages.
+    temporary : str or None
+        The folder for temporary files; ``None``: TMPDIR, or the folder of the system.
 
     Raises
     ------
@@ -162,11 +168,14 @@ class Documents:
         self.inputs: list[Input] = []
         self._place = 0, 0  # of the file that was open when `position` was asked last, and of its first byte
         self._reader: Lines | Tables | Folder
+        spill = Spill() if spill is None else spill
+        self.temporary = spill.folder
         if self.format.name == FOLDER:
             self._reader = Folder(self.path, pattern, options, self._counts)
             return
-        spill = Spill() if spill is None else spill
-        self.inputs = [Input(source.path, source.format.compression, source.state, spill.folder) for source in sources]
+        self.inputs = [
+            Input(source.path, source.format.compression, source.state, self.temporary) for source in sources
+        ]
         if self.format.name in TABLES.values():
             self._reader = Tables(self.inputs, self.format.name, options, self._counts)
         else:
@@ -259,6 +268,13 @@ class Documents:
         """
         return self._reader.at(positions)
 
+    def files_of(self, positions: Array) -> list[str]:
+        """Return the name of the file, or of the folder of texts, that holds the document at each position."""
+        if isinstance(self._reader, Folder):
+            return [self.name] * len(positions)
+        numbers = np.searchsorted(self._reader.starts, positions, side="right") - 1
+        return [self.inputs[number].name for number in numbers.tolist()]
+
 
 def _useless(format: str, options: ReadOptions) -> dict[str, str]:
     """Return the given options that a format has no use for, each with its error message."""
@@ -301,13 +317,15 @@ def target(documents: Documents, path: str) -> Target | FolderTarget | ShardTarg
     if documents.format.name == FOLDER and path == STANDARD:
         raise ValueError("OUTPUT must be a new folder where INPUT is a folder, got - for standard output")
     if documents.format.name != FOLDER and not becomes_folder(documents.named, path):
-        return Target(path, "" if documents.format.name in TABLES.values() else None)
+        packed = "" if documents.format.name in TABLES.values() else None
+        return Target(path, packed, folder=documents.temporary)
     if lies_in(path, documents.path):
         source, shown = urls.shown(documents.path), urls.shown(path)
         raise ValueError(f"OUTPUT must not lie in INPUT ({source}), got {shown}; name a folder elsewhere")
     if documents.format.name == FOLDER:
-        return FolderTarget(path)
-    return ShardTarget(path, documents.inputs, [(place.path, place.is_folder) for place in documents.named])
+        return FolderTarget(path, documents.temporary)
+    named = [(place.path, place.is_folder) for place in documents.named]
+    return ShardTarget(path, documents.inputs, named, documents.temporary)
 
 
 def becomes_folder(named: Sequence[Place], path: str) -> bool:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import errno
 import fnmatch
-import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from lsh._words import counted
-from lsh.files import compression, remote, urls
+from lsh.files import compression, urls
+from lsh.files.disk import STANDARD
+from lsh.files.locations import location
 from lsh.files.records import FOLDER, FORMATS, KNOWN, TABLES, Format, InputError
-from lsh.files.storage import STANDARD, is_folder, within
+from lsh.files.remote import Place, State
 
 EVERY = "*"  # the pattern of a folder where none is given
 
@@ -32,20 +33,12 @@ ml clj el lisp ex erl dart zig v asm s
 TEXT_ENDINGS = frozenset(_ENDINGS.split())
 
 
-class Place(NamedTuple):
-    """A file or a folder that was given, or that a pattern matches; `state` is that of a file that a URL names."""
-
-    path: str
-    is_folder: bool
-    state: remote.State | None = None
-
-
 class Source(NamedTuple):
     """A file, or a folder in which each file is a document; `state` is that of a file that a URL names."""
 
     path: str
     format: Format
-    state: remote.State | None = None
+    state: State | None = None
 
 
 class Sources(NamedTuple):
@@ -63,17 +56,11 @@ def expanded(paths: Sequence[str]) -> list[Place]:
     A folder is left out if files in it match, too, as with ``shards/**``: they would be read twice.
     """
     found: list[Place] = []
-    for path in map(urls.local, paths):
-        if not path:
-            raise ValueError("the name of an input file is empty; name a file, a folder or -")
-        if urls.is_url(path):
-            found += _remote(path)
-        elif path == STANDARD or os.path.lexists(path) or not glob.has_magic(path):
-            found.append(Place(path, is_folder(path)))
-        else:
-            found += _matches(
-                path, [Place(match, is_folder(match)) for match in sorted(glob.glob(path, recursive=True))]
-            )
+    for path in paths:
+        here = location(path)
+        if not here.path:
+            raise ValueError("the name of an input file is empty; give a file, a folder or -")
+        found += _matches(here.path, here.matches()) if here.is_pattern() else [here.found()]
     if not found:
         raise ValueError("expected the name of a file, a folder or -, got none")
     if sum(place.path == STANDARD for place in found) > 1:
@@ -87,16 +74,6 @@ def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
         raise InputError(urls.shown(pattern), "no file matches this pattern; correct it")
     parents = {str(parent) for match in matches for parent in PurePosixPath(match.path).parents}
     return [match for match in matches if str(PurePosixPath(match.path)) not in parents]
-
-
-def _remote(url: str) -> list[Place]:
-    """Return the file or the folder of a URL, or what matches it."""
-    if urls.has_magic(url):
-        return _matches(url, [Place(*each) for each in remote.matches(url)])
-    found = remote.find(url)
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(url))
-    return [Place(*found)]
 
 
 def find_sources(places: Sequence[Place], given: Format | None, pattern: str | None) -> Sources:
@@ -120,7 +97,7 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     hidden = 0
     if pattern is not None and not any(place.is_folder for place in places):
         name = urls.shown(places[0].path)
-        raise InputError(name, "--pattern chooses files of a folder, and this is none; leave it out")
+        raise InputError(name, "--pattern is for folders, and this is a file; remove --pattern")
     for place in places:
         if place.is_folder:
             states, num_hidden = list_folder(place.path, pattern)
@@ -133,15 +110,15 @@ def find_sources(places: Sequence[Place], given: Format | None, pattern: str | N
     for path, format, _ in found:
         if format.name != first.format.name:
             here, there = ("a folder of texts" if one == FOLDER else one for one in (format.name, first.format.name))
-            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; read files of one format"
+            problem = f"it is {here}, and {urls.shown(first.path)} is {there}; name files of one format"
             raise InputError(urls.shown(path), problem)
     if first.format.name == FOLDER and len(found) > 1:
-        problem = "a folder of texts is read by itself; name one folder, or files"
-        raise InputError(urls.shown(found[1].path), problem)
+        problem = "a folder of texts cannot be combined with other inputs; name this folder only"
+        raise InputError(urls.shown(first.path), problem)
     return Sources(found, hidden, list(places), pattern)
 
 
-def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.State | None], int]:
+def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, State | None], int]:
     """Return the files of a folder and of the folders in it, and how many more are hidden.
 
     The files are named by their paths within the folder, with ``/``, and sorted by them; each has its state if the
@@ -154,9 +131,9 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
         If there is no file to read.
     """
     shape = EVERY if pattern is None else pattern
-    states: dict[str, remote.State | None] = {}
+    states: dict[str, State | None] = {}
     hidden = 0
-    for relative, state in sorted(_listed(folder)):
+    for relative, state in sorted(location(folder).files()):
         name = relative.rpartition("/")[2]
         if not (fnmatch.fnmatchcase(relative, shape) or fnmatch.fnmatchcase(name, shape)):
             continue
@@ -174,26 +151,23 @@ def list_folder(folder: str, pattern: str | None) -> tuple[dict[str, remote.Stat
     return states, hidden
 
 
-def _listed(folder: str) -> Iterator[tuple[str, remote.State | None]]:
-    """Yield the files of a folder and of the folders in it, by their paths within it."""
-    if urls.is_url(folder):
-        yield from ((relative, found.state) for relative, found in remote.list_folder(folder))
-        return
-    for inner, _, files in os.walk(folder, onerror=_fail):
-        inside = os.path.relpath(inner, folder)
-        for name in files:
-            if os.path.isfile(os.path.join(inner, name)):
-                yield (name if inside == os.curdir else f"{inside}{os.sep}{name}".replace(os.sep, "/")), None
-
-
 def has_ending_of_files(path: str) -> bool:
     """Tell whether the ending of a name is that of data files, of texts or of compressed files."""
     ending, packed = _ending(path)
     return Format.of_path(path) is not None or packed != "" or ending[1:] in TEXT_ENDINGS
 
 
-def _fail(error: OSError) -> None:
-    raise error
+def unknown_ending(path: str) -> str:
+    """Return the ending of a file's name if it is of no format: ``""`` for a known one, a number, or none.
+
+    Examples
+    --------
+    >>> unknown_ending("a.zip"), unknown_ending("a.parquet.gz"), unknown_ending("a.gz"), unknown_ending("a.2025")
+    ('.zip', '.parquet.gz', '.gz', '')
+    """
+    name = urls.file_name(path)
+    ending, packed = _ending(name)
+    return "" if Format.of_path(name) is not None else f"{'' if ending[1:].isdigit() else ending}{packed}"
 
 
 def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]:
@@ -206,7 +180,7 @@ def _without_marked(names: Sequence[str], given: Format | None) -> Sequence[str]
     return others if any(format in (*FORMATS, *TABLES) for format in formats) else names
 
 
-def _of_folder(folder: str, names: Mapping[str, remote.State | None], given: Format | None) -> list[Source]:
+def _of_folder(folder: str, names: Mapping[str, State | None], given: Format | None) -> list[Source]:
     """Return the data files of a folder, or the folder itself if it holds texts."""
     if given is not None and given.name == FOLDER:
         return [Source(folder, given)]
@@ -217,10 +191,13 @@ def _of_folder(folder: str, names: Mapping[str, remote.State | None], given: For
     _check_kinds(urls.shown(folder), examples)
     kind = next(iter(examples), FOLDER if given is None else given.name)
     if given is not None and kind != given.name:
-        raise InputError(urls.shown(folder), f"it holds files such as {examples[kind]!r}; they are not {given.name}")
+        raise InputError(
+            urls.shown(folder), f"{examples[kind]!r} in it is not {given.name}; choose files with --pattern"
+        )
     if kind == FOLDER:
         return [Source(folder, Format(FOLDER, ""))]
-    return [Source(within(folder, name), format, names[name]) for name, format in zip(names, formats)]
+    place = location(folder)
+    return [Source(place.within(name), format, names[name]) for name, format in zip(names, formats)]
 
 
 def _format_in_folder(name: str, given: Format | None) -> Format:
@@ -257,10 +234,10 @@ def _check_kinds(folder: str, examples: dict[str, str]) -> None:
         shown = ", ".join(f"{name!r} ({_described(kind)})" for kind, name in examples.items())
         known = min(examples, key=lambda kind: (kind.startswith("."), kind == FOLDER))
         remedy = f"choose with --pattern '*{''.join(_ending(examples[known]))}', {files}"
-        raise InputError(folder, f"it holds files of several kinds: {shown}; {remedy}")
+        raise InputError(folder, f"it contains files of several kinds: {shown}; {remedy}")
     if unknown is not None:
-        problem = f"the format of {examples[unknown]!r} cannot be told by its ending"
-        raise InputError(folder, f"{problem}; name it with --format, such as jsonl, {files}")
+        problem = f"the ending of {examples[unknown]!r} does not say its format"
+        raise InputError(folder, f"{problem}; give --format, such as --format jsonl, {files}")
 
 
 def _described(kind: str) -> str:
@@ -271,12 +248,14 @@ def _format_of(path: str, given: Format | None) -> Format:
     """Return the format of a file: the one that is given, or that of its ending."""
     name = urls.shown(path)
     if given is not None and given.name == FOLDER:
-        raise InputError(name, "--format files is for a folder, and this is none; name the format of the file")
+        raise InputError(name, "--format files is for folders, and this is a file; give the format of the file")
     if given is None and path == STANDARD:
-        raise InputError("standard input", f"its format cannot be told; give --format {', '.join(FORMATS)}")
+        raise InputError("standard input", f"its format is unknown; give --format, one of {', '.join(FORMATS)}")
     found = given or Format.of_path(urls.file_name(path))
     if found is None and not urls.is_url(path) and not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if found is None:
-        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; rename it or give --format")
+        folder = "; the URL of a folder ends in a slash" if urls.scheme(path) in urls.WEB else ""
+        remedy = f"rename it or give --format{folder}"
+        raise InputError(name, f"the ending of its name must say its format: {KNOWN}; {remedy}")
     return found

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lsh.files import compression, urls
 from lsh.files.finding import list_folder
+from lsh.files.locations import contents, location
 from lsh.files.marks import check_mark, note_bytes
+from lsh.files.output_folder import FolderTarget
 from lsh.files.places import Array, Flags
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, gathered, undecodable, utf8
-from lsh.files.storage import FolderTarget, contents, within
 
 State = tuple[int | None, int | str]  # size in bytes, time of the last change or what else tells a change
 
@@ -38,7 +39,8 @@ class Folder:
     """
 
     def __init__(self, path: str, pattern: str | None, options: ReadOptions, counts: ReadCounts) -> None:
-        self._path, self._name, self._pattern = path, urls.shown(path), pattern
+        self._path, self._pattern = path, pattern
+        self._place, self._shown = location(path), location(urls.shown(path))  # the second for messages
         self._options, self._counts = options, counts
         self._files: dict[str, State] | None = None
         self._known: list[str] | None = None  # the paths of all documents, after a reading
@@ -88,7 +90,7 @@ class Folder:
         return gathered(_document(relative, self._text(relative, content, counts)) for relative, content in found)
 
     def _contents(self, paths: Iterable[str]) -> Iterator[bytes]:
-        return contents([within(self._path, relative) for relative in paths])
+        return contents([self._place.within(relative) for relative in paths])
 
     def write_kept(self, keep: Flags, target: FolderTarget, report: Callable[[], object]) -> None:
         """Copy the files that are kept; call `report` between files."""
@@ -96,7 +98,7 @@ class Folder:
         self._check_unchanged()
         for relative, stays in zip(self._passed(paths), keep.tolist()):
             if stays:
-                target.copy(within(self._path, relative), relative)
+                target.copy(self._place.within(relative), relative)
             report()
 
     def _texts(self, listing: Iterator[str], counts: ReadCounts) -> Iterator[tuple[str, bytes | InputError]]:
@@ -113,7 +115,7 @@ class Folder:
 
     def _text(self, relative: str, content: bytes, counts: ReadCounts) -> bytes:
         """Return the text of a file of some bytes."""
-        path = within(self._name, relative)
+        path = self._shown.within(relative)
         packed = compression.of_path(relative)
         if packed:
             try:
@@ -140,7 +142,9 @@ class Folder:
     def _check_unchanged(self) -> None:
         found = self._found()
         if self._files not in (None, found):
-            raise InputError(self._name, "the folder changed while it was read; run again when nothing writes to it")
+            raise InputError(
+                self._shown.path, "the folder changed while it was read; run again when nothing writes to it"
+            )
         self._files = found
 
     def _passed(self, paths: Iterable[str]) -> Iterator[str]:
@@ -155,7 +159,7 @@ class Folder:
         return {name: self._state(name) if state is None else state for name, state in found.items()}
 
     def _state(self, relative: str) -> State:
-        state = os.stat(os.path.join(self._path, relative))
+        state = os.stat(self._place.within(relative))
         return state.st_size, state.st_mtime_ns
 
 

@@ -49,6 +49,8 @@ class JsonLines(Reader):
         self._id_name = ID_COLUMN if options.id_field is None else options.named_id()
         self._is_found = options.field is None  # whether any record has the field that is named
         self._absent: InputError | None = None  # the error if none has
+        self._names: list[str] = []  # of the fields of the first record
+        self._has_ids = False  # whether any record has the field of the id
 
     @property
     def is_ready(self) -> bool:
@@ -56,13 +58,14 @@ class JsonLines(Reader):
         return self._fields is not None
 
     def note(self) -> str:
-        """Return which fields hold the text and the id."""
+        """Return which fields hold the text and the id; it changes when a later block is the first with ids."""
         if self._fields is None:
             return ""
-        identity = None if self._id_name is None else f"field {self._id_name!r}"
-        if identity is not None and self.options.id_field is None:
-            identity += ", or the record number where a record has none"
-        return columns_note([f"field {field!r}" for field in self._fields], identity)
+        texts, identity = [f"field {field!r}" for field in self._fields], None
+        if self._id_name is not None and (self._has_ids or self.options.id_field is not None):
+            identity = f"field {self._id_name!r}"
+            identity += ", or the record number where a record has none" if self.options.id_field is None else ""
+        return columns_note(texts, identity, self._names if self.options.default_id() else ())
 
     def start_problem(self, line: str) -> str:
         """Return the error message if the file is a JSON array, else an empty string."""
@@ -72,6 +75,7 @@ class JsonLines(Reader):
     def one(self, record: RawRecord) -> Fields:
         """Read a line."""
         found, options = _object(record), self.options
+        self._names = self._names or list(found)
         if self._fields is None:
             default = default_column(found, self._id_name)
             if default is not None:
@@ -83,6 +87,7 @@ class JsonLines(Reader):
         identity = None
         if self._id_name is not None:
             identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
+            self._has_ids |= identity is not None
         if options.source_field is None:
             return Fields(identity, text)
         return Fields(identity, text, _name(record, found, options.source_field, "--source-field") or "")
@@ -123,6 +128,10 @@ class JsonLines(Reader):
             return None
         self._is_found = True
         identities, sources = by_name.get(self._id_name), by_name.get(options.source_field)
+        self._has_ids |= identities is not None
+        if not self._names and len(spans):
+            begin, size = spans[0].tolist()
+            self._names = list(_DECODER.decode(block[begin : begin + size].decode()))
         return FieldColumns(len(block), spans, joined(columns), identities, sources)
 
     def problem_at_end(self) -> InputError | None:

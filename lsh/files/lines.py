@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import chain, islice, tee
 from typing import IO, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -27,9 +27,10 @@ from lsh.files import compression
 from lsh.files._fields import count_lines
 from lsh.files.blocks import READ_SIZE, Stream, blocks, chunks, descriptor, file_blocks, read_at
 from lsh.files.marks import BY_MARK, MARKS, check_mark, mark_of, note_bytes
+from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags, Located, Places
 from lsh.files.records import Block, InputError, ReadCounts, ReadOptions, Record, block_of, gathered, undecodable, utf8
-from lsh.files.storage import Input, Ranges, ShardTarget, Target
+from lsh.files.storage import Input, Target
 
 MAX_GROWN_BLOCK = 1 << 29  # bytes of a block that grows because a record is longer than the block
 MAX_START = 1 << 16  # bytes of a file of which the first line is checked
@@ -190,6 +191,11 @@ class Lines:
         """The number of documents."""
         return self._located().count
 
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file."""
+        return self._located().starts
+
     def write_kept(self, keep: Flags, target: Target | ShardTarget, report: Callable[[], object]) -> None:
         """Write the header and the records that are kept; call `report` between parts."""
         self._located().write_kept(keep, target, report)
@@ -244,9 +250,10 @@ class _Pass:
             if not len(here):
                 continue
             with file.ranges() as ranges:
-                for records in self._known_places.find(number, here):
-                    for block in records.blocks(READ_SIZE):
-                        yield self._parsed(file, block, ranges)
+                found = chain.from_iterable(each.blocks(READ_SIZE) for each in self._known_places.find(number, here))
+                blocks, others = tee(found)
+                for block, data in zip(blocks, ranges.each(other.runs() for other in others)):
+                    yield self._parsed(file, block, data)
 
     @property
     def count(self) -> int:
@@ -254,13 +261,17 @@ class _Pass:
         return self._known_places.count
 
     @property
+    def starts(self) -> list[int]:
+        """The position of the first document of each file."""
+        return [self._known_places.extent(number)[0] for number in range(len(self._inputs))]
+
+    @property
     def _known_places(self) -> Places:
         assert self._places is not None
         return self._places
 
-    def _parsed(self, file: Input, records: Located, ranges: Ranges) -> Block:
-        """Parse some records again, together or else one by one."""
-        data = ranges.joined(*records.runs())
+    def _parsed(self, file: Input, records: Located, data: bytes) -> Block:
+        """Parse the bytes of some records again, together or else one by one."""
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
             return self._block(columns, records.numbers, os.fsencode(file.name))
@@ -407,12 +418,12 @@ class _Pass:
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
-            self._note_end(block[: int(columns.spans[-1].sum())])
+            self._note_end(block, int(columns.spans[-1].sum()))
         return self._block(columns, numbers, os.fsencode(file.name))
 
-    def _note_end(self, record: bytes) -> None:
-        """Note whether the last record of the current file has its end of line."""
-        if not record.endswith(self.newline):
+    def _note_end(self, block: bytes, end: int) -> None:
+        """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
+        if not block.endswith(self.newline, 0, end):
             self._incomplete.add(len(self._heads) - 1)
 
     def _block(self, columns: FieldColumns, numbers: Array, name: bytes) -> Block:
@@ -450,7 +461,7 @@ class _Pass:
             self._counts.missing += fields.text is None
             if self._places is not None:
                 self._places.add_one(begin, lines.offset)
-                self._note_end(record.raw)
+                self._note_end(record.raw, len(record.raw))
             yield _document(fields, self._number, name)
 
 

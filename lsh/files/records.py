@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ FOLDER = "files"  # the format of a folder in which each file is a document
 KNOWN = f"{', '.join(FORMATS)} (each also with .{', .'.join(compression.NAMES)}), parquet or arrow"
 TEXT_COLUMNS = ("text", "content", "body")  # where no field is named, in this order
 ID_COLUMN = "id"
+_LIKE_AN_ID = re.compile(r"(?i:(\S+[_.-])?(id|uuid|guid))|\S*[a-z](Id|ID)")  # names such as doc_id, docId and uuid
 NO_ID = "none"  # instead of a column: the numbers of the records are the ids
 MAX_PLACE_DIGITS = 9  # of a column's number
 BLOCK_BYTES, BLOCK_DOCUMENTS = 1 << 19, 1 << 12  # at which a block of documents is complete
@@ -71,6 +73,17 @@ class Format(NamedTuple):
         """Return the format by the ending of a file's name; ``None`` for an unknown ending."""
         parts = os.path.basename(path).lower().split(".")[1:]
         return cls._of_ending(".".join(parts[-2:])) or cls._of_ending(".".join(parts[-1:]))
+
+    def endings(self) -> list[str]:
+        """Return the endings of the files that can be written in this format.
+
+        Examples
+        --------
+        >>> Format("tsv", "").endings(), Format("parquet", "").endings()
+        (['.tsv', '.tsv.gz', '.tsv.bz2', '.tsv.xz', '.tsv.zst'], ['.parquet'])
+        """
+        packings = compression.NAMES if self.name in FORMATS else ()
+        return [f".{self.name}", *(f".{self.name}.{packed}" for packed in packings)]
 
 
 class Record(NamedTuple):
@@ -256,15 +269,19 @@ def named_columns(
     return fields, identity
 
 
-def columns_note(texts: Sequence[str], identity: str | None) -> str:
-    """Return the note that says where the text and the id are.
+def columns_note(texts: Sequence[str], identity: str | None, others: Iterable[str] = ()) -> str:
+    """Return the note that says where the text and the id are; of `others`, it names one that may be the id.
 
     Examples
     --------
     >>> columns_note(["column 3 'text'"], None)
     "text: column 3 'text'; id: record number"
+    >>> columns_note(["column 3 'text'"], None, ["paid", "doc_id", "text"])
+    "text: column 3 'text'; id: record number; if 'doc_id' is the id, give --id-field doc_id"
     """
-    return f"text: {' + '.join(texts)}; id: {identity or 'record number'}"
+    similar = next(filter(_LIKE_AN_ID.fullmatch, others), None) if identity is None else None
+    remedy = "" if similar is None else f"; if {similar!r} is the id, give --id-field {similar}"
+    return f"text: {' + '.join(texts)}; id: {identity or 'record number'}{remedy}"
 
 
 def listed(names: Sequence[str]) -> str:

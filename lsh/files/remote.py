@@ -15,8 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from itertools import tee
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from lsh.files.disk import Copy, changed
+from lsh.files.places import Array
 from lsh.files.records import InputError
 from lsh.files.urls import WEB, cleaned, scheme, shown
 
@@ -24,19 +27,25 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 BLOCK = 1 << 23  # bytes of a range; smaller ones take longer, as each request costs up to a tenth of a second
-AHEAD = 2  # ranges that are fetched while the one before them is used
-WHOLE_AHEAD = 8  # small files that are fetched at the same time
-GAP = 1 << 18  # bytes that are read and skipped: that takes about as long as another request
-BUFFER = 1 << 16  # bytes that are read at least where reading jumps, as in Parquet files
+AHEAD = 2  # ranges that are fetched at the same time, before they are needed
+WHOLE_AHEAD = 8  # small files that are fetched or sent at the same time
+GAP = 1 << 18  # bytes; a shorter jump forward is no jump: the bytes are read and skipped
+MAX_JOINED = 1 << 20  # bytes between two ranges that one request fetches together; more take longer than a request
+BUFFER = 1 << 16  # bytes that are read after a jump at least, as in Parquet files
 CONNECT_TIMEOUT, READ_TIMEOUT = 30, 60  # seconds, for https://
 PAUSES = (0.5, 2.0)  # seconds before a range is fetched again after a lost connection
 
-# Packages by scheme, where the scheme does not have the name of one.
+# The package that a scheme needs, where it has another name than the scheme.
 PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"}
 PACKAGES |= {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
-# Values of a listing: the first one that a filesystem has changes when the file changes.
+BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")  # URLs of these name a bucket and an object in it
+NO_BUCKET = "no such bucket; correct the name, or create it"
+# Keys of a file's properties; the first one that a filesystem has shows whether the file changed.
 TAGS = ["ETag", "etag", "generation", "md5Hash", "blob_id", "LastModified", "Last-Modified", "last_modified"]
 TAGS += ["mtime", "modified", "updated", "created"]
+
+Item = TypeVar("Item")
+Part = tuple[Array, Array]  # where some ranges of bytes begin and end, in ascending order
 
 
 class State(NamedTuple):
@@ -46,12 +55,12 @@ class State(NamedTuple):
     tag: str
 
 
-class Found(NamedTuple):
-    """A file or a folder of a listing."""
+class Place(NamedTuple):
+    """A file or a folder that was found; `state` is that of a file that a URL names."""
 
-    url: str
+    path: str
     is_folder: bool
-    state: State
+    state: State | None = None
 
 
 # ---- filesystems ----
@@ -80,10 +89,16 @@ def located(url: str) -> tuple[Any, str]:
         options = _web_options(fsspec.config.conf.get(kind, {})) if kind in WEB else {}
         options["use_listings_cache"] = False  # a file that changes must be noticed
         with explained(url):
-            return fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
+            found = fsspec.core.url_to_fs(url, **options)[0], filesystem._strip_protocol(url)
     except ImportError as error:
         package = PACKAGES.get(kind, kind)
         raise ImportError(f"{shown(url)}: {kind}:// needs {package}; run pip install {package}") from error
+    import logging
+
+    logger = logging.getLogger(filesystem.__module__.partition(".")[0])
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # else its warnings are printed; errors are raised in any case
+    return found
 
 
 def _web_options(configured: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +131,7 @@ def _error(url: str, error: BaseException) -> OSError:
     names = " ".join(type(one).__name__ for one in causes)
     name = shown(url)
     status = max((getattr(one, "status", 0) for one in causes if isinstance(getattr(one, "status", 0), int)), default=0)
-    if "Credentials" in names:
+    if "Credentials" in names or "connection_string" in str(error):
         return PermissionError(errno.EACCES, f"no credentials found; {_credentials(scheme(url))}", name)
     if "PermissionError" in names or status in (401, 403):
         return PermissionError(errno.EACCES, "access denied; check the credentials and the name", name)
@@ -125,10 +140,11 @@ def _error(url: str, error: BaseException) -> OSError:
     if re.search("Connect|Timeout|Disconnected|Payload|IncompleteRead", names):
         text = f"the connection failed or was lost ({type(causes[-1]).__name__}); check the network and run again"
         return ConnectionError(errno.EIO, text, name)
+    if "TooManyRedirects" in names:
+        return OSError(errno.EIO, "the server redirects without end; correct the URL", name)
     if isinstance(error, FileNotFoundError):
-        if "bucket does not exist" in str(error):
-            return FileNotFoundError(errno.ENOENT, "no such bucket; create it or correct the name", name)
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        no_bucket = "bucket does not exist" in str(error)
+        return FileNotFoundError(errno.ENOENT, NO_BUCKET if no_bucket else os.strerror(errno.ENOENT), name)
     return OSError(errno.EIO, f"{type(error).__name__}: {cleaned(str(error))}", name)
 
 
@@ -136,7 +152,9 @@ def _credentials(kind: str) -> str:
     """Return what to do where credentials are missing."""
     if kind in ("s3", "s3a"):
         return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use aws configure"
-    return f"configure them as {PACKAGES.get(kind, kind)} documents"
+    if PACKAGES.get(kind) == "adlfs":
+        return "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+    return f"set them as the documentation of {PACKAGES.get(kind, kind)} says"
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -148,49 +166,22 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError)) or (of_web and (status >= 500 or status in (408, 429)))
 
 
-# ---- listing ----
-
-
-def key(url: str) -> tuple[Any, str]:
-    """Return a value that is equal for two URLs of the same file, without a request."""
+def check_bucket(url: str) -> None:
+    """Raise FileNotFoundError if there is no bucket for a file, in filesystems that have buckets."""
     filesystem, name = located(url)
-    return filesystem, name.rstrip("/")
+    if scheme(url) in BUCKETS:
+        try:
+            filesystem.info(name.strip("/").partition("/")[0])
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, NO_BUCKET, shown(url)) from None
+        except Exception:
+            return  # listing the bucket may be forbidden, but not reading and writing files
 
 
-def matches(url: str) -> list[Found]:
-    """Return what matches a pattern, in the order of the names."""
-    filesystem, name = located(url)
-    with explained(url):
-        found = filesystem.glob(name, detail=True)
-        return [_found(filesystem, one, found[one]) for one in sorted(found)]
-
-
-def find(url: str) -> Found | None:
-    """Return the file or the folder of a URL; ``None`` if there is neither. A folder of the web ends in a slash."""
-    filesystem, name = located(url)
-    if scheme(url) in WEB and url.endswith("/"):
-        return Found(url, True, State(None, ""))
-    try:
-        with explained(url):
-            return _found(filesystem, name, filesystem.info(name))._replace(url=url)
-    except FileNotFoundError:
-        return None
-
-
-def list_folder(url: str) -> list[tuple[str, Found]]:
-    """Return the files of a folder and of the folders in it, each with its path within the folder."""
-    filesystem, name = located(url)
-    start = name.rstrip("/") + "/"
-    with explained(url):
-        found = filesystem.find(start if scheme(url) in WEB else name, detail=True)
-        within = {one: info for one, info in found.items() if one.startswith(start) and info["type"] == "file"}
-        return [(one.removeprefix(start), _found(filesystem, one, within[one])) for one in sorted(within)]
-
-
-def _found(filesystem: Any, name: str, info: dict[str, Any]) -> Found:
+def state_of(info: dict[str, Any]) -> State:
+    """Return the state of a file by the properties that its filesystem tells."""
     tag = next((value for value in map(info.get, TAGS) if value), "")
-    stamp = tag.timestamp() if hasattr(tag, "timestamp") else tag
-    return Found(filesystem.unstrip_protocol(name), info["type"] == "directory", State(info.get("size"), str(stamp)))
+    return State(info.get("size"), str(tag.timestamp() if hasattr(tag, "timestamp") else tag))
 
 
 # ---- reading ----
@@ -205,70 +196,91 @@ class File:
         The URL.
     state : State, optional
         The state of the file when it was found. Default: it is asked for when it is needed.
+    folder : str, optional
+        For the copy of a file whose server does not send parts of it. Default: TMPDIR, or the folder of the system.
     """
 
-    def __init__(self, url: str, state: State | None = None) -> None:
+    def __init__(self, url: str, state: State | None = None, folder: str | None = None) -> None:
         self.url, self.name = url, shown(url)
         self._filesystem, self._name = located(url)
         self._state = None if state is None or state.size is None else state
-        self._has_ranges: bool | None = None if scheme(url) in WEB else True
+        self._folder = folder
+        self._copy: Copy | None = None
+        self._sends_parts = scheme(url) not in WEB  # as far as is known
         self._options = {} if _has_own_ranges(self._filesystem) else {"cache_type": "none"}
 
     @property
-    def size(self) -> int | None:
-        """The size in bytes, ``None`` if the server does not tell it."""
+    def size(self) -> int:
+        """The size in bytes; the file is copied if the server does not tell it."""
+        if self._copy is None:
+            size = self._known().size
+            if size is not None:
+                return size
+            self._copy = self._copied()
+        return self._copy.size
+
+    def _known(self) -> State:
+        """Return the state when it was asked for first."""
         if self._state is None:
             self._state = self._now()
-        return self._state.size
-
-    def has_ranges(self) -> bool:
-        """Tell whether the server sends parts of the file; some servers of the web do not."""
-        if self._has_ranges is None:
-            self._has_ranges = self.size is not None
-            with explained(self.url):
-                if self.size is not None and self.size > 1:
-                    self._has_ranges = self._sends_second_byte()
-        return self._has_ranges
-
-    def _sends_second_byte(self) -> bool:
-        """Tell whether the server sends the second byte alone."""
-        with self._filesystem.open(self._name, "rb", block_size=1, cache_type="none", size=self.size) as file:
-            file.seek(1)
-            try:
-                return len(file.read(1)) == 1
-            except ValueError:  # the server answers with the whole file
-                return False
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that changed since its state was asked for first."""
-        state = self._now()
-        if self._state not in (None, state):
-            raise InputError(self.name, "it changed while it was read; run again when nothing writes to it")
-        self._state = state
+        return self._state
 
     def _now(self) -> State:
         with explained(self.url):
-            return _found(self._filesystem, self._name, self._filesystem.info(self._name)).state
+            return state_of(self._filesystem.info(self._name))
 
-    @contextmanager
-    def stream(self) -> Iterator[IO[bytes]]:
-        """Open the file for one reading from the start to the end."""
-        options = {"block_size": 0} if scheme(self.url) in WEB else {}
-        with explained(self.url):
-            file = self._filesystem.open(self._name, "rb", **options)
-        with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
-            yield buffered
+    def check_unchanged(self) -> None:
+        """Raise InputError if the file changed since its state was asked for first."""
+        if self._copy is None:
+            state = self._now()
+            if self._state not in (None, state):
+                raise changed(self.name)
+            self._state = state
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file to read any part of it; it must not change until it is closed."""
         self.check_unchanged()
+        if self._copy is None and not self._has_ranges():
+            self._copy = self._copied()
+        if self._copy is not None:
+            with self._copy.opened() as file:
+                yield file
+            return
         with closing(_Ranges(self)) as raw, io.BufferedReader(raw, BUFFER) as file:
             yield file
         self.check_unchanged()
 
-    def fetch(self, start: int, stop: int) -> bytes:
-        """Return a range of bytes; after a lost connection it is asked for again."""
+    def _has_ranges(self) -> bool:
+        """Tell whether the server sends parts of the file; some servers of the web do not."""
+        size = self._known().size
+        if size is None or self._sends_parts or size < 2:
+            return size is not None
+        with explained(self.url), self._open(block_size=1, cache_type="none", size=size) as file:
+            file.seek(1)
+            try:
+                self._sends_parts = len(file.read(1)) == 1
+            except ValueError:  # the server answers with the whole file
+                return False
+        return self._sends_parts
+
+    def _open(self, **options: Any) -> Any:
+        with explained(self.url):
+            return self._filesystem.open(self._name, "rb", **options)
+
+    def _copied(self) -> Copy:
+        """Return a copy of the file, which is read from the start to the end."""
+        file = self._open(**({"block_size": 0} if scheme(self.url) in WEB else {}))
+        with closing(_Explained(file, self.url)) as raw, io.BufferedReader(raw, BUFFER) as buffered:
+            return Copy(buffered, self.name, self._folder)
+
+    def close(self) -> None:
+        """Delete the copy."""
+        if self._copy is not None:
+            self._copy.close()
+
+    def fetch(self, start: int | None = None, stop: int | None = None) -> bytes:
+        """Return a range of bytes, or all; after a lost connection they are asked for again."""
         for pause in (*PAUSES, None):
             try:
                 data: bytes = self._filesystem.cat_file(self._name, start=start, end=stop, **self._options)
@@ -277,14 +289,50 @@ class File:
                 if pause is None or not _is_transient(error):
                     raise _error(self.url, error) from None
                 time.sleep(pause)
-        if len(data) != stop - start:
+        if start is not None and stop is not None and len(data) != stop - start:
             problem = f"expected bytes {start:,} to {stop - 1:,}, got {len(data):,} bytes; run again"
             raise InputError(self.name, problem)
         return data
 
-    def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[bytes, None, None]:
-        """Yield each range of bytes, and fetch the next ones meanwhile."""
-        return ahead(lambda each: self.fetch(*each), ranges, AHEAD)
+    def fetched(self, ranges: Iterable[tuple[int, int]]) -> Generator[tuple[int, bytes], None, None]:
+        """Yield each range of bytes with its start, and fetch the next ones meanwhile."""
+        return ahead(lambda each: (each[0], self.fetch(*each)), ranges, AHEAD)
+
+    def parts(self, parts: Iterable[Part]) -> Iterator[tuple[int, bytes]]:
+        """Yield for each part where its last range ends, and the bytes of its ranges, joined; all ranges ascend."""
+        own, others = tee(parts)
+        start, block = 0, b""
+        with closing(self.fetched(requests(others))) as blocks:
+            for begins, ends in own:
+                pieces = []
+                for begin, end in zip(begins.tolist(), ends.tolist()):
+                    while begin < end:
+                        while begin >= start + len(block):
+                            start, block = next(blocks)
+                        stop = min(end, start + len(block))
+                        pieces.append(memoryview(block)[begin - start : stop - start])
+                        begin = stop
+                yield int(ends[-1]), b"".join(pieces)
+
+
+def requests(parts: Iterable[Part]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of bytes to ask for: together they hold the parts, and each has up to `BLOCK` bytes.
+
+    Bytes between two ranges are read, too, if there are `MAX_JOINED` or fewer.
+    """
+    start = stop = 0
+    for begins, ends in parts:
+        for begin, end in zip(begins.tolist(), ends.tolist()):
+            if start < stop and (begin > stop + MAX_JOINED or (begin > stop and end > start + BLOCK)):
+                yield start, stop
+                stop = start
+            start = begin if start == stop else start
+            stop = end
+            while stop > start + BLOCK:
+                yield start, start + BLOCK
+                start += BLOCK
+    if stop > start:
+        yield start, stop
 
 
 def _has_own_ranges(filesystem: Any) -> bool:
@@ -294,11 +342,11 @@ def _has_own_ranges(filesystem: Any) -> bool:
     return getattr(filesystem.cat_file, "__func__", None) is not AbstractFileSystem.cat_file
 
 
-def ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Generator[bytes, None, None]:
+def ahead(fetch: Callable[[Any], Item], items: Iterable[Any], count: int) -> Generator[Item, None, None]:
     """Yield what `fetch` returns for each item, in order, while threads fetch the next ones."""
     from concurrent.futures import ThreadPoolExecutor
 
-    waiting: deque[Future[bytes]] = deque()
+    waiting: deque[Future[Item]] = deque()
     with ThreadPoolExecutor(count) as pool:
         try:
             for item in items:
@@ -313,18 +361,18 @@ def ahead(fetch: Callable[[Any], bytes], items: Iterable[Any], count: int) -> Ge
 
 
 class _Ranges(io.RawIOBase):
-    """A file that is read by ranges of `BLOCK` bytes, with the next ones fetched meanwhile.
+    """A file that is read in ranges of `BLOCK` bytes; the next ranges are fetched in advance.
 
-    After a jump, as in Parquet files, a range has the bytes that are asked for. If reading goes on from there, each
-    range is twice as long as the one before.
+    After a jump, as in Parquet files, only the bytes that are asked for are fetched. If reading goes on from there,
+    each range is twice as long as the one before.
     """
 
     def __init__(self, file: File) -> None:
-        self._file, self._size = file, file.size or 0
+        self._file, self._size = file, file.size
         self._at = self._begin = 0
         self._block = b""
         self._length = BLOCK  # of the next range, if reading goes on
-        self._next: Generator[bytes, None, None] | None = None  # the blocks after this one
+        self._next: Generator[tuple[int, bytes], None, None] | None = None  # the blocks after this one
 
     def readable(self) -> bool:
         return True
@@ -362,13 +410,11 @@ class _Ranges(io.RawIOBase):
             self._length = min(2 * self._length, BLOCK)
             return
         if self._next is None:
-            end = self._at
             self._next = self._file.fetched(
-                (start, min(start + BLOCK, self._size)) for start in range(end, self._size, BLOCK)
+                (start, min(start + BLOCK, self._size)) for start in range(self._at, self._size, BLOCK)
             )
         while self._begin + len(self._block) <= self._at:
-            self._begin, self._block = end, next(self._next)
-            end += len(self._block)
+            self._begin, self._block = next(self._next)
 
     def _stop(self) -> None:
         """Stop reading ahead."""
@@ -404,9 +450,4 @@ class _Explained(io.RawIOBase):
 
 def contents(urls: Sequence[str]) -> Iterator[bytes]:
     """Yield the bytes of each file, and fetch the next ones meanwhile."""
-
-    def fetch(url: str) -> bytes:
-        file = File(url)
-        return file.fetch(0, size) if (size := file.size) else b""
-
-    return ahead(fetch, urls, WHOLE_AHEAD)
+    return ahead(File.fetch, map(File, urls), WHOLE_AHEAD)  # made here: a thread may need its own filesystem

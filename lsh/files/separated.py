@@ -103,14 +103,15 @@ class _Layout(NamedTuple):
         texts = [columns[place] for place in self.texts]
         return FieldColumns(size, spans, joined(texts), columns.get(self.identity), columns.get(self.source))
 
-    def note(self) -> str:
+    def note(self, options: ReadOptions) -> str:
         """Return which columns hold the text and the id."""
         names = _names(self.header)
 
         def shown(place: int) -> str:
             return f"column {place + 1}" + (f" {listed([names[place]])}" if names else "")
 
-        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+        identity = None if self.identity is None else shown(self.identity)
+        return columns_note(list(map(shown, self.texts)), identity, names if options.default_id() else ())
 
     def mismatch(self, count: int) -> str:
         """Return the error message for a record of another number of cells."""
@@ -137,7 +138,7 @@ class _Separated(Reader):
 
     def note(self) -> str:
         """Return which columns hold the text and the id."""
-        return "" if self._layout is None else self._layout.note()
+        return "" if self._layout is None else self._layout.note(self.options)
 
     def start_problem(self, line: str) -> str:
         """Return the error message if the first line has another delimiter, or looks like an unexpected header."""

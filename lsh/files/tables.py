@@ -19,6 +19,7 @@ import numpy as np
 
 from lsh._batch import Batch
 from lsh._texts import as_batch
+from lsh.files.output_folder import ShardTarget
 from lsh.files.places import Array, Flags
 from lsh.files.prefetch import prefetched
 from lsh.files.records import (
@@ -32,7 +33,7 @@ from lsh.files.records import (
     place_of,
     utf8,
 )
-from lsh.files.storage import Input, ShardTarget, Target
+from lsh.files.storage import Input, Target
 
 MAX_BATCH_ROWS, BATCH_BYTES = 1 << 12, 1 << 21  # rows, and approximate bytes, that are read at once
 MAX_GATHERED = 1 << 26  # bytes of rows that are gathered before they are written as a row group
@@ -130,14 +131,15 @@ class _Columns(NamedTuple):
         """Return the columns, each once."""
         return list(dict.fromkeys(name for name in (*self.texts, self.identity, self.source) if name is not None))
 
-    def note(self, schema: Any) -> str:
+    def note(self, schema: Any, options: ReadOptions) -> str:
         """Return the note that says which columns hold the text and the id."""
 
         def shown(name: str) -> str:
             place = f"{schema.names.index(name) + 1} " if name in schema.names else ""
             return f"column {place}{listed([name])}"
 
-        return columns_note(list(map(shown, self.texts)), None if self.identity is None else shown(self.identity))
+        identity = None if self.identity is None else shown(self.identity)
+        return columns_note(list(map(shown, self.texts)), identity, schema.names if options.default_id() else ())
 
 
 class Tables:
@@ -180,7 +182,7 @@ class Tables:
             first = position
             with self._opened(file) as table:
                 columns = self._columns(file.name, table.schema)
-                counts.note(columns.note(table.schema))
+                counts.note(columns.note(table.schema, self._options))
                 for batch in table.rows(columns.names()):
                     yield self._block(file.name, columns, batch, position, position - first, counts)
                     position += len(batch)
@@ -210,6 +212,11 @@ class Tables:
     def count(self) -> int:
         """The number of rows of all files."""
         return max(stop for _, _, _, stop in self._extents())
+
+    @property
+    def starts(self) -> list[int]:
+        """The position of the first row of each file."""
+        return [position for _, _, position, _ in self._extents()]
 
     def at(self, positions: Array) -> Iterator[Block]:
         """Yield the documents at some positions, which ascend; row groups without any of them are not read."""

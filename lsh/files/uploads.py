@@ -1,15 +1,15 @@
 """Writing files that URLs name: they appear when they are complete, or not at all.
 
-An object of S3 is a multipart upload that is completed at the end. For other filesystems the data are gathered in a
+A file at ``s3://`` is a multipart upload that is completed at the end. For other URLs, the data is written to a
 temporary file, which is sent at the end.
 """
 
 from __future__ import annotations
 
 import io
-import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from lsh._spill import temporary_errors
@@ -19,9 +19,8 @@ from lsh.files.urls import WEB, scheme, shown
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-BUCKETS = ("s3", "s3a", "gs", "gcs")  # URLs of these name a bucket and an object in it
 PART, LARGE_PART = 1 << 23, 1 << 25  # bytes of a part of an upload, which has at most 10,000 parts
-MANY = 1000 * PART  # bytes of an upload after which its parts are large; so it has at most 310 GB
+MANY = 1000 * PART  # bytes of an upload after which its parts are large; so an upload has at most 310 GB
 
 
 def check_target(url: str) -> None:
@@ -35,10 +34,10 @@ def check_target(url: str) -> None:
         If it cannot be written.
     """
     if scheme(url) in WEB:
-        raise ValueError(f"{shown(url)}: files of the web can only be read; write to a local file, or to s3://")
+        raise ValueError(f"{shown(url)}: {scheme(url)}:// can only be read; write to a local file or to s3://")
     filesystem, name = remote.located(url)
-    if "/" not in name.strip("/") and scheme(url) in BUCKETS:
-        raise ValueError(f"{shown(url)}: it names no file; write {scheme(url)}://BUCKET/NAME")
+    if "/" not in name.strip("/") and scheme(url) in remote.BUCKETS:
+        raise ValueError(f"{shown(url)}: it names a bucket, not a file; write {scheme(url)}://BUCKET/NAME")
     if has_parts(url):
         with remote.explained(url):  # an upload that is aborted: it fails if permissions are missing
             file = filesystem.open(name.rstrip("/"), "wb", block_size=PART, autocommit=False)
@@ -47,6 +46,8 @@ def check_target(url: str) -> None:
             finally:
                 file.discard()
                 file.closed = True  # else it is uploaded when it is deleted
+    else:
+        remote.check_bucket(url)
 
 
 def has_parts(url: str) -> bool:
@@ -54,25 +55,31 @@ def has_parts(url: str) -> bool:
     return "s3" in remote.located(url)[0].protocol
 
 
-def sink(url: str) -> Upload | Spooled:
-    """Return a file that appears at the URL when `commit` is called; after an error, call `discard` instead."""
-    return Upload(url) if has_parts(url) else Spooled(url)
+def sink(url: str, folder: str | None = None) -> Upload | Spooled:
+    """Return a file for writing, as `locations.Sink`; `folder` is for temporary files."""
+    return Upload(url) if has_parts(url) else Spooled(url, folder)
 
 
 class Upload:
-    """A multipart upload, of which a thread sends a part while the next one is written."""
+    """A multipart upload; a thread sends each part while the next one is written."""
+
+    has_folder = False
 
     def __init__(self, url: str) -> None:
         self._url, self._size = url, 0
+        self.file: Any = self
         self._held, self._num_held = list[bytes](), 0
         self._part = PART
-        filesystem, name = remote.located(url)
-        self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
-        with remote.explained(url):
-            self._file = filesystem.open(name, "wb", block_size=PART, autocommit=False)
+        self._object: Any = None
         self._pool: ThreadPoolExecutor | None = None
         self._sending: Future[Any] | None = None
-        self._is_closed = False
+
+    def open(self) -> None:
+        """Prepare the upload. It begins when the first part is sent."""
+        filesystem, name = remote.located(self._url)
+        self._can_grow = not getattr(filesystem, "fixed_upload_size", False)
+        with remote.explained(self._url):
+            self._object = filesystem.open(name, "wb", block_size=PART, autocommit=False)
 
     def write(self, data: bytes) -> int:
         """Write bytes."""
@@ -86,15 +93,15 @@ class Upload:
         """Do nothing: parts have a minimum size."""
 
     def fileno(self) -> int:
-        """Raise OSError: it is no file of the system."""
+        """Raise OSError: there is no descriptor."""
         raise io.UnsupportedOperation("fileno")
 
     def _send(self) -> None:
         self._wait()
         data, self._held, self._num_held = b"".join(self._held), [], 0
         self._size += len(data)
-        self._file.blocksize = self._part
-        self._start(self._file.write, data)
+        self._object.blocksize = self._part
+        self._start(self._object.write, data)
         if self._size > MANY and self._can_grow:
             self._part = LARGE_PART
 
@@ -118,56 +125,77 @@ class Upload:
             self._pool.shutdown()
             self._pool = None
 
-    def close(self) -> None:
+    def complete(self) -> None:
         """Send everything but the request that makes the file appear."""
-        if not self._is_closed:
-            self._send()
-            self._wait()
-            self._start(self._file.close)
-            self._end()
-            self._is_closed = True
+        self._send()
+        self._wait()
+        self._start(self._object.close)
+        self._end()
 
     def commit(self) -> None:
         """Let the file appear."""
-        self._start(self._file.commit)
+        self._start(self._object.commit)
         self._end()
+        self._object = None
 
     def discard(self) -> None:
-        """Leave no file, and no part of one."""
-        self._is_closed = True
+        """Leave no part of a file that did not appear."""
+        if self._object is None:
+            return
         with suppress(OSError):
             self._wait()
         self._sending = None
         with suppress(OSError):
-            self._start(self._file.discard)
+            self._start(self._object.discard)
             self._end()
-        self._file.closed = True  # else it is uploaded when it is deleted
+        self._object.closed = True  # else it is uploaded when it is deleted
+        self._object = None
 
 
 class Spooled:
-    """A temporary file that is sent as a whole at the end."""
+    """A temporary file that is sent as a whole at the end.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        with temporary_errors(f"the data of {shown(url)}"):
-            self._file = tempfile.TemporaryFile(prefix="lsh-")  # noqa: SIM115 - it lives as long as the target
+    Parameters
+    ----------
+    url : str
+        The URL.
+    folder : str, optional
+        For the temporary file. Default: TMPDIR, or the folder of the system.
+    """
+
+    has_folder = False
+
+    def __init__(self, url: str, folder: str | None = None) -> None:
+        self._url, self._folder = url, folder
+        self.file: Any = self
+        self._data: Any = None
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return temporary_errors(f"the data of {shown(self._url)}", folder=self._folder)
+
+    def open(self) -> None:
+        """Create the temporary file."""
+        import tempfile  # slow to import
+
+        with self._errors():
+            self._data = tempfile.TemporaryFile(prefix="lsh-", dir=self._folder)  # noqa: SIM115 - closed by discard
 
     def write(self, data: bytes) -> int:
         """Write bytes."""
-        with temporary_errors(f"the data of {shown(self._url)}"):
-            return self._file.write(data)
+        with self._errors():
+            return int(self._data.write(data))
 
     def flush(self) -> None:
         """Write what is buffered."""
-        with temporary_errors(f"the data of {shown(self._url)}"):
-            self._file.flush()
+        with self._errors():
+            self._data.flush()
 
     def fileno(self) -> int:
         """Return the descriptor of the temporary file."""
-        return self._file.fileno()
+        return int(self._data.fileno())
 
-    def close(self) -> None:
-        """Write what is buffered; the file stays until `commit` or `discard`."""
+    def complete(self) -> None:
+        """Write what is buffered."""
         self.flush()
 
     def commit(self) -> None:
@@ -175,26 +203,27 @@ class Spooled:
         filesystem, name = remote.located(self._url)
         with remote.explained(self._url):
             filesystem.makedirs(filesystem._parent(name), exist_ok=True)
-            self._file.seek(0)
-            filesystem.put_file(f"/dev/fd/{self._file.fileno()}", name)  # the file has no other name
-        self._file.close()
+            self._data.seek(0)
+            filesystem.put_file(f"/dev/fd/{self._data.fileno()}", name)  # the file has no other name
+        self._data.close()
 
     def discard(self) -> None:
-        """Leave no file."""
-        self._file.close()
+        """Delete the temporary file."""
+        if self._data is not None:
+            with suppress(OSError):  # data that cannot be written are not needed
+                self._data.close()
 
 
 def copy(contents: Iterable[bytes], urls: Sequence[str]) -> None:
     """Write small files, several at the same time."""
 
-    def put(item: tuple[str, bytes]) -> bytes:
-        filesystem, name = remote.located(item[0])
-        with remote.explained(item[0]):
-            filesystem.pipe_file(name, item[1])
-        return b""
+    def put(item: tuple[tuple[Any, str], str, bytes]) -> None:
+        (filesystem, name), url, data = item
+        with remote.explained(url):
+            filesystem.pipe_file(name, data)
 
-    for _ in remote.ahead(put, zip(urls, contents), remote.WHOLE_AHEAD):
-        pass
+    located = map(remote.located, urls)  # made here: a thread may need its own filesystem
+    deque(remote.ahead(put, zip(located, urls, contents), remote.WHOLE_AHEAD), 0)
 
 
 def remove(url: str) -> None:

@@ -102,11 +102,6 @@ def has_magic(url: str) -> bool:
     return "*" in rest if scheme(url) in WEB else re.search(r"[*?[]", rest) is not None
 
 
-def join(url: str, relative: str) -> str:
-    """Return the URL of a file in a folder."""
-    return f"{url.rstrip('/')}/{relative}"
-
-
 def shown_in(text: str) -> str:
     """Return a text with each URL in it as `shown` shows it.
 

@@ -16,7 +16,7 @@ from lsh import _checks, recall
 from lsh.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
-from lsh.report.lookup import Indexed, TextLookup, TextsByPosition
+from lsh.report.lookup import Indexed, TextLookup, TextsByPosition, TextStream
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
 
 __all__ = ["Choice", "Pair", "choose", "html"]
@@ -25,13 +25,13 @@ __all__ = ["Choice", "Pair", "choose", "html"]
 def html(
     result: Deduplication,
     *,
-    texts: TextsByPosition,
+    texts: TextsByPosition | TextStream,
     choice: Choice | None = None,
     parameters: Mapping[str, object] | None = None,
     ids: TextsByPosition | None = None,
     sizes: Indexed | None = None,
     sources: Indexed | None = None,
-    against: TextsByPosition | None = None,
+    against: TextsByPosition | TextStream | None = None,
     against_ids: TextsByPosition | None = None,
     sample_pairs: int | None = None,
 ) -> str:
@@ -41,9 +41,10 @@ def html(
     ----------
     result : Deduplication
         As `lsh.deduplicate` returned it.
-    texts : sequence of str or bytes, Arrow array, or mapping of int to str or bytes
+    texts : sequence of str or bytes, Arrow array, mapping of int to str or bytes, or callable
         The ``n`` documents that were given to it. With `sizes`, only the texts at ``choice.positions`` are read, and a
-        dict ``{position: text}`` needs no others.
+        dict ``{position: text}`` needs no others. A callable that returns an iterable of the texts is called once for
+        the texts that are shown and, without `sizes`, once more for their sizes.
     choice : Choice, optional
         Documents to show, as `choose` returned them for this result. Default: ``choose(result, sizes=sizes)``.
     parameters : mapping of str to object, optional
@@ -97,6 +98,9 @@ def html(
     if parameters is not None and not isinstance(parameters, Mapping):
         raise TypeError(f"parameters must be a dict, got {type(parameters).__name__}")
     choice = _checked_choice(choice, run, sample_pairs)
+    run.new.read(choice.positions)
+    if run.old is not None:
+        run.old.read(choice.against_positions)
     sample = np.array(choice.sample, np.int64)
     measured = recall.measure(sample, run.new.text, result.keep, run.threshold, run.hasher, run.bands)
     group = dominant_group(measured, result.labels)
@@ -117,9 +121,9 @@ def html(
 
 def _checked_run(
     result: Deduplication,
-    texts: TextsByPosition,
+    texts: TextsByPosition | TextStream,
     ids: TextsByPosition | None,
-    against: TextsByPosition | None,
+    against: TextsByPosition | TextStream | None,
     against_ids: TextsByPosition | None,
     sizes: Indexed | None,
 ) -> DeduplicationRun:
@@ -130,10 +134,7 @@ def _checked_run(
     old = None if against is None else TextLookup("against", against, "against_ids", against_ids, None)
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
         raise ValueError("against must be given, because the result names old documents; pass the one of deduplicate")
-    if sizes is None:
-        lengths = np.fromiter(map(new.size, range(number)), np.int64, number)
-    else:
-        lengths = checked_sizes(sizes, number)
+    lengths = new.sizes(number) if sizes is None else checked_sizes(sizes, number)
     return DeduplicationRun(result, new, old, lengths, **result.parameters)
 
 

@@ -211,8 +211,8 @@ def _found_pairs(measured: MeasuredRecall) -> str:
     """Return how many of the pairs at the threshold or above are found, and why the recall is not measured."""
     too_few = (
         f" The recall is not measured because there are fewer than {MIN_PAIRS} such pairs; the sample is runs of "
-        "neighbouring documents, so if the corpus is shuffled, sort it (for instance by source or date), or raise "
-        "sample_pairs in lsh.report.html."
+        "neighbouring documents, so if the corpus is shuffled, sort it (for instance by source or date), or make the "
+        "report in Python, by lsh.report.html with more sample_pairs."
     )
     too_few = too_few if measured.pairs < MIN_PAIRS else ""
     if not measured.pairs:

@@ -220,4 +220,4 @@ def checked_sizes(sizes: Indexed, number: int) -> NDArray[np.int64]:
     array = np.asarray(sizes)
     if array.ndim != 1 or (number and array.dtype.kind not in "iu") or (array < 0).any():
         raise ValueError("sizes must be whole numbers of 0 or more, one for each document")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)

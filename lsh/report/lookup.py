@@ -6,8 +6,11 @@ the parameters that have one value for each document.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._texts import Text
@@ -27,6 +30,7 @@ class Indexed(Protocol):
 
 
 TextsByPosition = Indexed | Mapping[int, object]
+TextStream = Callable[[], Iterable[object]]
 
 
 class TextLookup:
@@ -36,8 +40,8 @@ class TextLookup:
     ----------
     name, ids_name : str
         The names of both parameters, for messages.
-    texts : sequence of str or bytes, Arrow array, or mapping
-        The texts; a mapping has them by position.
+    texts : sequence of str or bytes, Arrow array, mapping, or callable
+        The texts; a mapping has them by position. Those of a callable are read by `sizes` and `read` only.
     ids : sequence, mapping or None
         The ids, as the texts. ``None``: the positions.
     number : int or None
@@ -45,13 +49,20 @@ class TextLookup:
     """
 
     def __init__(
-        self, name: str, texts: TextsByPosition, ids_name: str, ids: TextsByPosition | None, number: int | None
+        self,
+        name: str,
+        texts: TextsByPosition | TextStream,
+        ids_name: str,
+        ids: TextsByPosition | None,
+        number: int | None,
     ) -> None:
         self._name = name
+        self._stream = texts if callable(texts) and not hasattr(texts, "__getitem__") else None
+        texts = cast(TextsByPosition, texts if self._stream is None else {})
         if isinstance(texts, _checks.TEXT_TYPES) or not hasattr(texts, "__getitem__"):
             raise TypeError(
-                f"{name} must be a sequence of texts, or a dict {{position: text}}, got {type(texts).__name__}; "
-                f"lsh.report.choose tells the positions that are read"
+                f"{name} must be a sequence of texts, a dict {{position: text}}, or a function that returns the texts, "
+                f"got {type(texts).__name__}; lsh.report.choose tells the positions that are read"
             )
         if number is not None and not isinstance(texts, Mapping):
             checked_length(name, texts, number)
@@ -66,6 +77,9 @@ class TextLookup:
             value = self._texts[position]
         except (KeyError, IndexError):
             raise ValueError(f"{self._name} must have a text at position {position:,}, and has none") from None
+        return self._checked(position, value)
+
+    def _checked(self, position: int, value: object) -> Text:
         if hasattr(value, "as_py"):  # of an Arrow array
             value = value.as_py()
         return _checks.text(f"{self._name}[{position}]", "" if value is None else value)
@@ -74,17 +88,35 @@ class TextLookup:
         """Return a text as str, to be shown."""
         return decoded(self.text(position))
 
-    def size(self, position: int) -> int:
-        """Return the size of a text in bytes of UTF-8."""
-        value = self.text(position)
-        if isinstance(value, str) and not value.isascii():
-            return len(value.encode("utf-8", "surrogatepass"))
-        return memoryview(value).nbytes if isinstance(value, memoryview) else len(value)
+    def read(self, positions: Sequence[int]) -> None:
+        """Read the texts at some positions if they are those of a callable, which is called once."""
+        wanted = set(positions)
+        if self._stream is not None:
+            self._texts = {position: value for position, value in enumerate(self._stream()) if position in wanted}
+
+    def sizes(self, number: int) -> NDArray[np.int64]:
+        """Return the size of each text in bytes of UTF-8, int64, shape ``(number,)``."""
+        values = map(self.text, range(number)) if self._stream is None else self._streamed()
+        found = np.fromiter(map(_size, values), np.int64)
+        if len(found) != number:
+            raise ValueError(f"{self._name} must give one text for each document ({number:,}), gave {len(found):,}")
+        return found
+
+    def _streamed(self) -> Iterator[Text]:
+        for position, value in enumerate(() if self._stream is None else self._stream()):
+            yield self._checked(position, value)
 
     def shown_id(self, position: int) -> Html:
         """Return the id of a document, as an element."""
         name = f"{position}" if self._ids is None else shortened(decoded(self._ids[position]), MAX_NAME_LENGTH)
         return element("bdi", name, class_="id")
+
+
+def _size(text: Text) -> int:
+    """Return the size of a text in bytes of UTF-8."""
+    if isinstance(text, str) and not text.isascii():
+        return len(text.encode("utf-8", "surrogatepass"))
+    return memoryview(text).nbytes if isinstance(text, memoryview) else len(text)
 
 
 def _by_position(values: TextsByPosition) -> TextsByPosition:

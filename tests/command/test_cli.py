@@ -98,7 +98,7 @@ def test_summary_is_one_line_on_stderr(news):
     assert re.search(r"\b2 removed\b", line)
     assert re.search(r"\b2 clusters\b", line)
     assert re.search(r"\b\d+(\.\d+)? seconds\b", line)
-    assert re.search(r"\b\d+\.\d MB/s without writing\b", line)
+    assert re.search(r"\b\d+\.\d MB/s of text without writing\b", line)
     if sys.platform == "linux":
         assert re.search(r"\bpeak memory \d+(\.\d+)? [MG]B\b", line)
 
@@ -113,7 +113,9 @@ def test_the_speed_leaves_out_report_and_writing(tmp_path, more):
     assert ("report" in seconds) == bool(more)
     without = "report and writing" if more else "writing"
     rate = f"{counts['bytes'] / 1e6 / left:.1f}"
-    assert f", {seconds['total']:.1f} seconds, {rate} MB/s without {without}" in result.stderr.decode()
+    parts = ", ".join(f"{stage} {seconds[stage]:.1f}" for stage in ("report", "writing") if stage in seconds)
+    expected = f", {seconds['total']:.1f} seconds ({parts}), {rate} MB/s of text without {without}"
+    assert expected in result.stderr.decode()
 
 
 def test_cluster_of_several_counts_once(tmp_path):
@@ -271,9 +273,9 @@ def test_against(tmp_path):
     assert columns((tmp_path / "out.tsv").read_bytes()) == [[b"n2", THIRD]]
     similarity = repr(reference.jaccard(STORY, CLOSE, 8, "char")).encode()
     assert columns((tmp_path / "removed.tsv").read_bytes()) == [
-        [b"n0", b"b", similarity, b"old"],
-        [b"n1", b"d", b"1.0", b"old"],
-        [b"n3", b"n2", b"1.0", b"new"],
+        [b"n0", b"b", similarity, b"old", b"in.tsv", b"old1.tsv", b"similar"],
+        [b"n1", b"d", b"1.0", b"old", b"in.tsv", b"old2.tsv", b"identical"],
+        [b"n3", b"n2", b"1.0", b"new", b"in.tsv", b"in.tsv", b"identical"],
     ]
     assert columns((tmp_path / "clusters.tsv").read_bytes()) == [[b"1", b"n2"], [b"1", b"n3"]]
 
@@ -496,7 +498,7 @@ def test_bad_options(news, option, value):
         (["--bands", "20x7"], "--bands take 140 components, a fingerprint has 128; "),
         (["--encoding", "nope"], "--encoding must be one that Python knows, such as utf-8 or cp1252, got 'nope'"),
         (["--num-threads", "0"], "--num-threads must be 1 or more, got 0"),
-        (["--max-memory", "2"], "--max-memory must be 100 KB or more, got '2'; give a size such as '500MB' or '2GB'"),
+        (["--max-memory", "2"], "--max-memory must be 100KB or more, got '2'; give a size such as '500MB' or '2GB'"),
         (["--num-seeds", "2"], "--num-seeds 2 is too few to find pairs of similarity 0.8 with a recall of 0.99; "),
         (["--ngram", "1e-2"], "argument --ngram: expected a whole number, got '1e-2'; see lsh dedup --help"),
     ],

@@ -71,6 +71,7 @@ def test_no_command_is_the_help(news):
             ["compare", "news.txt", "news.txt", "b.txt"],
             "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'",
         ),
+        (["plan", "b.txt"], "unexpected argument 'b.txt'; name the files of a corpus after --corpus"),
         (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
         (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),
     ],
@@ -487,3 +488,13 @@ def test_a_stream_without_a_descriptor(news, monkeypatch):
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["stats", "news.txt", "-q"]) == 0
     assert stream.getvalue().startswith("documents")
+
+
+@pytest.mark.parametrize(("program", "given", "expected"), [("lsh", None, "1"), ("lsh", "2", "2"), ("other", None, "")])
+def test_threads_of_blas(program, given, expected):
+    """The command lets the BLAS of numpy start no threads, unless the user sets their number."""
+    variables = {name: value for name, value in environment().items() if name != "OPENBLAS_NUM_THREADS"}
+    variables |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    code = f"import sys; sys.argv[0] = {program!r}; import lsh, os; print(os.environ.get('OPENBLAS_NUM_THREADS', ''))"
+    run = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=TIMEOUT)
+    assert run.stdout == f"{expected}\n"

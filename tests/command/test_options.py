@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from running import done
 
 import lsh
 from lsh import files, planning, presets
+from lsh._spill import Spill
 from lsh.command import inputs, options
 from lsh.command.console import Parser
 from lsh.command.options import Matching, Reading, Running
@@ -68,6 +71,10 @@ def test_bands_are_planned_once(tmp_path, command):
     assert (counts.misses, counts.hits) == (1, 0)
 
 
+def test_names_of_presets():
+    assert options.PRESETS == presets.NAMES
+
+
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset(name):
     matching = options.matching(parsed(preset=name))
@@ -87,12 +94,13 @@ def test_values_are_frozen():
 
 
 def test_names_are_a_sequence():
-    names = inputs.Names()
-    for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
-        names.extend(values)
-    expected = [b"a", b"", b"long " * 9, b"a"]
-    assert list(names) == [names[i] for i in range(4)] == expected
-    assert names.distinct == expected[:3]
+    for bound in (None, 0):
+        names = inputs.Names(Spill(bound))
+        for values in ([b"a", b""], [], [b"long " * 9, b"a"]):
+            names.extend(values)
+        expected = [b"a", b"", b"long " * 9, b"a"]
+        assert list(names) == [names[i] for i in range(4)] == expected
+        assert (len(names), names.distinct) == (4, expected[:3])
 
 
 def test_a_stream_notes_what_it_read_once(tmp_path):
@@ -103,7 +111,7 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         texts = inputs.TextStream([documents], with_sizes=True, with_sources=True)
         for _ in range(2):
             assert sum(len(piece) for piece in texts().pieces) == 3
-            assert texts.sizes.tolist() == [5, inputs.NO_TEXT, 2]
+            assert texts.sizes.read().tolist() == [5, inputs.NO_TEXT, 2]
             assert texts.sources.distinct == [str(path).encode()]
             assert (texts.count, texts.num_bytes, texts.skipped, texts.hidden) == (3, 7, 1, 0)
         found = [(position, record.id, record.text) for position, record in texts.at([2, 0, 2])]
@@ -113,3 +121,15 @@ def test_a_stream_notes_what_it_read_once(tmp_path):
         ids = texts.ids(np.array([2, 0, 2]))
         assert ids.of(np.array([2, 2, 0])) == [b"c", b"c", b"a"]
         assert texts.ids(np.empty(0, np.int64)).of(np.empty(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("max_memory", [None, 1 << 30])
+@pytest.mark.parametrize("has_mallopt", [True, False])
+def test_freed_memory_is_kept_without_a_bound(monkeypatch, max_memory, has_mallopt):
+    """With --max-memory it goes back to the system; other C libraries than glibc have no such option."""
+    calls: list[tuple[int, int]] = []
+    library = types.SimpleNamespace(**({"mallopt": lambda *values: calls.append(values)} if has_mallopt else {}))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    spill = inputs.own_spill(Running(None, max_memory, None, False, False))
+    assert spill.is_bounded == (max_memory is not None)
+    assert [value for _, value in calls] == [inputs.MAX_KEPT] * (2 if max_memory is None and has_mallopt else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import re
@@ -35,7 +36,7 @@ class Drawn(list):
 def drawn(monkeypatch):
     """The calls of a run with a terminal."""
     shown = Drawn()
-    monkeypatch.setattr(console, "progress", lambda quiet, output, streams=(): console.Meter(shown, streams))
+    monkeypatch.setattr(console, "progress", lambda quiet, output, streams, verbose: console.Meter(shown, streams))
     return shown
 
 
@@ -154,3 +155,50 @@ def test_quiet_runs_draw_nothing(capfd):
     meter.bytes("writing", 1, 2)
     meter.reading("report")
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_log_gets_a_line_from_time_to_time(monkeypatch):
+    """Where standard error is no terminal, a verbose run prints a plain line each 30 seconds, and none at the end."""
+    times = iter([0.0, 1.0, 29.0, 31.0, 60.0, 62.0, 100.0, 200.0])
+    monkeypatch.setattr("lsh._progress.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("sys.stderr", log := io.StringIO())
+    meter = console.progress(False, "out.tsv", [], verbose=True)
+    for place in (0, 1, 2, 3, 4):
+        meter.bytes("writing", place * 1_000_000, 10_000_000)
+    meter("comparing", 5, 10)
+    meter("comparing", 10, 10)
+    assert log.getvalue().splitlines() == [
+        "writing: 2 MB of 10 MB, 66.7 KB a second, 2:00 left",
+        "writing: 4 MB of 10 MB, 65.6 KB a second, 1:32 left",
+        "comparing: 5 of 10 documents",
+    ]
+
+
+@pytest.mark.parametrize(("quiet", "verbose"), [(False, False), (True, False)])
+def test_a_log_gets_no_progress_otherwise(monkeypatch, quiet, verbose):
+    monkeypatch.setattr(console, "LOG_INTERVAL", 0.0)
+    monkeypatch.setattr("sys.stderr", log := io.StringIO())
+    meter = console.progress(quiet, "out.tsv", [], verbose)
+    for place in range(5):
+        meter.bytes("writing", place, 4)
+    assert log.getvalue() == ""
+
+
+def test_an_error_is_below_the_last_bar(monkeypatch):
+    """The bar of a run that is interrupted is closed first, so that it is not drawn again below the message."""
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    meter = console.progress(False, "out.tsv")
+    meter.bytes("fingerprints", 1, 100)
+    console.fail("interrupted", 130)
+    del meter
+    gc.collect()
+    before, _, after = terminal.getvalue().partition("lsh: error: interrupted\n")
+    assert "fingerprints" in before
+    assert before.endswith("\n\r\x1b[K")
+    assert after == ""

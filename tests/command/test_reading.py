@@ -36,7 +36,11 @@ def test_a_folder_of_shards_to_one_file(shards, options):
     result = lsh(shards, "dedup", "shards/", "-o", "out.tsv", "--removed", "removed.tsv", *options)
     assert result.stderr.startswith(NOTE + b"4 documents, 2 removed, ")
     assert (shards / "out.tsv").read_bytes() == b"a\t" + A + b"\nb\t" + B + b"\n"
-    assert (shards / "removed.tsv").read_bytes().startswith(b"c\ta\t1.0\nd\tb\t0.8")
+    rows = [line.split(b"\t") for line in (shards / "removed.tsv").read_bytes().splitlines()]
+    assert rows == [
+        [b"c", b"a", b"1.0", b"shards/2.tsv.gz", b"shards/1.tsv", b"identical"],
+        [b"d", b"b", b"0.8541666666666666", b"shards/deep/3.tsv", b"shards/1.tsv", b"similar"],
+    ]
 
 
 def test_a_folder_of_shards_to_a_folder(shards):
@@ -59,7 +63,7 @@ def test_shards_are_never_read_as_texts(shards):
     """Not even if the endings are unknown."""
     for name in ("1.tsv", "2.tsv.gz", "deep/3.tsv"):
         (shards / "shards" / name).rename(shards / "shards" / name.replace("tsv", "part"))
-    assert "'1.part' cannot be told by its ending" in refused(shards, "dedup", "shards", "-o", "out")
+    assert "the ending of '1.part' does not say its format" in refused(shards, "dedup", "shards", "-o", "out")
     assert json.loads(done(shards, "stats", "shards", "--format", "tsv", "--json"))["documents"] == 4
     assert json.loads(done(shards, "stats", "shards", "--format", "files", "--json"))["documents"] == 3
 
@@ -163,7 +167,7 @@ def test_delimiters(tmp_path):
         (["stats", "in.txt", "--id-field", "none"], "--id-field is for .jsonl, .csv, .tsv, .parquet and .arrow"),
         (["stats", "in.jsonl", "--no-header"], "--no-header is for .csv and .tsv, and this is .jsonl"),
         (["stats", "texts", "--header"], "--header is for .csv and .tsv, and this is a folder of texts"),
-        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for a folder"),
+        (["stats", "in.txt", "--format", "files"], "in.txt: --format files is for folders, and this is a file"),
         (
             ["stats", "in.jsonl", "--field", "a", "--field", "b"],
             "--field is given twice; for several columns use commas",
@@ -181,7 +185,7 @@ def test_delimiters(tmp_path):
         (["plan", "--encoding", "utf-8"], "--encoding requires --corpus"),
         (["stats", ""], "the name of an input file is empty"),
         (["dedup", "", "-o", "out"], "the name of an input file is empty"),
-        (["stats", "texts", "--format", "jsonl"], "it holds files such as 'a.md'; they are not jsonl"),
+        (["stats", "texts", "--format", "jsonl"], "'a.md' in it is not jsonl; choose files with --pattern"),
     ],
 )
 def test_options_that_would_be_ignored(tmp_path, arguments, words):
@@ -205,12 +209,19 @@ def test_ids_that_repeat_are_noticed_once(tmp_path):
     assert (tmp_path / "removed.tsv").read_bytes() == b"4\t1\t1.0\n5\t2\t1.0\n6\t2\t1.0\n"
 
 
+def test_ids_that_repeat_in_several_files(shards):
+    for name in ("a.tsv", "b.tsv"):
+        (shards / name).write_bytes(b"x\t%s has a text\n" % name.encode())
+    message = b"ids repeat: records 1 (a.tsv) and 2 (b.tsv) have the id 'x'; use --id-field none for record numbers"
+    assert message in lsh(shards, "pairs", "a.tsv", "b.tsv", "--within").stderr
+
+
 def test_ids_that_repeat_in_references(shards):
     """Record numbers start at 1 in each file after --against, and continue through the files of a pattern."""
     for name in ("a.txt", "b.txt"):
         (shards / name).write_bytes(name.encode() + b" has a text\n")
     arguments = ["dedup", "new.tsv", "--format", "txt", "-o", "out.txt", "--removed", "removed.tsv", "--against"]
-    message = b"--against: ids repeat: records 1 and 2 have the id '1'; name the files by one pattern or folder"
+    message = b"--against: ids repeat: records 1 (a.txt) and 2 (b.txt) have the id '1'; name the files by one"
     assert message in lsh(shards, *arguments, "a.txt", "b.txt").stderr
     assert b"repeat" not in lsh(shards, *arguments, "[ab].txt").stderr
 
@@ -291,6 +302,53 @@ def test_the_name_of_an_output_in_another_format_than_a_table(tmp_path):
     parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
     message = "x.csv.gz: the output has the format of the input, .parquet; give it a name that ends in .parquet"
     assert refused(tmp_path, "dedup", "in.parquet", "-o", "x.csv.gz") == f"lsh: error: {message}"
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.JSON", "x.parquet.gz", "x.7z"])
+def test_an_ending_in_which_nothing_is_written(tmp_path, name):
+    """It is an error before the work: otherwise lines would be written under the name of an archive."""
+    (tmp_path / "in.jsonl").write_bytes(b'{"text": "one"}\n')
+    wanted = ".jsonl, .jsonl.gz, .jsonl.bz2, .jsonl.xz or .jsonl.zst"
+    message = f"{name}: no file is written as {name[1:].lower()}; give it a name that ends in {wanted}"
+    assert refused(tmp_path, "dedup", "in.jsonl", "-o", name) == f"lsh: error: {message}"
+
+
+def test_endings_that_say_nothing_against_the_format(tmp_path):
+    """No ending, a number, a packing alone, and the ending of the input are accepted."""
+    for name in ("in.jsonl", "in.data"):
+        (tmp_path / name).write_bytes(b'{"text": "one"}\n')
+    for name in ("x", "x.2025", "x.gz"):
+        done(tmp_path, "dedup", "in.jsonl", "-o", name)
+    assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == (tmp_path / "x.2025").read_bytes()
+    done(tmp_path, "dedup", "in.data", "--format", "jsonl", "-o", "x.data")
+    assert (tmp_path / "x.data").read_bytes() == b'{"text": "one"}\n'
+
+
+@pytest.mark.parametrize("name", ["x.parquet.gz", "x.gz", "x.zip"])
+def test_tables_are_not_compressed_as_a_whole(tmp_path, name):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"text": ["one"]}), tmp_path / "in.parquet")
+    message = f"{name}: no file is written as {name[1:]}; give it a name that ends in .parquet"
+    assert refused(tmp_path, "dedup", "in.parquet", "-o", name) == f"lsh: error: {message}"
+
+
+def test_the_output_of_a_folder_has_a_slash_or_an_ending(tmp_path):
+    """A name alone may be meant as a folder; where a file or an empty folder has it, it is clear."""
+    (tmp_path / "in").mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / "in" / name).write_bytes(b'{"text": "%s"}\n' % name.encode())
+    both = b'{"text": "a.jsonl"}\n{"text": "b.jsonl"}\n'
+    message = "out: INPUT is a folder of files; write -o out/ for as many files, or -o out.jsonl for one"
+    assert refused(tmp_path, "dedup", "in", "-o", "out") == f"lsh: error: {message}"
+    done(tmp_path, "dedup", "in", "-o", "out.jsonl")
+    done(tmp_path, "dedup", "in/*", "-o", "pattern")
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "pattern").read_bytes() == both
+    done(tmp_path, "dedup", "in", "-o", "pattern")  # replaces the file
+    (tmp_path / "out").mkdir()
+    done(tmp_path, "dedup", "in", "-o", "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,10 @@ def test_requests_are_large(tmp_path, bucket):
     assert bucket.proxy.count("HEAD") == 2  # the state before and after
     bucket.proxy.clear()
     sink = uploads.sink(f"{bucket.url}/out.tsv")
+    sink.open()
     for start in range(0, len(data), 1 << 20):
         sink.write(data[start : start + (1 << 20)])
-    sink.close()
+    sink.complete()
     assert "out.tsv" not in bucket.objects()
     assert bucket.uploads() == ["out.tsv"]
     sink.commit()
@@ -207,9 +208,10 @@ def test_parts_become_large(bucket, monkeypatch):
     monkeypatch.setattr(uploads, "MANY", 9 << 20)
     data = random.Random(2).randbytes(30 << 20)
     sink = uploads.sink(f"{bucket.url}/out")
+    sink.open()
     for start in range(0, len(data), 1 << 18):
         sink.write(data[start : start + (1 << 18)])
-    sink.close()
+    sink.complete()
     sink.commit()
     assert bucket.objects()["out"] == data
     assert bucket.proxy.count("PUT", "partNumber") == 5  # 5 + 5 + 8 + 8 + 4
@@ -332,17 +334,25 @@ def test_no_credentials(tmp_path, bucket, monkeypatch):
     assert "no credentials found; set AWS_ACCESS_KEY_ID" in message
 
 
+def test_no_such_bucket_for_a_folder(tmp_path, bucket):
+    """The message has the name that was given, not that of a file in the folder."""
+    (tmp_path / "in.tsv").write_bytes(b"not read")
+    message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out/")
+    assert message.startswith("lsh: error: s3://b-none/out/: no such bucket; ")
+
+
 @pytest.mark.parametrize("name", ["in.tsv", "in/*.tsv", "in/"])
 def test_no_such_bucket(tmp_path, bucket, name):
     message = refused(tmp_path, "dedup", f"s3://b-none/{name}", "-o", "out.tsv")
-    assert message.startswith(f"lsh: error: s3://b-none/{name}: ")
-    assert "Traceback" not in message
+    problem = "no file matches this pattern; correct it"
+    problem = problem if "*" in name else "no such bucket; correct the name, or create it"
+    assert message == f"lsh: error: s3://b-none/{name}: {problem}"
 
 
 def test_an_output_that_cannot_be_written_is_an_error_before_the_work(tmp_path, bucket):
     (tmp_path / "in.tsv").write_bytes(b"not read")
     message = refused(tmp_path, "dedup", "in.tsv", "-o", "s3://b-none/out.tsv")
-    assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; create it or correct the name"
+    assert message == "lsh: error: s3://b-none/out.tsv: no such bucket; correct the name, or create it"
     message = refused(tmp_path, "dedup", "in.tsv", "-o", bucket.url)
-    assert message == f"lsh: error: {bucket.url}: it names no file; write s3://BUCKET/NAME"
+    assert message == f"lsh: error: {bucket.url}: it names a bucket, not a file; write s3://BUCKET/NAME"
     assert bucket.objects() == {}

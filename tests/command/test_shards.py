@@ -210,6 +210,57 @@ def test_a_table_in_the_output_folder(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("form", ["tsv", "parquet"])
+def test_the_table_of_removals_names_the_files(tmp_path, form):
+    """Ids may repeat in several files. Similarity 1 is that of equal shingles; whether texts are equal is said, too."""
+    texts = [[STORY, OTHER], [], [THIRD, STORY], [OTHER.upper()]]
+    for number, part in enumerate(texts):
+        path = tmp_path / f"{number}.{form}"
+        if form == "tsv":
+            path.write_bytes(b"".join(b"r%d\t%s\n" % row for row in enumerate(part)))
+        else:
+            pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+            from pyarrow import parquet
+
+            ids = pyarrow.array([f"r{i}" for i in range(len(part))], "string")
+            parquet.write_table(pyarrow.table({"id": ids, "text": pyarrow.array(part, "binary")}), path)
+    done(tmp_path, "dedup", f"*.{form}", "-o", "out/", "--removed", "removed.txt", "--lowercase")
+    assert [line.split("\t") for line in (tmp_path / "removed.txt").read_text().splitlines()] == [
+        ["r1", "r0", "1.0", f"2.{form}", f"0.{form}", "identical"],
+        ["r0", "r1", "1.0", f"3.{form}", f"0.{form}", "similar"],
+    ]
+
+
+def test_the_table_of_removals_names_files_of_reference_documents(tmp_path):
+    """A folder of texts counts as one file: its ids are paths. Two files have the table of one."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.md").write_bytes(STORY)
+    (tmp_path / "old.txt").write_bytes(OTHER + b"\n")
+    (tmp_path / "in.txt").write_bytes(STORY + b"\n" + OTHER + b"\n")
+    line = ["in.txt", "-o", "out.txt", "--removed", "removed.txt"]
+    done(tmp_path, "dedup", *line, "--against", "old", "--against", "old.txt")
+    assert (tmp_path / "removed.txt").read_text() == (
+        "1\ta.md\t1.0\told\tin.txt\told\tidentical\n2\t1\t1.0\told\tin.txt\told.txt\tidentical\n"
+    )
+    done(tmp_path, "dedup", *line, "--against", "old")
+    assert (tmp_path / "removed.txt").read_text() == "1\ta.md\t1.0\told\n"
+
+
+def test_a_table_in_a_new_output_folder(tmp_path):
+    """The folder appears when it is complete, so the table cannot be written beside the documents before that."""
+    make(tmp_path / "in", "txt", "")
+    for source, output, option in (
+        ("in/*", "out/", "--removed"),
+        ("in/*", "out/", "--report"),
+        ("in", "out", "--removed"),
+    ):
+        assert refused(tmp_path, "dedup", source, "-o", output, option, "out/a/b") == (
+            f"lsh: error: {option} lies in OUTPUT, a folder that appears when it is complete, got out/a/b; "
+            f"make the folder first (mkdir {output}), or name a place elsewhere"
+        )
+    assert "must be in a folder that exists" in refused(tmp_path, "dedup", "in/*", "-o", "out/", "--report", "other/x")
+
+
 def test_a_dot_is_a_folder(tmp_path):
     make(tmp_path / "in", "txt", "")
     done(tmp_path, "dedup", "in", "-o", "new/.", "--format", "txt")

@@ -82,7 +82,7 @@ def test_what_a_removal_names_can_be_shown(tmp_path):
     for number, line in enumerate(lines):
         (tmp_path / f"{number}.jsonl.gz").write_bytes(gzip.compress(json.dumps(line).encode() + b"\n"))
     done(tmp_path, "dedup", "?.jsonl.gz", "-o", "out.jsonl", "--removed", "removed.tsv")
-    removed, kept, _ = (tmp_path / "removed.tsv").read_text("utf-8").split("\t")
+    removed, kept, *_ = (tmp_path / "removed.tsv").read_text("utf-8").split("\t")
     found = json.loads(done(tmp_path, "show", "?.jsonl.gz", removed, kept, "--json"))
     assert (found["a"]["id"], found["b"]["id"]) == ("\u00e9\\n", "x\ty")
     assert (found["a"]["source"], found["b"]["source"]) == ("2.jsonl.gz", "0.jsonl.gz")

@@ -204,7 +204,7 @@ def test_files_that_do_not_go_together(tmp_path):
     assert "'body'" in message
     (tmp_path / "texts").mkdir()
     file_of(tmp_path / "texts", "a.md", b"one\n")
-    assert "one folder" in refusal([str(tmp_path / "texts"), str(tmp_path / "texts")])
+    assert "name this folder only" in refusal([str(tmp_path / "texts"), str(tmp_path / "texts")])
     assert "a.txt: it is txt, and" in refusal([str(tmp_path / "texts"), text])
     assert "no file matches" in refusal(str(tmp_path / "*.jsonl"))
     with pytest.raises(ValueError, match="none"):

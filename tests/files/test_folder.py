@@ -222,7 +222,7 @@ def test_tables_of_a_folder_are_shards(tmp_path):
 def test_kinds_that_are_mixed(shards, others, shown):
     folder = shards(a_jsonl_gz=gzip.compress(b'{"text": "a"}\n'), **others)
     message = refusal(folder)
-    assert "shards: it holds files of several kinds: " in message
+    assert "shards: it contains files of several kinds: " in message
     assert shown in message
     assert texts(folder, pattern="*.jsonl.gz") == [b"a"]
     assert len(read(folder, FILES)) == 2
@@ -230,9 +230,7 @@ def test_kinds_that_are_mixed(shards, others, shown):
 
 def test_kinds_that_are_unknown(shards):
     folder = shards(a_dat=b"one\ntwo\n", b_dat=b"three\n")
-    message = (
-        "the format of 'a.dat' cannot be told by its ending; name it with --format, such as jsonl, or use --format"
-    )
+    message = "the ending of 'a.dat' does not say its format; give --format, such as --format jsonl, or use --format"
     assert message in refusal(folder)
     assert read(folder, FILES) == [(b"a.dat", b"one\ntwo\n"), (b"b.dat", b"three\n")]
     assert texts(folder, files.Format("txt", "")) == [b"one", b"two", b"three"]
@@ -274,13 +272,13 @@ def test_a_format_is_for_the_files_of_a_folder(shards):
     (Path(folder) / "notes.md").write_bytes(b"x\n")
     assert "'notes.md' (a text)" in refusal(folder, tsv)
     assert read(folder, files.Format("txt", ""), pattern="*.md") == [(b"1", b"x")]
-    assert "they are not tsv" in refusal(folder, tsv, pattern="*.md")
+    assert "'notes.md' in it is not tsv; choose files with --pattern" in refusal(folder, tsv, pattern="*.md")
 
 
 def test_options_for_folders_need_one(tmp_path):
     path = file_of(tmp_path, "a.txt", b"one\n")
-    assert "--format files is for a folder" in refusal(path, FILES)
-    assert "--pattern chooses files of a folder" in refusal(path, pattern="*.txt")
+    assert "--format files is for folders, and this is a file; give the format" in refusal(path, FILES)
+    assert "--pattern is for folders, and this is a file; remove --pattern" in refusal(path, pattern="*.txt")
 
 
 def test_records_do_not_go_to_a_folder(shards, tmp_path):

@@ -294,3 +294,28 @@ def test_a_field_that_no_record_has(tmp_path):
     assert "--missing" not in message
     file_of(tmp_path, "in.jsonl", b'{"id": "a", "text": "one"}\n{"id": "b", "body": null}\n')
     assert read(path, field="body", missing="empty") == [(b"a", None), (b"b", None)]
+
+
+def test_the_note_on_ids(tmp_path):
+    """It says that no record has an id, and names a field that may be one; later ids are noted, too."""
+
+    def notes(data, **options):
+        (tmp_path / "in.jsonl").write_bytes(data)
+        with files.Documents(str(tmp_path / "in.jsonl"), **options) as documents:
+            for _ in range(2):
+                list(documents.records())
+            return documents.notes
+
+    without, with_id = b'{"text": "a", "docId": 1}', b'{"id": 1, "text": "a"}'
+    maybe = "text: field 'text'; id: record number; if 'docId' is the id, give --id-field docId"
+    found = "text: field 'text'; id: field 'id', or the record number where a record has none"
+    for options in ({}, {"field": "text"}):
+        assert notes(b"\n" + without + b"\n" + without, **options) == [maybe]
+        assert notes(with_id + b"\n" + without, **options) == [found]
+    many = b"\n".join([without] * 100_000 + [with_id])  # several blocks
+    assert notes(many) == [maybe, found]
+    assert notes(without, id_field="docId") == ["text: field 'text'; id: field 'docId'"]
+    digits = b'{"text": "a", "docId": ' + b"1" * 5000 + b"}"  # more than int() accepts
+    assert notes(digits, field="text") == [maybe]
+    assert notes(without, id_field="none") == ["text: field 'text'; id: record number"]
+    assert notes(b'{"text": "a"}') == ["text: field 'text'; id: record number"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import signal
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from reading import BOM, DOCUMENTS, HEADS, file_of, kept, pack, unpack
 from lsh import _spill, files
 from lsh._spill import Spill
 from lsh.files import blocks, lines, places, storage
-from lsh.files._fields import read_ranges
+from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.places import Places
 
 STEPS = st.tuples(st.sampled_from(["record", "skipped"]), st.integers(0, 40), st.integers(1, 40))
@@ -66,18 +67,34 @@ def row_of(part: places.Located) -> tuple[int, int, int]:
     return int(part.begins[0]), int(part.ends[0]), int(part.numbers[0])
 
 
-@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=30), st.integers(0, 40_000))
-def test_ranges_of_a_file(made, size):
-    """Neighbours are read at once, or each by itself; the file may end before them."""
+def memory(size: int) -> Any:
+    return np.empty(size, np.uint8)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9000)), max_size=30),
+    st.integers(0, 40_000),
+    st.sampled_from([0, 1000, 1 << 18]),
+)
+def test_ranges_of_a_file(made, size, at_once):
+    """Neighbours are read at once, or each by itself, or in parts; the file may end before them."""
     data = np.random.RandomState(0).bytes(size)
     steps = np.cumsum(np.array(made, np.int64).ravel())
     begins, ends = steps[::2].copy(), steps[1::2].copy()
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
-        found = read_ranges(file.fileno(), begins, ends)
+        found = read_ranges(file.fileno(), begins, ends, memory(at_once))
+        with tempfile.TemporaryFile() as target:
+            count = copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(at_once))
+            written = target.read() if not target.seek(0) else b""
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
+    assert count == len(written)
     assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
+    if at_once:
+        assert written == whole if not len(ends) or ends[-1] <= size else whole.startswith(written)
+    else:
+        assert not written
 
 
 def test_ranges_that_cannot_be_read(tmp_path):
@@ -86,9 +103,34 @@ def test_ranges_that_cannot_be_read(tmp_path):
     with open(path, "rb") as file:
         for begins, ends in [(two, one), (one, np.array([2, 3])), (-one, one), (np.array([0, 1]), np.array([2, 3]))]:
             with pytest.raises(ValueError, match=r"ascend|same length"):
-                read_ranges(file.fileno(), begins, ends)
+                read_ranges(file.fileno(), begins, ends, memory(9))
+            with pytest.raises(ValueError, match=r"ascend|same length"):
+                copy_ranges(file.fileno(), -1, begins, ends, memory(9))
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            copy_ranges(file.fileno(), -1, one, two, memory(9))
     with pytest.raises(OSError, match="Bad file descriptor"):
-        read_ranges(-1, one, two)
+        read_ranges(-1, one, two, memory(9))
+    assert copy_ranges(-1, -1, one, two, memory(9)) == 0
+
+
+def test_a_signal_ends_a_copy(tmp_path):
+    """A pipe that is not read may block for long; Python has to handle the signal."""
+    path = file_of(tmp_path, "in.txt", bytes(1 << 20))
+    read, write = os.pipe()
+    caught = []
+    before = signal.signal(signal.SIGALRM, lambda *_: caught.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with open(path, "rb") as file:
+            count = copy_ranges(file.fileno(), write, np.array([0]), np.array([1 << 20]), memory(1 << 18))
+            assert 0 < count < 1 << 20
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            assert copy_ranges(file.fileno(), write, np.array([0]), np.array([9]), memory(9)) == 0
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        os.close(read)
+        os.close(write)
+    assert len(caught) == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 60))
@@ -223,47 +265,35 @@ def test_a_file_that_is_cut_while_it_is_copied(tmp_path):
         opened.__exit__(None, None, None)
 
 
-# ---- copies by the kernel ----
+# ---- copies without Python ----
 
 BYTES = b"".join(b"%d\n" % number for number in range(300_000))
-COPIES = ("copy_file_range", "sendfile")
 
 
-@pytest.mark.parametrize("code", [errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF])
-@pytest.mark.parametrize("refused", [(), COPIES[:1], COPIES[1:], COPIES])
-def test_copies_by_the_kernel_and_without_it(tmp_path, monkeypatch, code, refused):
-    calls = []
+@pytest.mark.parametrize("left", [[], [0], [1000, 0, 70_000, 3, 0]])
+def test_partial_copies(tmp_path, monkeypatch, left):
+    """The system may write less than it is asked for, and then nothing more; the rest is written by Python."""
 
-    def refuse(*arguments: Any) -> int:
-        calls.append(arguments)
-        raise OSError(code, os.strerror(code))
+    def some(source: int, target: int, begins: Any, ends: Any, room: Any) -> int:
+        if not left:
+            return copy_ranges(source, target, begins, ends, room)
+        end = min(int(begins[0]) + left.pop(0), int(ends[0]))
+        return copy_ranges(source, target, begins[:1], np.array([end]), room)
 
-    for name in refused:
-        monkeypatch.setattr(os, name, refuse, raising=False)
+    monkeypatch.setattr(storage, "copy_ranges", some)
+    monkeypatch.setattr(lines, "READ_SIZE", 100_000)
     path = file_of(tmp_path, "in.txt", BYTES)
-    assert kept(path, [True] * 300_000, tmp_path / "out.txt") == BYTES
-    assert bool(calls) == ("copy_file_range" in refused)
-
-
-def test_partial_copies(tmp_path, monkeypatch):
-    """The kernel may copy less than it is asked for, and then nothing more."""
-    left = [1000, 0, 70_000, 3, 0]
-
-    def some(source: int, target: int, size: int, offset: int) -> int:
-        count = min(left.pop(0), size) if left else 0
-        return os.write(target, os.pread(source, count, offset)) if count else 0
-
-    monkeypatch.setattr(os, "copy_file_range", some, raising=False)
-    path = file_of(tmp_path, "in.txt", BYTES)
-    assert kept(path, [True] * 300_000, tmp_path / "out.txt") == BYTES
+    keep = [number % 1000 != 7 for number in range(300_000)]
+    expected = b"".join(b"%d\n" % number for number, stays in enumerate(keep) if stays)
+    assert kept(path, keep, tmp_path / "out.txt") == expected
     assert not left
 
 
-def test_a_full_disk_while_the_kernel_copies(tmp_path, monkeypatch):
+def test_a_full_disk_while_ranges_are_copied(tmp_path, monkeypatch):
     def full(*arguments: Any) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "copy_file_range", full, raising=False)
+    monkeypatch.setattr(storage, "copy_ranges", full)
     path = file_of(tmp_path, "in.txt", BYTES)
     with pytest.raises(OSError, match="No space left on device in the folder") as caught:
         kept(path, [True] * 300_000, tmp_path / "out.txt")

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import gzip
 import http.server
 import io
+import itertools
 import json
+import os
 import random
 import re
 import string
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from running import contents, done, lsh, refused
+from running import contents, done, lsh, process, refused
 
 from lsh import files
-from lsh.files import remote, storage, urls
+from lsh.files import output_folder, remote, storage, urls
+from lsh.files.locations import Url
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
@@ -170,6 +176,20 @@ def test_reads_and_writes(tmp_path, memory):
     assert contents(tmp_path) == {}
 
 
+def test_a_note_says_that_memory_disappears(tmp_path, memory):
+    """As the command is a process of its own, such an output is for tests and notebooks."""
+    (tmp_path / "in.tsv").write_bytes(LINES)
+    note = "memory://o.tsv is in the memory of this process and disappears with it: for tests and notebooks\n"
+    for line in (
+        ["dedup", "in.tsv", "-o", "memory://o.tsv"],
+        ["dedup", "in.tsv", "-o", "a", "--removed", "memory://o.tsv"],
+    ):
+        assert lsh(tmp_path, *line).stderr.decode().count(note) == 1
+    assert lsh(tmp_path, "pairs", "in.tsv", "-o", "memory://o.tsv").stderr.decode().count(note) == 1
+    for line in (["-o", "memory://o.tsv", "-q"], ["-o", "memory://o.tsv", "--dry-run"], ["-o", "b"]):
+        assert "disappears" not in lsh(tmp_path, "dedup", "in.tsv", *line).stderr.decode()
+
+
 def test_every_command_takes_urls(tmp_path, memory):
     (tmp_path / "in.tsv").write_bytes(LINES)
     memory.pipe({"/in.tsv": LINES, "/a.txt": STORY.encode(), "/b.txt.gz": gzip.compress(STORY.encode())})
@@ -300,7 +320,7 @@ def test_a_folder_of_texts(tmp_path, memory, source, out):
         (["memory://in", "--pattern", "*.x", "-o", "out.tsv"], "memory://in: no file matches the pattern '*.x'"),
         (
             ["memory://in/a.tsv", "-o", "https://example.org/a.tsv?sig=1"],
-            "https://example.org/a.tsv?***: files of the web can only be",
+            "https://example.org/a.tsv?***: https:// can only be read; write to a local file",
         ),
     ],
 )
@@ -379,22 +399,83 @@ def test_the_position_counts_bytes(memory):
 def test_sources_are_found_once(tmp_path, memory, monkeypatch):
     memory.pipe({f"/in/{number}.tsv": LINES for number in range(3)} | {"/old/a.tsv": LINES})
     calls = []
-    for name in ("find", "matches", "list_folder"):
-        function = getattr(remote, name)
-        monkeypatch.setattr(remote, name, lambda url, name=name, f=function: calls.append((name, url)) or f(url))
+    for name in ("found", "matches", "files"):
+        function = getattr(Url, name)
+        monkeypatch.setattr(Url, name, lambda url, name=name, f=function: calls.append((name, url.path)) or f(url))
     done(tmp_path, "dedup", "memory://in", "--against", "memory://old/*.tsv", "-o", "out.tsv")
-    assert calls == [("find", "memory://in"), ("matches", "memory://old/*.tsv"), ("list_folder", "memory://in")]
+    assert calls == [("found", "memory://in"), ("matches", "memory://old/*.tsv"), ("files", "memory://in")]
 
 
 def test_local_folders_are_listed_once(tmp_path, monkeypatch):
-    import os
-
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.tsv").write_bytes(LINES)
     calls, walk = [], os.walk
     monkeypatch.setattr(os, "walk", lambda *given, **named: calls.append(given) or walk(*given, **named))
     done(tmp_path, "dedup", "in", "-o", "out.tsv")
     assert calls == [("in",)]
+
+
+@pytest.mark.parametrize("out", ["memory://out/", "memory://out.tsv"])
+def test_temporary_files_are_in_the_given_folder(tmp_path, memory, monkeypatch, out):
+    """Data of an output are in --temp-dir before they are sent, not in TMPDIR."""
+    memory.pipe({"/in/a.tsv": LINES, "/in/b.tsv": b"x\tanother text altogether\n"})
+    (tmp_path / "own").mkdir()
+    folders, create = [], tempfile.TemporaryFile
+
+    def noted(**given):
+        folders.extend([given["dir"]] if given else [])  # without arguments it is that of `running`
+        return create(**given)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    line = ["--removed", "memory://r.tsv", "--report", "memory://r.html", "--on-bad-line", "skip"]
+    line += ["--rejects", "memory://rejects.txt", "--temp-dir", "own"]
+    done(tmp_path, "dedup", "memory://in", "-o", out, *line)
+    assert len(folders) == (5 if out.endswith("/") else 4)
+    done(tmp_path, "pairs", "memory://in/a.tsv", "-o", "memory://pairs.tsv", "--temp-dir", "own")
+    assert set(folders) == {"own"}
+    assert contents(tmp_path) == {"own": None}
+
+
+def test_a_full_temporary_folder_of_an_output(tmp_path, memory, monkeypatch):
+    """The message names the folder of the temporary file, the URL that needs it, and the option."""
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    memory.pipe_file("/in.tsv", LINES)
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full() if given else io.BytesIO())
+    message = refused(tmp_path, "dedup", "memory://in.tsv", "-o", "memory://out.tsv", "--temp-dir", "own")
+    problem = "the data of memory://out.tsv needs temporary files: No space left on device"
+    assert message == f"lsh: error: own: {problem}; set --temp-dir to another folder"
+    assert sorted(stored(memory)) == ["/in.tsv"]
+
+
+def test_texts_whose_size_is_not_told(tmp_path, memory, monkeypatch):
+    """As of a server of the web that sends no length."""
+    memory.pipe({"/in/a.txt": STORY.encode(), "/in/b.txt": OTHER.encode()})
+    info = type(memory).info
+    monkeypatch.setattr(type(memory), "info", lambda self, path, **named: {**info(self, path, **named), "size": None})
+    assert list(remote.contents(["memory://in/a.txt", "memory://in/b.txt"])) == [STORY.encode(), OTHER.encode()]
+    with files.Documents("memory://in/a.txt", files.Format("txt", "")) as documents:
+        assert [record.text for record in documents.records()] == [STORY.encode()]
+        assert documents.size == len(STORY)
+
+
+def test_a_full_disk_for_a_folder_of_a_url(tmp_path, memory, monkeypatch):
+    """The file in the new folder is named, and the folder does not appear."""
+    memory.pipe({f"/in/{name}": text.encode() for name, text in TEXTS.items()})
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(output_folder, "open", lambda *_: Full(), raising=False)
+    problem = (
+        f"out/a.txt: No space left on device in the folder {tmp_path / 'out'}; free space or write to another folder"
+    )
+    assert refused(tmp_path, "dedup", "memory://in", "-o", "out") == f"lsh: error: {problem}"
 
 
 # ---- ranges ----
@@ -449,6 +530,88 @@ def test_after_a_jump_little_is_read(memory, monkeypatch):
     assert sum(stop - start for start, stop in found) < 1_000_000
 
 
+def check_requests(parts, block):
+    """The ranges that are asked for hold the parts, begin and end with them, ascend, and have up to `block` bytes."""
+    found = list(remote.requests([np.array(part).T for part in parts]))
+    wanted = [(begin, end) for part in parts for begin, end in part]
+    assert all(0 < stop - start <= block for start, stop in found)
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(found))
+    joined = [found[0]]
+    for start, stop in found[1:]:
+        joined[-1:] = [(joined[-1][0], stop)] if start == joined[-1][1] else [joined[-1], (start, stop)]
+    assert all(any(start <= begin and end <= stop for start, stop in joined) for begin, end in wanted)
+    assert {start for start, _ in joined} <= {begin for begin, _ in wanted}
+    assert {stop for _, stop in joined} <= {end for _, end in wanted}
+
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([[(5, 9)]], [(5, 9)]),
+        ([[(5, 9), (9 + MB, 10 + MB)]], [(5, 10 + MB)]),
+        ([[(5, 9), (10 + MB, 11 + MB)]], [(5, 9), (10 + MB, 11 + MB)]),
+        ([[(0, MB)], [(MB, 2 * MB)], [(2 * MB + 5, 3 * MB)]], [(0, 3 * MB)]),
+        ([[(0, 20 * MB)]], [(0, 8 * MB), (8 * MB, 16 * MB), (16 * MB, 20 * MB)]),
+        ([[(0, 7 * MB), (7 * MB + 9, 9 * MB)]], [(0, 7 * MB), (7 * MB + 9, 9 * MB)]),  # a gap ends a request
+        ([[(at * MB, at * MB + 9) for at in range(10)]], [(0, 7 * MB + 9), (8 * MB, 9 * MB + 9)]),
+        ([], []),
+    ],
+)
+def test_neighbours_are_asked_for_together(parts, expected):
+    assert list(remote.requests([np.array(part).T for part in parts])) == expected
+
+
+@strategies.examples(200)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 90)), min_size=1, max_size=5), min_size=1),
+    st.integers(1, 100),
+    st.integers(0, 40),
+)
+def test_requests_hold_the_parts(steps, block, gap):
+    at, parts = 0, []
+    for some in steps:
+        parts.append([])
+        for skipped, size in some:
+            parts[-1].append((at + skipped, at + skipped + size))
+            at += skipped + size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "BLOCK", block)
+        patch.setattr(remote, "MAX_JOINED", gap)
+        check_requests(parts, block)
+        data = random.Random(at).randbytes(at)
+        fsspec.filesystem("memory").pipe_file("/parts", data)
+        found = list(remote.File("memory://parts").parts([np.array(part).T for part in parts]))
+    expected = [(part[-1][1], b"".join(data[begin:end] for begin, end in part)) for part in parts]
+    assert found == expected
+
+
+def test_few_requests_for_documents_here_and_there(memory, monkeypatch):
+    """Kept records and documents at positions: near ones by one request, far ones each by a small one."""
+    record = b'{"text": "' + b"a word " * 15_000 + b'"}\n'  # 105 KB
+    memory.pipe_file("/a.jsonl", record * 600)
+    calls, fetch = [], remote.File.fetch
+    with files.Documents("memory://a.jsonl") as documents:
+        assert documents.count == 600
+        monkeypatch.setattr(remote.File, "fetch", lambda self, a, b: calls.append((a, b)) or fetch(self, a, b))
+        for step, most in ((9, 8), (30, 20)):  # 0.9 MB and 3.1 MB from one to the next
+            chosen = np.arange(0, 600, step)
+            assert sum(len(block.texts) for block in documents.at(chosen)) == len(chosen)
+            assert len(calls) == most
+            assert step < 10 or sum(stop - start for start, stop in calls) == len(record) * len(chosen)
+            calls.clear()
+            keep = np.zeros(600, bool)
+            keep[chosen] = True
+            with files.target(documents, "memory://kept.jsonl") as target:
+                files.write_kept(documents, keep, target)
+                target.commit()
+            assert memory.cat_file("/kept.jsonl") == record * len(chosen)
+            assert len(calls) == most
+            calls.clear()
+
+
 def test_a_lost_connection_is_tried_again(memory, monkeypatch):
     memory.pipe_file("/a.tsv", LINES)
     monkeypatch.setattr(remote, "PAUSES", (0, 0))
@@ -493,6 +656,13 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.send_error(403)
             return
         path = Path(self.translate_path(self.path))
+        if path.is_dir():
+            data = "".join(f'<a href="{one.name}{"/" * one.is_dir()}">.</a>' for one in path.iterdir()).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"" if head else data)
+            return
         status = re.search(r"/error-(\d+)", self.path)
         if status or not path.is_file():
             self.send_error(int(status[1]) if status else 404)
@@ -552,6 +722,14 @@ def test_a_file_of_the_web(tmp_path, web, ending):
         assert [method for method, _ in kind.log].count("GET") == 2
 
 
+def test_a_folder_of_the_web_without_its_slash(tmp_path, web):
+    """A server may send the list of a folder as a page; the error says how a folder is named."""
+    url, _ = web
+    (tmp_path / "web" / "shards").write_bytes(b"<html>")
+    message = refused(tmp_path, "stats", f"{url}/shards")
+    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
+
+
 def test_errors_of_the_web(tmp_path, web):
     url, _ = web
     secret = url.replace("http://", "http://ann:hunter2@") + "/error-{}/a.tsv?X-Amz-Signature=0a1b2c3d"
@@ -574,6 +752,10 @@ class NoCredentialsError(Exception):
     """Stands for that of botocore."""
 
 
+class TooManyRedirects(Exception):  # noqa: N818 - as in aiohttp
+    """Stands for that of aiohttp."""
+
+
 class ClientError(Exception):
     """Stands for an error with a status."""
 
@@ -589,6 +771,8 @@ class ClientError(Exception):
         (PermissionError("AKIA hunter2"), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(403), PermissionError, "access denied; check the credentials and the name"),
         (ClientError(503), OSError, "the server failed (status 503); run again later"),
+        (TooManyRedirects("t0psecret"), OSError, "the server redirects without end; correct the URL"),
+        (ValueError("give a connection_string"), PermissionError, "no credentials found; set AWS_ACCESS_KEY_ID and"),
         (FileNotFoundError("s3://box"), FileNotFoundError, "No such file or directory"),
         (TimeoutError("t0psecret"), ConnectionError, "the connection failed or was lost (TimeoutError); check the"),
         (RuntimeError("token: t0psecret\nmore"), OSError, "RuntimeError: token: ***"),
@@ -596,7 +780,7 @@ class ClientError(Exception):
 )
 @pytest.mark.parametrize("is_cause", [False, True])
 def test_errors_of_packages(error, kind, problem, is_cause):
-    if is_cause and not isinstance(error, (RuntimeError, FileNotFoundError)):
+    if is_cause and not isinstance(error, (RuntimeError, ValueError, FileNotFoundError)):
         try:
             raise FileNotFoundError("s3://box") from error
         except FileNotFoundError as found:
@@ -648,6 +832,24 @@ def test_urls_in_a_message(text, expected):
     assert urls.shown_in(text) == expected
 
 
+def test_a_folder_of_the_web(tmp_path, web):
+    """Its URL ends in a slash; each text is asked for once per reading."""
+    url, kind = web
+    for name, text in TEXTS.items():
+        (tmp_path / "web" / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "web" / "in" / name).write_text(text)
+    (tmp_path / "web" / "none").mkdir()
+    done(tmp_path, "dedup", f"{url}/in/", "-o", "out")
+    found = {name: data for name, data in contents(tmp_path / "out").items() if data is not None}
+    assert found == {name: text.encode() for name, text in TEXTS.items() if name != "deep/c.txt"}
+    assert ("HEAD", "") not in kind.log
+    assert (
+        refused(tmp_path, "stats", f"{url}/none/") == f"lsh: error: {url}/none/: the folder has no file; name another"
+    )
+    message = refused(tmp_path, "stats", f"{url}/in")
+    assert message.endswith("rename it or give --format; the URL of a folder ends in a slash")
+
+
 def test_no_server(tmp_path):
     message = refused(tmp_path, "dedup", "http://127.0.0.1:1/a.tsv?sig=t0psecret", "-o", "out.tsv")
     assert "http://127.0.0.1:1/a.tsv?***: the connection failed or was lost" in message
@@ -696,6 +898,44 @@ def test_hf_urls_go_through_fsspec(tmp_path, monkeypatch):
     Hub().pipe_file("/datasets/ann/news/a.tsv", LINES)
     done(tmp_path, "dedup", "hf://datasets/ann/news/*.tsv", "-o", "hf://datasets/ann/clean/out.tsv")
     assert Hub().cat_file("/datasets/ann/clean/out.tsv") == KEPT
+
+
+def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
+    """A filesystem of memory stands for that of the package gcsfs."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Buckets(MemoryFileSystem):
+        protocol = "gs"
+        store = {"/box/in.tsv": None}  # noqa: RUF012 - as in its base class
+        pseudo_dirs = ["", "/box"]  # noqa: RUF012
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return "/" + path.removeprefix("gs://").strip("/")
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "gs", Buckets)
+    Buckets().pipe_file("/box/in.tsv", b"not read")
+    problem = "no such bucket; correct the name, or create it"
+    assert (
+        refused(tmp_path, "dedup", "gs://box/in.tsv", "-o", "gs://bix/o.tsv")
+        == f"lsh: error: gs://bix/o.tsv: {problem}"
+    )
+    assert refused(tmp_path, "stats", "gs://bix/in.tsv") == f"lsh: error: gs://bix/in.tsv: {problem}"
+    assert refused(tmp_path, "stats", "gs://box/on.tsv").endswith("gs://box/on.tsv: No such file or directory")
+    monkeypatch.setattr(Buckets, "info", lambda self, name: 1 / 0)  # it cannot be looked at
+    remote.check_bucket("gs://bix/o.tsv")
+
+
+@pytest.mark.parametrize("setting", ["pass", "logging.basicConfig(format='%(message)s')"])
+def test_warnings_of_a_filesystem_are_not_printed(tmp_path, setting):
+    """Its errors are raised, so that each is one line; where logging is configured, it has the warnings, too."""
+    code = (
+        f"import logging; {setting}; from lsh.files import remote; remote.located('memory://a.tsv');"
+        "logging.getLogger('fsspec.deep').warning('cannot connect; retrying')"
+    )
+    result = process(tmp_path, python=("-c", code))
+    assert result.returncode == 0
+    assert result.stderr == (b"" if setting == "pass" else b"cannot connect; retrying\n")
 
 
 def test_the_filesystem_of_hugging_face(tmp_path, monkeypatch):

@@ -300,9 +300,11 @@ def test_notes_on_columns(tmp_path):
     assert notes("in.csv", three, id_field="none") == ["text: column 3 'text'; id: record number"]
     assert notes("in.tsv", b"1\ta\n") == ["text: column 2; id: column 1"]
     assert notes("in.tsv", b"a\n") == ["text: column 1; id: record number"]
-    assert notes("in.jsonl", b'{"text": "a"}\n') == [
-        "text: field 'text'; id: field 'id', or the record number where a record has none"
+    assert notes("in.csv", b"text,doc_id\na,1\n") == [
+        "text: column 1 'text'; id: record number; if 'doc_id' is the id, give --id-field doc_id"
     ]
+    assert notes("in.csv", b"text,doc_id\na,1\n", id_field="none") == ["text: column 1 'text'; id: record number"]
+    assert notes("in.csv", b"text,paid,valid\na,1,1\n") == ["text: column 1 'text'; id: record number"]
     named = {"field": "a.b,text", "id_field": "key"}
     line = b'{"text": "a", "a": {"b": "c"}, "key": 1}\n'
     assert notes("in.jsonl", line, **named) == ["text: field 'a.b' + field 'text'; id: field 'key'"]

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import stat
+import tempfile
 
 import pytest
 from full_disk import full_disk
@@ -14,7 +15,7 @@ from reading import file_of, kept
 from running import contents
 
 from lsh import files
-from lsh.files import storage
+from lsh.files import disk, output_folder
 
 
 @pytest.mark.parametrize("room", [0, 1, 10, 2000])
@@ -119,10 +120,10 @@ def test_a_full_temporary_folder(tmp_path, monkeypatch):
         def close(self):
             closed.append(self)
 
-    monkeypatch.setattr(storage.tempfile, "TemporaryFile", lambda **_: Full())
-    monkeypatch.setattr(storage.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(OSError, match="a copy of news needs temporary files: No space") as caught:
-        storage._copied(io.BytesIO(b"one\n"), "news")
+        disk.Copy(io.BytesIO(b"one\n"), "news")
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(tmp_path)
     assert caught.value.strerror.endswith("set TMPDIR to another folder")
@@ -136,7 +137,7 @@ def test_a_full_disk_for_a_folder(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(storage.shutil, "copy", full)
+    monkeypatch.setattr(output_folder.shutil, "copy", full)
     with pytest.raises(OSError, match="No space left") as caught, files.FolderTarget("out") as target:
         target.copy("in/a.txt", "a.txt")
     assert (caught.value.filename, caught.value.filename2) == (os.path.join("out", "a.txt"), None)

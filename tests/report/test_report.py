@@ -569,7 +569,9 @@ def test_why_the_recall_is_not_measured(texts, run):
         assert parsed.figures["Recall measured"][0] == "not measured"
         words = "".join(parsed.text)
         assert reason in words
-        assert "sort it (for instance by source or date), or raise sample_pairs in lsh.report.html." in words
+        assert (
+            "sort it (for instance by source or date), or make the report in Python, by lsh.report.html with" in words
+        )
     assert reason not in run[1]
 
 
@@ -606,15 +608,39 @@ def test_mappings_bytes_and_given_sizes_say_the_same(texts, run):
     assert report.html(result, texts=dict(enumerate(texts)), sizes=sizes.tolist(), ids=range(240)) == plain
 
 
-def test_a_stream_is_no_texts_by_position(texts, run):
-    """A callable, as `deduplicate` accepts, gives all texts in order; a page looks up single texts."""
-    message = (
-        r"texts must be a sequence of texts, or a dict \{position: text\}, got function; lsh\.report\.choose tells"
-    )
-    with pytest.raises(TypeError, match=message):
-        report.html(run[0], texts=lambda: iter(texts))
-    with pytest.raises(TypeError, match="against must be a sequence of texts, or a dict"):
-        report.html(run[0], texts=texts, against=lambda: iter(texts))
+def test_texts_of_a_stream(texts):
+    """A callable, as `deduplicate` accepts, is called for the sizes, and for the texts that are shown."""
+    old = [f"{text} old" for text in texts[:60]]
+    result = lsh.deduplicate(texts, 0.7, hasher=HASHER, bands=BANDS, against=old)
+    page = report.html(result, texts=texts, against=old)
+    calls = []
+
+    def stream(name, given):
+        return lambda: (calls.append(name), iter(given))[1]
+
+    assert report.html(result, texts=stream("new", texts), against=stream("old", old)) == page
+    assert calls == ["new", "new", "old"]
+    calls.clear()
+    sizes = [len(text) for text in texts]
+    choice = report.choose(result, sizes=sizes)
+    assert report.html(result, texts=stream("new", texts), against=old, sizes=sizes, choice=choice) == page
+    assert calls == ["new"]
+    missing = [None, *texts[1:], "été"]
+    result = lsh.deduplicate(missing, 0.7, missing="empty")
+    assert report.html(result, texts=stream("new", missing)) == report.html(result, texts=missing)
+
+
+def test_a_stream_of_other_texts(texts, run):
+    for other in (texts[1:], [*texts, "one more"]):
+        message = rf"^texts must give one text for each document \({len(texts)}\), gave {len(other)}$"
+        with pytest.raises(ValueError, match=message):
+            report.html(run[0], texts=lambda other=other: iter(other))
+    with pytest.raises(TypeError, match=r"^texts\[1\] must be str, .* got int"):
+        report.html(run[0], texts=lambda: iter([texts[0], 1]))
+    with pytest.raises(
+        TypeError, match=r"^texts must be a sequence of texts, .* or a function that returns the texts, got"
+    ):
+        report.html(run[0], texts=iter(texts))
 
 
 def test_a_text_that_is_not_there_is_named(texts, run):
@@ -670,7 +696,7 @@ def test_every_kind_of_run_is_reported(texts, more):
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        ({"texts": "one text"}, TypeError, "texts must be a sequence of texts, or a dict {position: text}, got str"),
+        ({"texts": "one text"}, TypeError, "texts must be a sequence of texts, a dict {position: text}, or a"),
         ({"texts": ["a"]}, ValueError, r"texts must have one value for each document \(3\), got 1"),
         ({"ids": ["a"]}, ValueError, r"ids must have one value for each document \(3\), got 1"),
         ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value for each document"),

@@ -1,0 +1,229 @@
+"""Files of this computer: read more than once, copied to temporary files, and written so that they appear complete.
+
+A new file is written under a hidden name in its folder and then renamed, so an interrupted run leaves the old file.
+`remote` and `uploads` have the same classes for URLs; `locations` chooses among them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import IO, Any
+
+from lsh._spill import temporary_errors
+from lsh.files.records import InputError
+
+BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
+FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
+STANDARD = "-"  # the name of standard input and output
+
+
+def changed(name: str) -> InputError:
+    """Return the error for a file that changed."""
+    return InputError(name, "it changed while it was read; run again when nothing writes to it")
+
+
+# ---- reading ----
+
+
+class File:
+    """A file that must not change while it is used."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._state: tuple[int, int] | None = None  # size and time, since it was opened first
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return os.stat(self._path).st_size if self._state is None else self._state[0]
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file."""
+        with open(self._path, "rb", BUFFER) as file:
+            self._check_state(file)
+            yield file
+            self._check_state(file)
+
+    def check_unchanged(self) -> None:
+        """Raise InputError if the file changed since it was opened first."""
+        with open(self._path, "rb") as file:
+            self._check_state(file)
+
+    def _check_state(self, file: IO[bytes]) -> None:
+        state = os.fstat(file.fileno())
+        if self._state not in (None, (state.st_size, state.st_mtime_ns)):
+            raise changed(self._path)
+        self._state = (state.st_size, state.st_mtime_ns)
+
+    def close(self) -> None:
+        """Do nothing: the file is closed after each reading."""
+
+
+class Copy:
+    """A temporary copy of a stream that can be read only once.
+
+    Parameters
+    ----------
+    stream : file
+        The stream, which is read to its end.
+    name : str
+        Its name, for messages.
+    folder : str, optional
+        For the copy. Default: TMPDIR, or the folder of the system.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str, folder: str | None = None) -> None:
+        import tempfile  # slow to import
+
+        errors = partial(temporary_errors, f"a copy of {name}", folder=folder)
+        with errors():
+            self._file = tempfile.TemporaryFile(prefix="lsh-", buffering=BUFFER, dir=folder)  # noqa: SIM115
+        try:
+            while chunk := stream.read(BUFFER):
+                with errors():
+                    self._file.write(chunk)
+            with errors():
+                self._file.flush()
+        except BaseException:  # an interrupt, too
+            with suppress(OSError):
+                self.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return os.fstat(self._file.fileno()).st_size
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Give the copy, at its start."""
+        self._file.seek(0)
+        yield self._file
+
+    def check_unchanged(self) -> None:
+        """Do nothing: no other process writes to the copy."""
+
+    def close(self) -> None:
+        """Delete the copy."""
+        self._file.close()
+
+
+# ---- writing ----
+
+
+class Direct:
+    """Standard output, a pipe or a device: what is written appears at once."""
+
+    has_folder = False
+    file: Any = None
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def open(self) -> None:
+        """Open it; a file, such as that of a redirected standard output, is appended to."""
+        if self._path != STANDARD:
+            self.file = open(self._path, "ab" if os.path.isfile(self._path) else "wb")  # noqa: SIM115
+        elif sys.stdout is None:
+            raise OSError("standard output is closed; redirect it to a file")
+        else:
+            self.file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+
+    def complete(self) -> None:
+        """Write what is buffered."""
+        self.file.flush()
+
+    def commit(self) -> None:
+        """Do nothing: the data are there."""
+
+    def discard(self) -> None:
+        """Close it."""
+        _close(self.file)
+
+
+class Replacement:
+    """A file under a temporary name, which `commit` changes into its own.
+
+    While the file is written, only its owner can read it; then it gets the permissions of the file that it replaces, or
+    those that the umask gives a new file.
+    """
+
+    has_folder = True
+    file: Any = None
+
+    def __init__(self, path: str) -> None:
+        self._place = os.path.realpath(path)
+        self._beside: str | None = None
+
+    def open(self) -> None:
+        """Create the file."""
+        self._beside = beside(self._place)
+        self.file = open(self._beside, "xb", opener=_private)  # noqa: SIM115 - open until it is complete
+
+    def complete(self) -> None:
+        """Write all data to the disk."""
+        self.file.flush()
+        os.fchmod(self.file.fileno(), mode(self._place, 0o666))
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def commit(self) -> None:
+        """Rename the file."""
+        if self._beside is not None:
+            os.replace(self._beside, self._place)
+            self._beside = None
+
+    def discard(self) -> None:
+        """Remove the file, unless it has its name."""
+        _close(self.file)
+        if self._beside is not None:
+            with suppress(FileNotFoundError):  # an interrupt may come right after the renaming
+                os.unlink(self._beside)
+
+
+def _close(file: IO[bytes] | None) -> None:
+    """Close a file; data that cannot be written then are not needed."""
+    if file is not None:
+        with suppress(OSError, ValueError):
+            file.close()
+
+
+def beside(place: str) -> str:
+    """Return a new, hidden name in the folder of a file; hidden files of a folder are not read."""
+    return os.path.join(os.path.dirname(place), f".lsh-{os.urandom(8).hex()}.part")
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read; for the `opener` of `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def mode(place: str, default: int) -> int:
+    """Return the permissions of an existing file or folder, else `default` under the umask."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(os.stat(place).st_mode)
+    umask = os.umask(0o077)  # files that another thread creates meanwhile are private
+    os.umask(umask)
+    return default & ~umask
+
+
+@contextmanager
+def named_errors(name: str, has_folder: bool) -> Iterator[None]:
+    """Put the name of the file that is written into errors of the system; if the disk is full, its folder, too."""
+    try:
+        yield
+    except OSError as error:
+        if has_folder and error.errno in FULL:
+            folder = os.path.dirname(os.path.realpath(name))
+            error.filename, error.filename2 = name, None
+            error.strerror = f"{os.strerror(error.errno)} in the folder {folder}; free space or write to another folder"
+        elif error.filename is None:
+            error.filename = name
+        raise

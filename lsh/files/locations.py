@@ -1,0 +1,281 @@
+"""Names of files: local paths, URLs, and ``-`` for a standard stream.
+
+`location` is the one place that tells them apart. Each kind has a class with the same methods: what the name stands
+for, how it compares with others of its kind, and how it is read and written.
+
+A `Source` is read: its methods are `opened`, `check_unchanged` and `close`, and it has a `size`. A `Sink` is written:
+`open`, writing to its `file`, `complete`, which does all that can be done before the file appears, `commit`, which lets
+it appear, and in any case `discard`. Its `has_folder` tells whether a full disk is that of the folder of the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lsh.files import disk, remote, uploads, urls
+from lsh.files.disk import STANDARD
+from lsh.files.records import InputError
+from lsh.files.remote import Place, State
+
+Source = disk.File | disk.Copy | remote.File
+Sink = disk.Direct | disk.Replacement | uploads.Upload | uploads.Spooled
+
+
+class Local:
+    """A path of this computer."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def is_folder(self) -> bool:
+        """Tell whether it is a folder."""
+        return os.path.isdir(self.path)
+
+    def has_files(self) -> bool:
+        """Tell whether there is a file, or a folder that is not empty."""
+        return os.path.lexists(self.path) and not (self.is_folder() and not os.listdir(self.path))
+
+    def is_same(self, other: Local) -> bool:
+        """Tell whether both lead to the same file, by links too."""
+        try:
+            return os.path.samefile(self.path, other.path)
+        except OSError:  # one of them does not exist yet
+            return os.path.realpath(self.path) == os.path.realpath(other.path)
+
+    def contains(self, other: Local) -> bool:
+        """Tell whether this is a folder into which the other path leads, or to it; links are resolved."""
+        if not self.is_folder():
+            return False
+        outer = os.path.realpath(self.path)
+        return os.path.commonpath([os.path.realpath(other.path), outer]) == outer
+
+    def absolute(self) -> str:
+        """Return the absolute path."""
+        return os.path.abspath(self.path)
+
+    def within(self, relative: str) -> str:
+        """Return the path of a file in this folder."""
+        return os.path.join(self.path, relative)
+
+    def is_pattern(self) -> bool:
+        """Tell whether it stands for the files that match it; a file that has this name comes first."""
+        return glob.has_magic(self.path) and not os.path.lexists(self.path)
+
+    def matches(self) -> list[Place]:
+        """Return what matches the pattern, in the order of the paths."""
+        return [Local(path).found() for path in sorted(glob.glob(self.path, recursive=True))]
+
+    def found(self) -> Place:
+        """Return the file or the folder; whether there is one is not checked."""
+        return Place(self.path, self.is_folder())
+
+    def files(self) -> Iterator[tuple[str, State | None]]:
+        """Yield the files of this folder and of the folders in it, by their paths within it, with ``/``."""
+        for inner, _, names in os.walk(self.path, onerror=_fail):
+            inside = os.path.relpath(inner, self.path)
+            for name in names:
+                if os.path.isfile(os.path.join(inner, name)):
+                    yield (name if inside == os.curdir else f"{inside}{os.sep}{name}".replace(os.sep, "/")), None
+
+    @staticmethod
+    def contents(paths: Sequence[str]) -> Iterator[bytes]:
+        """Yield the bytes of local files."""
+        for path in paths:
+            with open(path, "rb") as file:
+                yield file.read()
+
+    def source(self, state: State | None, folder: str | None) -> Source:
+        """Return the file for reading, of a pipe or a device a temporary copy in a folder."""
+        if not os.path.exists(self.path) or os.path.isfile(self.path):
+            return disk.File(self.path)
+        with open(self.path, "rb") as pipe:
+            return disk.Copy(pipe, self.path, folder)
+
+    def sink(self, folder: str | None) -> Sink:
+        """Return the file for writing; a stream or a device is not replaced by a file."""
+        is_device = os.path.exists(self.path) and not os.path.isfile(self.path)
+        return disk.Direct(self.path) if is_stream(self.path) or is_device else disk.Replacement(self.path)
+
+
+class Standard(Local):
+    """Standard input, or standard output."""
+
+    def is_folder(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_same(self, other: Local) -> bool:
+        """Return False: input and output are two streams."""
+        return False
+
+    def source(self, state: State | None, folder: str | None) -> Source:
+        """Return a temporary copy of standard input."""
+        if sys.stdin is None:
+            raise InputError("standard input", "it is closed; redirect it from a file, or name a file as INPUT")
+        return disk.Copy(sys.stdin.buffer, "standard input", folder)
+
+    def sink(self, folder: str | None) -> Sink:
+        """Return standard output."""
+        return disk.Direct(STANDARD)
+
+
+class Url:
+    """A URL of a filesystem that fsspec knows."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self._is_web = path, urls.scheme(path) in urls.WEB
+
+    def _find(self) -> Place | None:
+        """Return the file or the folder, ``None`` if there is neither. A folder of the web ends in a slash."""
+        filesystem, name = remote.located(self.path)
+        if self._is_web and self.path.endswith("/"):
+            return Place(self.path, True, State(None, ""))
+        try:
+            with remote.explained(self.path):
+                return _place(self.path, filesystem.info(name))
+        except FileNotFoundError:
+            return None
+
+    def _key(self) -> tuple[Any, str]:
+        """Return a value that is equal for two URLs of the same file, without a request."""
+        filesystem, name = remote.located(self.path)
+        return filesystem, name.rstrip("/")
+
+    def is_folder(self) -> bool:
+        """Tell whether it is a folder."""
+        found = self._find()
+        return found is not None and found.is_folder
+
+    def has_files(self) -> bool:
+        """Tell whether there is a file, or a folder that is not empty."""
+        found = self._find()
+        return found is not None and (not found.is_folder or any(self.files()))
+
+    def is_same(self, other: Url) -> bool:
+        """Tell whether both name the same file."""
+        names = {url.rstrip("/").rpartition("/")[2] for url in (self.path, other.path)}
+        return len(names) == 1 and self._key() == other._key()
+
+    def contains(self, other: Url) -> bool:
+        """Tell whether the other URL lies in this one, or is the same."""
+        (place, name), (outer, start) = other._key(), self._key()
+        return place == outer and f"{name}/".startswith(f"{start}/")
+
+    def absolute(self) -> str:
+        """Return what serves as an absolute path.
+
+        Examples
+        --------
+        >>> Url("s3://bucket/a.txt").absolute(), Url("https://host/a.txt?raw=1").absolute()
+        ('/s3/bucket/a.txt', '/https/host/a.txt')
+        """
+        scheme, _, name = urls.file_name(self.path).partition("://")
+        return os.path.normpath(f"/{scheme}/{name}")
+
+    def within(self, relative: str) -> str:
+        """Return the URL of a file in this folder."""
+        return f"{self.path.rstrip('/')}/{relative}"
+
+    def is_pattern(self) -> bool:
+        """Tell whether it stands for the files that match it."""
+        return urls.has_magic(self.path)
+
+    def matches(self) -> list[Place]:
+        """Return what matches the pattern, in the order of the names."""
+        filesystem, name = remote.located(self.path)
+        with remote.explained(self.path):
+            found = filesystem.glob(name, detail=True)
+            return [_place(filesystem.unstrip_protocol(one), found[one]) for one in sorted(found)]
+
+    def found(self) -> Place:
+        """Return the file or the folder; raise FileNotFoundError if there is neither."""
+        found = self._find()
+        if found is None:
+            remote.check_bucket(self.path)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), urls.shown(self.path))
+        return found
+
+    def files(self) -> Iterator[tuple[str, State | None]]:
+        """Yield the files of this folder and of the folders in it, by their paths within it."""
+        filesystem, name = remote.located(self.path)
+        start = name.rstrip("/") + "/"
+        with remote.explained(self.path):
+            found = filesystem.find(start if self._is_web else name, detail=True)
+        for one, info in found.items():
+            if one.startswith(start) and info.get("type") == "file":
+                yield one.removeprefix(start), remote.state_of(info)
+
+    @staticmethod
+    def contents(paths: Sequence[str]) -> Iterator[bytes]:
+        """Yield the bytes of files of URLs."""
+        return remote.contents(paths)
+
+    def source(self, state: State | None, folder: str | None) -> Source:
+        """Return the file for reading; it is copied to a folder if the server does not send parts of it."""
+        return remote.File(self.path, state, folder)
+
+    def sink(self, folder: str | None) -> Sink:
+        """Return the file for writing; `folder` is for temporary files."""
+        return uploads.sink(self.path, folder)
+
+
+def _place(url: str, info: dict[str, Any]) -> Place:
+    return Place(url, info["type"] == "directory", remote.state_of(info))
+
+
+def location(path: str) -> Local | Url:
+    """Return the location that a name stands for.
+
+    Examples
+    --------
+    >>> [type(location(name)).__name__ for name in ("-", "news.tsv", "file:///news.tsv", "s3://bucket/news.tsv")]
+    ['Standard', 'Local', 'Local', 'Url']
+    """
+    path = urls.local(path)
+    return Url(path) if urls.is_url(path) else Standard(path) if path == STANDARD else Local(path)
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def is_stream(path: str) -> bool:
+    """Tell whether a path is an open stream of this process, which cannot be replaced by a file."""
+    return path in ("/dev/stdout", "/dev/stderr") or path.startswith(("/dev/fd/", "/proc/self/fd/"))
+
+
+def names_folder(path: str) -> bool:
+    """Tell whether a path can only be that of a folder: it ends in a slash or a dot."""
+    return path.endswith(os.sep) or os.path.basename(path) in (os.curdir, os.pardir)
+
+
+def is_folder(path: str) -> bool:
+    """Tell whether a path is that of a folder; standard input and output are none."""
+    return location(path).is_folder()
+
+
+def has_files(path: str) -> bool:
+    """Tell whether there is a file, or a folder that is not empty."""
+    return location(path).has_files()
+
+
+def same_file(a: str, b: str) -> bool:
+    """Tell whether two paths lead to the same file, by links too, or two URLs."""
+    one, other = location(a), location(b)
+    return type(one) is type(other) and one.is_same(other)  # type: ignore[arg-type]
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Tell whether a path leads into a folder, or to it; links are resolved."""
+    inner, outer = location(path), location(folder)
+    return type(inner) is type(outer) and outer.contains(inner)  # type: ignore[arg-type]
+
+
+def contents(paths: Sequence[str]) -> Iterator[bytes]:
+    """Yield the bytes of some files of one kind."""
+    return location(paths[0]).contents(paths) if paths else iter(())

@@ -31,8 +31,7 @@ examples:
 A document whose id is in the index replaces the stored one. The documents are committed after each 65,536 of them, or
 each 30 seconds. After an interrupt the same command continues after the last commit, if the files have not changed.
 
-{indexing.IDS}
-{options.FORMATS}
+{indexing.FORMATS}
 {console.EXITS}"""
 
 

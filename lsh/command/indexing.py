@@ -28,10 +28,14 @@ SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
-IDS = """\
-The id is that of the id column. Without one, in .txt files, and with --id-field none, it is the name of the file and
-the number of the record, such as news.txt:17. In a folder of texts it is the path within the folder.
+FORMATS = (
+    options.FORMATS.removesuffix("Without an id the number of the record is the id.\n")
+    + """\
+Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
+as news.txt:17.
 """
+)
+ID_REMEDY = "name the right one with --id-field"  # ends the message on a record without an id
 
 
 # ---- the index ----
@@ -286,14 +290,20 @@ class Arrivals:
                 self.position = before + documents.position
                 yield block
         except files.InputError as error:
-            error.args = (str(error).replace("--source-field", "--time-field"),)
+            message = str(error).replace("--source-field", "--time-field")
+            if message.endswith(ID_REMEDY):
+                message += ", or use --id-field none"
+            error.args = (message,)
             raise
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
-        decoded = list(map(console.decoded, ids))
+        decoded, prefix = list(map(console.decoded, ids)), self._prefix
         if not self._are_numbers(documents):
+            if prefix:
+                raise files.InputError(
+                    documents.name, "its documents have ids, and --id-prefix is for record numbers; leave it out"
+                )
             return decoded
-        prefix = self._prefix
         if prefix is None and documents.path == files.STANDARD:
             raise files.InputError(
                 documents.name, "its documents have no ids; name their column with --id-field, or give --id-prefix"

@@ -16,15 +16,14 @@ EPILOG = f"""\
 examples:
   lsh index create papers.index --screen --texts stored
   lsh screen papers.index today.jsonl -o verdicts.jsonl
-  lsh screen papers.index draft.txt --format files --check
+  lsh screen papers.index drafts/ --check
 
 Each line is a JSON object: the id of the document, the verdict, and the documents of the index that are similar to it,
 the most similar first. The verdict is reject if one of them is as similar as --reject, similar if one is as similar as
 --recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
 run adds nothing.
 
-{indexing.IDS}
-{options.FORMATS}
+{indexing.FORMATS}
 {console.EXITS}"""
 
 

@@ -232,9 +232,13 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
         assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
     message = refused(tmp_path, "index", "add", "x.index", "-", "--format", "txt", stdin=b"six\n")
     assert "standard input: its documents have no ids; name their column with --id-field, or give --id-p" in message
-    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right" in refused(
-        tmp_path, "index", "add", "x.index", "d.jsonl"
-    )
+    message = refused(tmp_path, "index", "add", "x.index", "d.jsonl")
+    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right one with --id-field, or use --id-f" in message
+    (tmp_path / "e.tsv").write_bytes(b"e\tseven\n")
+    message = refused(tmp_path, "index", "add", "x.index", "e.tsv", "--id-prefix", "x")
+    assert "e.tsv: its documents have ids, and --id-prefix is for record numbers; leave it out" in message
+    for command in (["index", "add"], ["screen"]):
+        assert b"the number of the record is the id" not in done(tmp_path, *command, "--help")
     assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
     found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
     assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]

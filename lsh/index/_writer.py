@@ -15,12 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from lsh.index import _format, _log, _manifest, _view
+from lsh.index._build import merge_segments, write_segment
 from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
 from lsh.index._log import Change, LogReader, LogWriter
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
-from lsh.index._segment import Documents, Written, merge_segments, write_segment
+from lsh.index._segment import Documents, Written
 from lsh.index._view import Held, Place, View
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log

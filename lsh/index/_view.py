@@ -89,6 +89,15 @@ class Held:
         self.removed[number >> 3] |= 1 << (number & 7)
         self.removed_count += 1
 
+    def remove_many(self, numbers: NDArray[np.int64]) -> None:
+        """Remove documents, all different, that are not removed."""
+        mask = np.zeros(self.segment.documents, bool)
+        mask[numbers] = True
+        self.remove(int(numbers[0]))  # makes the bitmap
+        if self.removed is not None:
+            self.removed |= np.packbits(mask, bitorder="little")
+        self.removed_count += len(numbers) - 1
+
     def removed_mask(self) -> NDArray[np.bool_] | None:
         """Return for each document whether it is removed, ``None`` if none is."""
         if self.removed is None or not self.removed_count:

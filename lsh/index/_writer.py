@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh.index import _format, _log, _manifest, _view
+from lsh.index._build import merge_segments, write_segment
 from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
 from lsh.index._log import Change, LogReader, LogWriter
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
-from lsh.index._segment import Documents, Written, merge_segments, write_segment
+from lsh.index._segment import Documents, Written
 from lsh.index._view import Held, Place, View
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
@@ -108,7 +110,7 @@ class Writer:
     def expire(self, before: int) -> int:
         """Remove the documents with a time before the given one, and return their number."""
         count = len(self.view)
-        places = [Place(IN_LOG, number) for number in self.view.recent.before(before)]
+        expired: list[tuple[int, NDArray[np.int64]]] = [(IN_LOG, np.array(self.view.recent.before(before), np.int64))]
         dropped = []
         for part, held in enumerate(self.view.held):
             times = held.segment.written.times
@@ -117,16 +119,28 @@ class Writer:
             if times[1] < before and times[2] == held.segment.documents:
                 dropped.append(held)
                 continue
-            own = held.segment.times()
-            expired = np.flatnonzero((own != NO_TIME) & (own < before)).tolist()
-            places += [Place(part, number) for number in expired if held.is_alive(number)]
-        if places:
-            self.remove(places)
+            own, alive = held.segment.times(), held.alive()
+            expired.append((part, alive[(own[alive] != NO_TIME) & (own[alive] < before)]))
+        self._remove_numbers([(part, numbers) for part, numbers in expired if len(numbers)])
         if dropped:
             with self._changing():
                 self.view.held = [held for held in self.view.held if held not in dropped]
                 self._needs_manifest = True
         return count - len(self.view)
+
+    def _remove_numbers(self, expired: list[tuple[int, NDArray[np.int64]]]) -> None:
+        """Remove documents by the parts where they are and their numbers there."""
+        with self._changing():
+            for part, numbers in expired:
+                if part == IN_LOG:
+                    for number in numbers.tolist():
+                        self.view.recent.remove(number)
+                else:
+                    self.view.held[part].remove_many(numbers)
+                removed = np.empty(len(numbers), REMOVAL)
+                removed["segment"], removed["number"] = part, numbers
+                self._pending_removals += len(numbers)
+                self._note(Change(None, removed))
 
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""

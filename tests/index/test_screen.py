@@ -302,7 +302,7 @@ def test_the_bytes_of_a_note_are_those_of_format_version_1(folder):
     assert data[:-8] == head + body
     assert data[-8:] == bytes.fromhex("01edd9950e35b0d8")
     _note.replace(str(folder), {"x": {"y": "z" * 65_520}})
-    with pytest.raises(ValueError, match="note must have at most 65536 bytes as JSON, got 65550"):
+    with pytest.raises(ValueError, match="note must have at most 65536 bytes as JSON, got 65552"):
         _note.replace(str(folder), {"x": {"y": "z" * 65_538}})
     assert _note.read(str(folder)) == {"x": {"y": "z" * 65_520}}
 

@@ -385,6 +385,20 @@ def test_a_reader_cannot_write(folder):
                 change()
 
 
+def test_the_folder_does_not_depend_on_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Index.create("index", **SETTINGS) as index, Index.open(b"index") as reader:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        index.add_docs([text(1), text(2)], [1, 2])
+        index.compact()
+        assert reader.refresh()
+        assert sorted(pickle.loads(pickle.dumps(reader))) == [1, 2]
+        with pytest.raises(TypeError, match="open for writing cannot be pickled"):
+            pickle.dumps(index)
+        assert index.path == str(tmp_path / "index")
+
+
 def test_create_refuses_folders_in_use(tmp_path):
     Index.create(tmp_path / "index", **SETTINGS).close()
     with pytest.raises(FileExistsError, match=r"use Index.open"):

@@ -19,7 +19,7 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexLockedError, _format, _query
+from lsh.index import Index, IndexLockedError, _format, _query, _writer
 
 FERRY = (
     "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
@@ -227,6 +227,22 @@ def test_expire_drops_whole_files(folder):
         after = set(os.listdir(folder))
         assert len([name for name in before & after if name.startswith("segment")]) == 5
         assert not [name for name in after - before if name.startswith("segment")]
+
+
+def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
+    monkeypatch.setattr(_writer, "MAX_SEGMENTS", 10)
+    with Index.create(folder, **SETTINGS, period=1.0) as index:
+        for i in range(60):
+            index.add_docs([text(i), text(100 + i)], [i, 100 + i], times=[float(i), None])
+            index._writer._needs_manifest = True
+            index.commit()
+            assert index.info()["segments"] <= 11
+        index.compact()
+        assert 4 <= index.info()["segments"] <= 10
+        index.expire(30.0)
+        expected = {i: (text(i), float(i)) for i in range(30, 60)} | {100 + i: (text(100 + i), None) for i in range(60)}
+        assert contents(index) == expected
+    assert reopened(folder) == expected
 
 
 # Commits and readers.

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
@@ -184,7 +185,7 @@ class Index:
             raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
         if parameters.sketch == "none" and texts is None:
             raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
-        folder, disk = os.fspath(path), Disk()
+        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
         made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
@@ -222,7 +223,7 @@ class Index:
             If a file is damaged; the message names it.
         """
         _checks.choice("mode", mode, ("r", "a"))
-        folder, disk = os.fspath(path), Disk()
+        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
         if mode == "a":
             manifest = _manifest.read(folder)
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
@@ -278,7 +279,7 @@ class Index:
 
     @property
     def path(self) -> str:
-        """The folder."""
+        """The folder, as an absolute path."""
         return self._path
 
     @property
@@ -327,6 +328,13 @@ class Index:
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
         return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle an index that is open for reading as its path: the copy is opened when it is unpickled."""
+        with self._reading():
+            if self._writer is not None:
+                raise TypeError("an index that is open for writing cannot be pickled; open it for reading elsewhere")
+        return partial(Index.open, self._path, texts=self._lookup), ()
 
     # ---- states ----
 

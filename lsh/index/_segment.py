@@ -102,7 +102,7 @@ class Segment:
 
     def damage(self, what: str) -> DamageError:
         """Return the error that the file is damaged."""
-        return DamageError(f"{self.name} is damaged: {what}")
+        return _format.damaged(self.name, what)
 
     def _read_footer(self) -> tuple[dict[str, tuple[int, int]], Array]:
         size, end = len(self._file), FOOTER.itemsize
@@ -196,7 +196,7 @@ class Segment:
         directory = self.section(names[2], "<u4")
         try:
             return SortedKeys(keys, numbers, directory, self.blocks)
-        except ValueError as error:
+        except DamageError as error:
             raise self.damage(str(error)) from None
 
     @cached_property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lsh._searching import Searcher
 from lsh.index import _format, _manifest
-from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
+from lsh.index._format import IN_LOG, NO_TIME, Array, DocId
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
@@ -238,7 +238,7 @@ def opened(folder: str) -> tuple[View, LogReader]:
             return opened_manifest(folder, manifest)
         except FileNotFoundError as error:
             if _manifest.read(folder, manifest) is manifest:
-                raise DamageError(f"{error.filename} is missing, and the manifest names it") from None
+                raise _format.damaged(error.filename, "it is missing, and the manifest names it") from None
 
 
 def opened_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:

@@ -30,6 +30,7 @@ MAX_RECENT_BYTES = 1 << 26
 MAX_LOGGED = 1 << 15  # documents, and removals, in a log
 MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it opens the index
 MAX_LOG_BYTES = 1 << 24
+MAX_SEGMENTS = 256  # each takes a file descriptor of every process that has the index open
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
 MOST_SIMILAR = 4  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
@@ -159,7 +160,7 @@ class Writer:
         if not len(documents):
             return
         timed = documents.times != NO_TIME
-        periods = np.where(timed, documents.times // self._manifest.parameters.period, NO_TIME)
+        periods = np.where(timed, documents.times // self._period_length(), NO_TIME)
         values = np.unique(periods)
         if not 1 < len(values) <= MAX_PERIODS:
             yield self._new_name("segment"), documents
@@ -269,24 +270,42 @@ class Writer:
 
     def _merge_similar(self) -> None:
         """Merge segments of similar size, and rewrite those of which more than half is removed."""
-        while True:
-            groups: dict[object, list[Held]] = {}
-            for held in self.view.held:
-                groups.setdefault((self._period(held), _size_class(len(held))), []).append(held)
-            group = next((group for group in groups.values() if len(group) > MOST_SIMILAR), None)
-            if group is None:
-                group = next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
-            if group is None or sum(map(len, group)) > _format.NUMBERS:
-                return
+        while (group := self._next_to_merge()) is not None and sum(map(len, group)) <= _format.NUMBERS:
             self._merge(group)
 
-    def _period(self, held: Held) -> int | str | None:
-        """Return the period of the documents of a segment: a number, ``"several"``, or ``None`` without times."""
-        times = held.segment.written.times
-        if times is None:
-            return None
-        first, last = (time // self._manifest.parameters.period for time in times[:2])
-        return first if first == last and times[2] == held.segment.documents else "several"
+    def _next_to_merge(self) -> list[Held] | None:
+        """Return the segments that should be merged next, ``None`` if none should."""
+        periods = self._by_period()
+        for group in periods:
+            classes: dict[int, list[Held]] = {}
+            for held in group:
+                classes.setdefault(_size_class(len(held)), []).append(held)
+            similar = max(classes.values(), key=len)
+            if len(similar) > MOST_SIMILAR:
+                return similar
+        if len(self.view.held) > MAX_SEGMENTS and len(most := max(periods, key=len)) > 1:
+            return most
+        return next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
+
+    def _period_length(self) -> int:
+        """Return the length of a period: that of the index, doubled until the segments have few periods."""
+        times = [held.segment.written.times for held in self.view.held]
+        known = [time for one in times if one is not None for time in one[:2]]
+        length = self._manifest.parameters.period
+        while known and (max(known) - min(known)) // length >= MAX_SEGMENTS // 2:
+            length *= 2
+        return length
+
+    def _by_period(self) -> list[list[Held]]:
+        """Return the segments by the period of their documents; those of several periods are a group, too."""
+        length, groups = self._period_length(), dict[object, list[Held]]()
+        for held in self.view.held:
+            period: object = None  # without times
+            if (times := held.segment.written.times) is not None:
+                first, last, timed = times[0] // length, times[1] // length, times[2]
+                period = first if first == last and timed == held.segment.documents else "several"
+            groups.setdefault(period, []).append(held)
+        return list(groups.values())
 
     def _merge(self, group: list[Held]) -> None:
         """Replace segments by one with their documents, in the place of the first one."""
@@ -306,10 +325,7 @@ class Writer:
         """Merge the segments of each period into one without removed documents, and commit."""
         if self.view.recent.count:
             self._flush()
-        groups: dict[object, list[Held]] = {}
-        for held in self.view.held:
-            groups.setdefault(self._period(held), []).append(held)
-        for group in groups.values():
+        for group in self._by_period():
             if len(group) > 1 or any(held.removed_count for held in group):
                 self._merge(group)
         self.commit()

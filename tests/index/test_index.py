@@ -19,7 +19,7 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexLockedError, _format, _query
+from lsh.index import Index, IndexLockedError, _format, _query, _writer
 
 FERRY = (
     "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
@@ -229,6 +229,22 @@ def test_expire_drops_whole_files(folder):
         assert not [name for name in after - before if name.startswith("segment")]
 
 
+def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
+    monkeypatch.setattr(_writer, "MAX_SEGMENTS", 10)
+    with Index.create(folder, **SETTINGS, period=1.0) as index:
+        for i in range(60):
+            index.add_docs([text(i), text(100 + i)], [i, 100 + i], times=[float(i), None])
+            index._writer._needs_manifest = True
+            index.commit()
+            assert index.info()["segments"] <= 11
+        index.compact()
+        assert 4 <= index.info()["segments"] <= 10
+        index.expire(30.0)
+        expected = {i: (text(i), float(i)) for i in range(30, 60)} | {100 + i: (text(100 + i), None) for i in range(60)}
+        assert contents(index) == expected
+    assert reopened(folder) == expected
+
+
 # Commits and readers.
 
 
@@ -383,6 +399,20 @@ def test_a_reader_cannot_write(folder):
         for change in (lambda: index.add("a", 1), index.commit, index.rollback, index.compact, lambda: index.expire(1)):
             with pytest.raises(ValueError, match=r"open for reading; open it with Index.open\(path, 'a'\)"):
                 change()
+
+
+def test_the_folder_does_not_depend_on_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Index.create("index", **SETTINGS) as index, Index.open(b"index") as reader:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        index.add_docs([text(1), text(2)], [1, 2])
+        index.compact()
+        assert reader.refresh()
+        assert sorted(pickle.loads(pickle.dumps(reader))) == [1, 2]
+        with pytest.raises(TypeError, match="open for writing cannot be pickled"):
+            pickle.dumps(index)
+        assert index.path == str(tmp_path / "index")
 
 
 def test_create_refuses_folders_in_use(tmp_path):

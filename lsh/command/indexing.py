@@ -96,7 +96,7 @@ def found_id(index: Index, text: str) -> DocId:
     """Return the id of a stored document; an error if there is none."""
     found = stored_id(index, text)
     if found is None:
-        raise ValueError(f"no document with the id {text!r} in {index.path}")
+        raise ValueError(f"no document of the index has the id {text!r}")
     return found
 
 

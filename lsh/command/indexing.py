@@ -58,6 +58,8 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
         return lsh.Index.open(folder, mode)
     except FileNotFoundError:
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
+    except lsh.index.IndexLockedError as error:  # its remedy is for programs
+        raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:

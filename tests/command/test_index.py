@@ -569,9 +569,9 @@ def test_an_index_must_exist(tmp_path, action):
 def test_another_writer_is_named(folder):
     with Index.open(folder / "a.index", "a"):
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
-            assert f"another writer has the index a.index open: process {os.getpid()} on " in refused(
-                folder, "index", *more
-            )
+            message = refused(folder, "index", *more)
+            assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message
+            assert message.endswith("); run this again when it has ended")
         assert done(folder, "index", "query", "a.index", "--id", "s001")
 
 

@@ -85,8 +85,9 @@ def run(namespace: argparse.Namespace) -> None:
             target.write(indexing.line(identity, matches))
         target.commit()
     if not namespace.quiet and not namespace.text:
-        parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches"]
-        console.say(", ".join([*parts, f"{found:,} matches in all", f"{time.perf_counter() - started:.1f} seconds"]))
+        matches_in_all = "1 match" if found == 1 else f"{found:,} matches"
+        parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches", f"{matches_in_all} in all"]
+        console.say(", ".join([*parts, f"{time.perf_counter() - started:.1f} seconds"]))
 
 
 def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answer]:

@@ -57,6 +57,8 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
     try:
         return lsh.Index.open(folder, mode)
     except FileNotFoundError:
+        if os.path.lexists(folder):
+            raise ValueError(f"{folder} is not an index; name the folder of one") from None
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
         raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None

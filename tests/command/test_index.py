@@ -564,6 +564,9 @@ def test_an_index_must_exist(tmp_path, action):
     more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
     message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
     assert message.endswith("no index at x.index; create one with: lsh index create x.index")
+    (tmp_path / "x.index").mkdir()
+    message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
+    assert message.endswith("x.index is not an index; name the folder of one")
 
 
 def test_another_writer_is_named(folder):

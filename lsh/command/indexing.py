@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # other commands do not need it
     from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
+WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
@@ -87,18 +88,17 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 # ---- ids ----
 
 
-def stored_id(index: Index, text: str) -> DocId | None:
-    """Return the id of a stored document by its text: that text, else the whole number, else the bytes."""
-    candidates: list[DocId] = [text]
-    with suppress(ValueError):
-        candidates.append(int(text))
-    candidates.append(os.fsencode(text))
+def stored_id(index: Index, given: bytes) -> DocId | None:
+    """Return the id of a stored document as it was given: that text, else the whole number, else the bytes."""
+    candidates: list[DocId] = [console.decoded(given), given]
+    if WHOLE_NUMBER.fullmatch(given):
+        candidates.insert(1, int(given))
     return next((one for one in candidates if one in index), None)
 
 
 def found_id(index: Index, text: str) -> DocId:
-    """Return the id of a stored document; an error if there is none."""
-    found = stored_id(index, text)
+    """Return the id of a stored document from the command line; an error if there is none."""
+    found = stored_id(index, os.fsencode(text))
     if found is None:
         raise ValueError(f"no document of the index has the id {text!r}")
     return found

@@ -247,11 +247,16 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
 
 def test_ids_of_other_types_are_printed(tmp_path):
     with Index.create(tmp_path / "x.index", texts="stored") as index:
-        index.add_docs([text(0)] * 4, ["é", b"bytes\xff", 7, "7x"])
+        index.add_docs([text(0)] * 6, ["é", b"bytes\xff", -7, "7x", "\ud800", 8])
     (found,) = answers(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
-    assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", 7, "7x"]
-    done(tmp_path, "index", "remove", "x.index", "7", os.fsdecode(b"bytes\xff"))
-    assert list(Index.open(tmp_path / "x.index")) == ["é", "7x"]
+    assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", -7, "7x", "\ud800", 8]
+    done(tmp_path, "index", "remove", "x.index", os.fsdecode(b"bytes\xff"), "8")
+    assert list(Index.open(tmp_path / "x.index")) == ["é", -7, "7x", "\ud800"]
+    done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"-7\n\xc3\xa9\n\xed\xa0\x80\n")
+    assert list(Index.open(tmp_path / "x.index")) == ["7x"]
+    assert "2 ids not in the index: '\\udcff', '\\ud801'" in refused(
+        tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"\xff\n\xed\xa0\x81\n"
+    )
 
 
 # Times.

@@ -1,4 +1,4 @@
-"""What the commands of an index share: opening it, ids, times, matches as JSON, and documents that arrive."""
+"""What the commands of an index share: opening it, ids, times, matches as JSON, and new documents."""
 
 from __future__ import annotations
 
@@ -186,11 +186,11 @@ def shown_time(seconds: float) -> str:
         return f"{seconds:g} seconds"
 
 
-# ---- documents that arrive ----
+# ---- documents for an index ----
 
 
-class Arrival(NamedTuple):
-    """Documents for an index, and where they end: in which file, and after how many of its documents."""
+class Part(NamedTuple):
+    """Some documents, and where they end: in which file, and after how many of its documents."""
 
     texts: Batch
     ids: list[str]
@@ -199,7 +199,7 @@ class Arrival(NamedTuple):
     end: int
 
 
-class Arrivals:
+class NewDocuments:
     """The documents of some files, with ids that differ from file to file, and with their times.
 
     Parameters
@@ -249,11 +249,15 @@ class Arrivals:
         self.hidden = sources.hidden
         self.position = self.size = 0
 
-    def __enter__(self) -> Arrivals:
-        for source in self._sources.found:
-            one = files.Sources([source], 0, self._named(source), self._sources.pattern)
-            self._opened.append(inputs.open_documents(self._reading, one))
-            self.size += self._opened[-1].size
+    def __enter__(self) -> NewDocuments:
+        try:
+            for source in self._sources.found:
+                one = files.Sources([source], 0, self._named(source), self._sources.pattern)
+                self._opened.append(inputs.open_documents(self._reading, one))
+                self.size += self._opened[-1].size
+        except BaseException:  # an interrupt, too
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -264,13 +268,14 @@ class Arrivals:
         is_folder = source.format.name == files.FOLDER
         return self._sources.named if is_folder else [files.Place(source.path, False, source.state)]
 
-    def read(self, file: int = 0, count: int = 0) -> Iterator[Arrival]:
-        """Yield the documents from a place on: a file, and how many of its documents are left out."""
+    def read(self, file: int = 0, count: int = 0) -> Iterator[Part]:
+        """Yield the documents, from a file on and without the first `count` documents of that file."""
         self.position = sum(documents.size for documents in self._opened[:file])
         for number in range(file, len(self._opened)):
             yield from self._file(number, count if number == file else 0)
 
-    def _file(self, number: int, left_out: int) -> Iterator[Arrival]:
+    def _file(self, number: int, left_out: int) -> Iterator[Part]:
+        """Yield the documents of a file, without the first ones."""
         documents, before, done = self._opened[number], self.position, 0
         for block in files.prefetched(self._blocks(documents, before)):
             self._say_notes(documents)
@@ -283,7 +288,7 @@ class Arrivals:
             texts = Batch(block.texts, missing=True, start=start)
             times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
             self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())
-            yield Arrival(texts, ids, times, number, done)
+            yield Part(texts, ids, times, number, done)
         self._say_notes(documents)
         self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
 
@@ -301,6 +306,7 @@ class Arrivals:
             raise
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
+        """Return the ids of documents of a file, which differ from those of other files."""
         decoded, prefix = list(map(console.decoded, ids)), self._prefix
         if not self._are_numbers(documents):
             if prefix:
@@ -335,6 +341,7 @@ class Arrivals:
         return times
 
     def _say_notes(self, documents: files.Documents) -> None:
+        """Print the notes that have not been printed."""
         for note in documents.notes if self._notes is not None else ():
             if self._notes is not None and note not in self._notes:
                 self._notes.add(note)
@@ -365,8 +372,8 @@ def _state(source: Any) -> list[object] | None:
     return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
 
 
-def add_arriving(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `Arrivals`."""
+def add_new_documents(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `NewDocuments`."""
     parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder")
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
@@ -379,7 +386,7 @@ def add_arriving(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def arriving(namespace: argparse.Namespace, needs_ids: bool = True) -> Arrivals:
+def new_documents(namespace: argparse.Namespace, needs_ids: bool = True) -> NewDocuments:
     """Return the documents that the options name."""
     reading = options.reading(namespace)
     places = files.expanded(namespace.input)
@@ -387,4 +394,4 @@ def arriving(namespace: argparse.Namespace, needs_ids: bool = True) -> Arrivals:
     inputs.check_files(inputs.named("INPUT", places), [] if output is None else [("OUTPUT", output)], reading)
     check_apart(namespace.index, places, output)
     sources = inputs.find(reading, places)
-    return Arrivals(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)
+    return NewDocuments(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)

@@ -305,7 +305,7 @@ static void use_merge(int is_right)
         const lsh_sorted result = {out_keys, out_numbers, directory, out.count, bits, NULL};
         if (!fault)
             CHECK(lsh_check_keys(&result, SIZE_MAX, 0, out.count, &block) == LSH_SOUND);
-        for (size_t i = 0; i < BANDS * count && is_right; i++) {
+        for (size_t i = 0; i < BANDS * count && is_right; i += 1 + count / 1000) { /* of many documents, some */
             lsh_run run;
             int is_found = 0;
             CHECK(lsh_find_keys(&result, &bands[i / count].keys[i % count], 1, &run, &block) == LSH_SOUND);

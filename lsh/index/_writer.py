@@ -99,6 +99,8 @@ class Writer:
 
     def _note(self, change: Change) -> None:
         """Keep a change for the log, unless the next commit writes a manifest."""
+        if self._pending_removals >= MAX_LOGGED:  # too many for the log
+            self._needs_manifest, self._changes = True, []
         if not self._needs_manifest:
             self._changes.append(change)
 

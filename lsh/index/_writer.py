@@ -82,7 +82,7 @@ class Writer:
 
     def add(self, documents: Documents) -> None:
         """Add documents, whose ids differ from each other, in place of those with the same ids."""
-        places = [place for place in self.view.find(documents.codes) if place is not None]
+        places = list(filter(None, self.view.find(documents.codes)))
         with self._changing():
             removed = self._remove(places)
             self.view.recent.add(documents)
@@ -99,6 +99,8 @@ class Writer:
 
     def _note(self, change: Change) -> None:
         """Keep a change for the log, unless the next commit writes a manifest."""
+        if self._pending_removals >= MAX_LOGGED:  # too many for the log
+            self._needs_manifest, self._changes = True, []
         if not self._needs_manifest:
             self._changes.append(change)
 

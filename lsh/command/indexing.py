@@ -27,6 +27,7 @@ DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
+COMPACT_DATE = re.compile(r"(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
 FORMATS = (
@@ -147,6 +148,10 @@ def parsed_time(text: str) -> float | datetime:
     >>> parsed_time("2024-02-29").isoformat(), parsed_time("2024-02-29T12:30:00+02:00").isoformat()
     ('2024-02-29T00:00:00+00:00', '2024-02-29T12:30:00+02:00')
     """
+    if COMPACT_DATE.fullmatch(text):
+        raise ValueError(
+            f"{text} may be a date or seconds since 1970; write dates as {text[:4]}-{text[4:6]}-{text[6:]}"
+        )
     with suppress(ValueError):
         seconds = float(text)
         if abs(seconds) <= MAX_SECONDS:

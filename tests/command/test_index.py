@@ -284,6 +284,7 @@ def test_times_are_seconds_or_iso(tmp_path):
     ("value", "message"),
     [
         ("1704067200000", "divide milliseconds by 1000"),
+        ("20240229", "20240229 may be a date or seconds since 1970; write dates as 2024-02-29"),
         ("yesterday", "a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got 'yesterday'"),
         ("nan", "a time must be seconds since 1970 or ISO 8601"),
         ("1e300", "a time must be seconds since 1970 or ISO 8601"),
@@ -503,6 +504,16 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
         assert places == sorted(set(places))
         assert places[-1] == size
         assert len(places) >= 2
+
+
+def test_slow_runs_commit_after_some_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_add, "COMMIT_SECONDS", 0.0)
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    stop_after(monkeypatch, 1)
+    assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    with Index.open(tmp_path / "x.index") as index:
+        assert 0 < len(index) < 9_000
 
 
 @pytest.mark.parametrize("change", ["file", "order", "option"])

@@ -35,16 +35,30 @@ examples:
 
 {console.EXITS}"""
 
-CREATE = f"""\
+CREATE = """\
 examples:
   lsh index create news.index --threshold 0.7 --texts stored
   lsh index create papers.index --screen --reject 0.85
 
 With --texts stored, matches are verified by the exact similarity; without, similarities are estimated.
+"""
 
-{console.EXITS}"""
+REMOVE = """\
+examples:
+  lsh index remove news.index s003 s004
+  lsh index remove news.index --ids withdrawn.txt --unknown skip
+"""
+EXPIRE = """\
+examples:
+  lsh index expire news.index --older-than 30d
+  lsh index expire news.index --before 2024-02-29
 
-Add = Callable[..., console.Parser]
+Documents without a time are not removed.
+"""
+MERGE = """\
+example:
+  lsh index merge all.index part-1.index part-2.index
+"""
 
 
 def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
@@ -75,7 +89,7 @@ def _action(
 ) -> console.Parser:
     """Add the parser of an action on one index."""
     description = f"{help[0].upper()}{help[1:]}."
-    parser = actions.add_parser(name, help=help, description=description, epilog=epilog or console.EXITS)
+    parser = actions.add_parser(name, help=help, description=description, epilog=f"{epilog}\n{console.EXITS}".lstrip())
     indexing.add_index(parser)
     parser.set_defaults(run=run)
     return parser
@@ -178,7 +192,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
 
 
 def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
-    parser = _action(actions, "remove", _remove, "remove documents by their ids")
+    parser = _action(actions, "remove", _remove, "remove documents by their ids", REMOVE)
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document")
     parser.add_argument(
         "--ids", action=options.Once, metavar="FILE", help="a file with an id on each line, - for standard input"
@@ -190,7 +204,7 @@ def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="what to do with an id that is not in the index: remove nothing, or skip it (default error)",
     )
     indexing.add_quiet(parser)
-    parser = _action(actions, "expire", _expire, "remove the documents that are older than a time")
+    parser = _action(actions, "expire", _expire, "remove the documents that are older than a time", EXPIRE)
     limit = parser.add_mutually_exclusive_group(required=True)
     limit.add_argument(
         "--before",
@@ -248,7 +262,7 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents")
     indexing.add_quiet(parser)
     parser = _action(
-        actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids"
+        actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids", MERGE
     )
     parser.add_argument("other", metavar="OTHER", nargs="+", help="an index that was created with the same options")
     indexing.add_quiet(parser)

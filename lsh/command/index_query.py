@@ -65,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh index query``."""
     started = time.perf_counter()
-    given = [name for name, value in vars(namespace).items() if name in ("input", "text", "id") and value]
+    given = [name for name in ("input", "text", "id") if getattr(namespace, name) not in (None, [])]
     if len(given) != 1:
         namespace.parser.error("give one of INPUT, --text and --id")
     if namespace.top is not None:
@@ -84,7 +84,7 @@ def run(namespace: argparse.Namespace) -> None:
             asked, found, matched = asked + 1, found + len(matches), matched + bool(matches)
             target.write(indexing.line(identity, matches))
         target.commit()
-    if not namespace.quiet and not namespace.text:
+    if not namespace.quiet and namespace.text is None:
         matches_in_all = "1 match" if found == 1 else f"{found:,} matches"
         parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches", f"{matches_in_all} in all"]
         console.say(", ".join([*parts, f"{time.perf_counter() - started:.1f} seconds"]))

@@ -153,6 +153,7 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
     texts = sample()
     (found,) = answers(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
     assert list(found) == ["matches"]
+    assert answers(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
     assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
     found = answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93))
     assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]

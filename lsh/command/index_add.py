@@ -12,7 +12,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from lsh import _checks, files
+from lsh import files
 from lsh._words import counted
 from lsh.command import console, indexing, options
 
@@ -102,9 +102,10 @@ def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -
 
 def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
     """Return where to begin: after the documents that an interrupted run of the same command has committed."""
-    if digest is None or noted.get("digest") != digest:
+    file, count = noted.get("file"), noted.get("count")
+    if digest is None or noted.get("digest") != digest or not isinstance(file, int) or not isinstance(count, int):
         return 0, 0
-    return _checks.whole_number("file", noted.get("file"), 0), _checks.whole_number("count", noted.get("count"), 0)
+    return max(file, 0), max(count, 0)
 
 
 def _commit(index: Index, note: dict[str, dict[str, Any]]) -> None:

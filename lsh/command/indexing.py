@@ -257,7 +257,7 @@ class NewDocuments:
     def __enter__(self) -> NewDocuments:
         try:
             for source in self._sources.found:
-                one = files.Sources([source], 0, self._named(source), self._sources.pattern)
+                one = files.Sources([source], 0, self._named(source), self._sources.pattern, 0)
                 self._opened.append(inputs.open_documents(self._reading, one))
                 self.size += self._opened[-1].size
         except BaseException:  # an interrupt, too

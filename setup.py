@@ -26,6 +26,7 @@ SOURCES = {
     "_grouping": ["kernels/grouping.c"],
     "_comparing": [],
     "_deciding": [],
+    "_searching": ["kernels/search.c"],
 }
 HEADERS = sorted(path.as_posix() for path in Path("lsh").rglob("*.h"))
 

@@ -1,8 +1,9 @@
 """Near-duplicate detection of documents, by MinHash fingerprints and locality sensitive hashing.
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
-a time. The core is compiled, and the package requires numpy only. The modules `lsh`, `plot`, `presets`, `recall`,
-`report` and `text_plot` are loaded when they are first used.
+a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
+numpy only. `Index`, `Screen` and the modules `index`, `lsh`, `plot`, `presets`, `recall`, `report` and `text_plot` are
+loaded when they are first used.
 """
 
 from lsh import _start
@@ -58,27 +59,33 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("lsh", "plot", "presets", "recall", "report", "text_plot")
+_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "text_plot")
+_CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen"}
 
 if TYPE_CHECKING:
+    from lsh import index as index
     from lsh import lsh as lsh
     from lsh import plot as plot
     from lsh import presets as presets
     from lsh import recall as recall
     from lsh import report as report
     from lsh import text_plot as text_plot
+    from lsh.index import Index as Index
+    from lsh.index.screen import Screen as Screen
 else:
 
     def __getattr__(name):
-        """Load a module of the package when it is first used."""
-        if name in _LOADED_WHEN_USED:
+        """Load a module of the package, or a class of one, when it is first used."""
+        if name in (*_LOADED_WHEN_USED, *_CLASSES_WHEN_USED):
             from importlib import import_module
 
-            return import_module(f"lsh.{name}")
+            if name in _LOADED_WHEN_USED:
+                return import_module(f"lsh.{name}")
+            return getattr(import_module(_CLASSES_WHEN_USED[name]), name)
         raise AttributeError(f"module 'lsh' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *_LOADED_WHEN_USED})
+        return sorted({*globals(), *_LOADED_WHEN_USED, *_CLASSES_WHEN_USED})
 
 
 _start.restore()

@@ -2,7 +2,7 @@
 # interpreter's C API it declares the functions that read texts whose owner is alive, without a reference and the GIL.
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef extern from "_murmur3.h" nogil:
@@ -191,3 +191,112 @@ cdef extern from "kernels/kernels.h" nogil:
 
     size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, uint64_t key)
     void lsh_bins_free(uint64_t *keys, uint32_t *heads, size_t mask, size_t slot)
+
+    enum lsh_fault:
+        LSH_SOUND
+        LSH_BAD_BLOCK
+        LSH_BAD_DIRECTORY
+        LSH_BAD_NUMBER
+        LSH_BAD_ORDER
+
+    enum:
+        LSH_BLOCK
+        LSH_KEY_PADDING
+        LSH_LOOKUPS
+        LSH_PIECE
+
+    ctypedef void (*lsh_hash)(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out) noexcept nogil
+
+    ctypedef struct lsh_blocks:
+        const uint8_t *file
+        size_t size
+        const uint8_t *sums
+        uint8_t *checked
+        lsh_hash hash
+
+    void lsh_block_sums(const uint8_t *data, size_t size, lsh_hash hash, uint8_t *sums)
+    size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length)
+
+    ctypedef struct lsh_sorted:
+        const uint8_t *keys
+        const uint8_t *numbers
+        const uint8_t *directory
+        size_t count
+        unsigned int bits
+        const lsh_blocks *blocks
+
+    unsigned int lsh_directory_bits(size_t count)
+
+    ctypedef struct lsh_numbered_key:
+        pass
+
+    lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count,
+                                    lsh_numbered_key *records, lsh_numbered_key *other)
+
+    ctypedef struct lsh_sorted_output:
+        uint8_t *keys
+        uint8_t *numbers
+        uint8_t *directory
+        size_t capacity
+        size_t count
+        size_t cells
+        unsigned int bits
+
+    void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count)
+    void lsh_end_keys(lsh_sorted_output *out)
+
+    ctypedef struct lsh_run:
+        uint32_t start
+        uint32_t stop
+
+    lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs, size_t *block)
+    lsh_fault lsh_check_keys(const lsh_sorted *sorted, size_t documents, size_t first, size_t count, size_t *block)
+
+    ctypedef struct lsh_segment:
+        const lsh_sorted *bands
+        size_t num_bands
+        size_t documents
+        const uint8_t *removed
+        const uint8_t *sketches
+        size_t k
+        size_t width
+        const lsh_blocks *blocks
+        const lsh_kernels *kernels
+
+    ctypedef struct lsh_search:
+        const uint64_t *keys
+        const uint8_t *rows
+        size_t queries
+        size_t least
+        size_t most
+        lsh_run *runs
+        uint32_t *tallies
+        size_t block
+        size_t query
+        size_t work
+
+    ctypedef struct lsh_matches:
+        int64_t *bounds
+        uint32_t *numbers
+        uint16_t *equal
+        size_t count
+        size_t capacity
+
+    lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
+
+    ctypedef struct lsh_merge_part:
+        const lsh_sorted *sorted
+        const uint32_t *renumbered
+        size_t documents
+        size_t at
+        size_t cell
+        size_t checked
+
+    ctypedef struct lsh_merge_head:
+        pass
+
+    lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block)
+    lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
+                              size_t *block)
+    lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
+                             size_t *part, size_t *block)

@@ -1,6 +1,6 @@
 # The C declarations of the chosen kernels and of the preparation of texts for shingling.
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from lsh._kernels cimport lsh_document, lsh_kernels, lsh_shingler, lsh_span
 
@@ -15,6 +15,7 @@ cdef struct Words:
 
 
 cdef int check_signals() except -1 nogil
+cdef void hash_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out) noexcept nogil
 cdef int need_word_table() except -1
 cdef int reserve_words(Words *words, size_t size) except -1 nogil
 cdef void begin_shingles(lsh_shingler *walk, const lsh_document *document) noexcept nogil

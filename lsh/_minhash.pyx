@@ -145,6 +145,11 @@ def murmur3_x64_128(const uint8_t[::1] data not None, uint32_t seed):
     return out[0], out[1]
 
 
+cdef void hash_x64_128(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out) noexcept nogil:
+    """The same for compiled callers."""
+    c.lsh_murmur3_x64_128(data, length, seed, out)
+
+
 def siphash13(const uint8_t[::1] data not None, uint64_t k0, uint64_t k1):
     """Return SipHash-1-3 of the bytes under the key of two words."""
     cdef uint64_t key[2]

@@ -16,11 +16,11 @@ import re
 import struct
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -761,3 +761,53 @@ def csv_cells(block: bytes, separator: bytes = b",") -> list[list[bytes]] | None
     except csv.Error:
         return None
     return [[cell.encode("utf-8", "surrogateescape") for cell in row] for row in rows if row]
+
+
+# The sorted keys of an index's segment.
+
+
+def block_sums(data: bytes, block: int = 1 << 16) -> list[int]:
+    """The checksum of each block of a file."""
+    return [murmur3_x64_128(data[i : i + block], 0)[0] for i in range(0, len(data), block)]
+
+
+def directory_bits(count: int) -> int:
+    return 0 if count < 2**12 else 8 if count < 2**18 else 16
+
+
+def sorted_keys(pairs: Iterable[tuple[int, int]]) -> tuple[bytes, list[int], list[int]]:
+    """Keys and documents as a segment stores them: the low bytes of the keys, the documents, the directory."""
+    ordered = sorted(pairs)
+    d = directory_bits(len(ordered))
+    width = (64 - d) // 8
+    stored = b"".join((key % 2 ** (64 - d)).to_bytes(width, "little") for key, _ in ordered) + bytes(8)
+    begin = [0] * (2**d + 1)
+    for key, _ in ordered:
+        begin[(key >> (64 - d)) + 1] += 1
+    return stored, [number for _, number in ordered], list(accumulate(begin))
+
+
+def search(
+    bands: Sequence[Sequence[tuple[int, int]]],
+    keys: Sequence[int],
+    equal: Callable[[int], int],
+    removed: set[int],
+    least: int,
+    top: int | None,
+) -> list[tuple[int, int]]:
+    """The documents that have the key of a band, with their equal components, by number; the best `top` of them."""
+    sharing = {number for band, key in zip(bands, keys, strict=True) for other, number in band if other == key}
+    found = [(number, equal(number)) for number in sharing - removed if equal(number) >= least]
+    return sorted(sorted(found, key=lambda match: (-match[1], match[0]))[:top])
+
+
+def merged(
+    parts: Sequence[Sequence[tuple[int, int]]], renumbered: Sequence[Sequence[int | None]]
+) -> list[tuple[int, int]]:
+    """The pairs of all parts under new document numbers; None of a document that is dropped."""
+    return sorted(
+        (key, new[number])
+        for part, new in zip(parts, renumbered, strict=True)
+        for key, number in part
+        if new[number] is not None
+    )

@@ -34,7 +34,9 @@ def test_docstrings_have_examples():
     for public in (
         lsh.Bands,
         lsh.Cache,
+        lsh.Index,
         lsh.MinHasher,
+        lsh.Screen,
         lsh.Shingles,
         lsh.jaccard,
         lsh.jaccard_matrix,
@@ -45,9 +47,12 @@ def test_docstrings_have_examples():
         assert any(test.examples for test in finder.find(public, public.__name__)), public
 
 
-@pytest.mark.parametrize(("name", "least"), [("README.md", 15), ("docs/guide.md", 30)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("README.md", 15), ("docs/guide.md", 30), ("docs/index.md", 30), ("docs/uploads.md", 15)]
+)
 def test_examples_of_a_page(name, least, monkeypatch):
     monkeypatch.chdir(REPOSITORY / "examples")
+    monkeypatch.syspath_prepend(REPOSITORY / "examples")
     result = doctest.testfile(str(REPOSITORY / name), module_relative=False, optionflags=FLAGS)
     assert result.attempted >= least
     assert result.failed == 0

@@ -1,6 +1,7 @@
-"""The sample in the repository: its script reproduces it byte for byte, and the numbers in its README are correct.
+"""The examples: the script of the sample reproduces it byte for byte, its README has the right numbers, and the program
+of uploads prints what its page says.
 
-The script is run as a user runs it. reference.py counts, not the library.
+The scripts are run as a user runs them. reference.py counts, not the library.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 import reference
+from running import environment
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+UPLOADS_PAGE = EXAMPLES.parent / "docs" / "uploads.md"
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +60,25 @@ def test_what_stays_is_mostly_far_apart(sample):
     sets = [set(reference.shingles(text, 8, "char")) for text in kept]
     alike = sum(len(a & b) >= 0.5 * len(a | b) for i, a in enumerate(sets) for b in sets[:i])
     assert alike <= 20
+
+
+def uploads(folder: Path, *arguments: object) -> str:
+    """What the program of uploads prints."""
+    command = [sys.executable, str(EXAMPLES / "uploads.py"), *map(str, arguments)]
+    ran = subprocess.run(command, check=True, cwd=folder, env=environment(), capture_output=True, text=True)
+    assert ran.stderr == ""
+    return ran.stdout
+
+
+def test_uploads_print_what_the_page_says(tmp_path):
+    block = re.search(r"^```console\n\$ python uploads.py\n(.*?)^```$", UPLOADS_PAGE.read_text("utf-8"), re.M | re.S)
+    assert block
+    assert uploads(tmp_path) == block[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_uploads_of_a_second_run_find_the_papers_of_the_first(tmp_path):
+    first, second = (uploads(tmp_path, tmp_path / "papers").splitlines() for _ in range(2))
+    assert "tides, uploaded by ada: stored, nothing similar is in the library" in first
+    assert "tides, uploaded by ada: stored, and recommended to readers of similar papers" in second
+    assert first[-1] == second[-1] == "4 papers in the library"

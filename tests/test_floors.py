@@ -31,7 +31,15 @@ STANDARD_HEADERS = {
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
 ONLY_EXTERN = "_kernels.pxd"
-WHEN_USED = {"lsh.lsh", "lsh.plot", "lsh.presets", "lsh.recall", "lsh.report", "lsh.text_plot"}  # on first use
+WHEN_USED = {
+    "lsh.index",
+    "lsh.lsh",
+    "lsh.plot",
+    "lsh.presets",
+    "lsh.recall",
+    "lsh.report",
+    "lsh.text_plot",
+}  # on first use
 LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # slow to import, rarely used
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.MULTILINE)

@@ -30,9 +30,9 @@ WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminat
 # The options for the parameters that messages of the library name. Parameters that are also English words are replaced
 # only where they begin a message or are followed by "=" and a number.
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("num_seeds", "num_threads", "max_memory", "on_bad_line")}
-OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field", "temp_dir")}
+OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in ("id_field", "source_field", "temp_dir", "min_similarity")}
 WORDS_TOO = ["threshold", "recall", "bands", "encoding", "documents", "unit", "normalize", "verify", "keep", "missing"]
-WORDS_TOO += ["confidence", "pattern", "field", "format"]
+WORDS_TOO += ["confidence", "pattern", "field", "format", "reject", "recommend"]
 SUBJECTS = {"n": "--ngram", "seeds": "--num-seeds", **{name: f"--{name}" for name in WORDS_TOO}}
 _NAMES = re.compile(rf"(?<![^\s(])({'|'.join(OPTIONS)})(?![\w./-])")
 _SUBJECTS = re.compile(rf"^({'|'.join(SUBJECTS)})(?= (must|take|requires|are planned)\b)")

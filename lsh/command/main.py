@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 
 import lsh
-from lsh.command import compare, console, dedup, pairs, plan, show, stats, version
+from lsh.command import compare, console, dedup, index, pairs, plan, screen, show, stats, version
 
-COMMANDS = (dedup, pairs, show, compare, plan, stats, version)
+COMMANDS = (dedup, pairs, show, compare, plan, stats, index, screen, version)
 
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 

@@ -315,4 +315,161 @@ size_t lsh_bins_find(const uint64_t *keys, const uint32_t *heads, size_t mask, u
 /* Free a slot, and close the gap so that every other key is still found. */
 void lsh_bins_free(uint64_t *keys, uint32_t *heads, size_t mask, size_t slot);
 
+/* ---- search.c: the sorted keys of a segment of an index ----
+ *
+ * The content of a mapped file may be wrong in any way. Every function reads within the arrays it is given, whatever is in
+ * them, and returns a fault where it finds one. Integers of a file are little-endian, at any alignment. */
+
+enum lsh_fault {
+    LSH_SOUND = 0,
+    LSH_BAD_BLOCK,     /* a block does not have its checksum */
+    LSH_BAD_DIRECTORY, /* the directory does not ascend, or exceeds the number of keys */
+    LSH_BAD_NUMBER,    /* a document outside the segment */
+    LSH_BAD_ORDER      /* keys, or the documents of a key, do not ascend */
+};
+
+enum {
+    LSH_BLOCK = 1 << 16,  /* bytes that share a checksum */
+    LSH_KEY_PADDING = 8,  /* bytes behind the last key, as a key is read as a word */
+    LSH_LOOKUPS = 256,    /* lookups that wait for memory together; what they prefetch fits into the second-level cache */
+    LSH_WINDOW = 1 << 16, /* documents whose occurrences are marked in a bitmap */
+    LSH_PIECE = 256       /* documents compared at a time */
+};
+
+typedef void (*lsh_hash)(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out); /* lsh_murmur3_x64_128 */
+
+/* A file in blocks, of which the last may be shorter. */
+typedef struct {
+    const uint8_t *file;
+    size_t size;
+    const uint8_t *sums; /* 8 bytes a block: the first half of its MurmurHash3_x64_128 with seed 0 */
+    uint8_t *checked;    /* a byte a block: 1 once its checksum was compared; threads may share it */
+    lsh_hash hash;
+} lsh_blocks;
+
+/* Write the checksum of each block of `size` bytes to `sums`. */
+void lsh_block_sums(const uint8_t *data, size_t size, lsh_hash hash, uint8_t *sums);
+
+/* Compare the checksums of the blocks that hold `length` bytes at `start`, which is within the file, if they are not marked
+ * as checked. Returns the number of the first wrong one; SIZE_MAX if there is none. */
+size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length);
+
+/* Keys and the numbers of their documents, ascending by key, then number. The directory has 2**bits + 1 uint32: where the keys
+ * with each value of the top `bits` bits begin, and `count`. Of a key the lower 64 - bits bits are stored, in 8 - bits / 8
+ * bytes, with LSH_KEY_PADDING bytes behind the last one. A number is a uint32. */
+typedef struct {
+    const uint8_t *keys, *numbers, *directory;
+    size_t count;             /* less than 2**32 */
+    unsigned bits;            /* 0, 8 or 16 */
+    const lsh_blocks *blocks; /* the arrays lie within its file; NULL where there is nothing to check */
+} lsh_sorted;
+
+/* The bits of the directory of so many keys. */
+unsigned lsh_directory_bits(size_t count);
+
+typedef struct {
+    uint32_t low, high; /* of the key */
+    uint32_t number;
+} lsh_numbered_key;
+
+/* Sort keys by radix, stably. `records` and `other` hold `count` each; returns the one that has the result. */
+lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
+                                lsh_numbered_key *other);
+
+/* Where sorted keys are written: arrays as in lsh_sorted, for `capacity` keys. */
+typedef struct {
+    uint8_t *keys, *numbers, *directory;
+    size_t capacity, count; /* count, cells: keys and entries of the directory written so far */
+    size_t cells;
+    unsigned bits;
+} lsh_sorted_output;
+
+/* Append `count` sorted records, for which there is memory. */
+void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count);
+
+/* Write what follows the last key. */
+void lsh_end_keys(lsh_sorted_output *out);
+
+/* Part of an array of sorted keys. */
+typedef struct {
+    uint32_t start, stop;
+} lsh_run;
+
+/* Find the places of each key, LSH_LOOKUPS keys or fewer. With LSH_BAD_BLOCK, *block is set to its number. */
+enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs, size_t *block);
+
+/* Check that keys number first .. first + count - 1, and the key before them, ascend with their documents, which are
+ * below `documents`, and are in the cell of the directory that they should be in; with first == 0 also the directory. */
+enum lsh_fault lsh_check_keys(const lsh_sorted *sorted, size_t documents, size_t first, size_t count, size_t *block);
+
+/* A segment that is searched. */
+typedef struct {
+    const lsh_sorted *bands;
+    size_t num_bands, documents;
+    const uint8_t *removed;  /* a bit a document, the low one of a byte first; NULL if none is removed */
+    const uint8_t *sketches; /* rows of k components of `width` bytes (1, 4 or 8), aligned to it; NULL for none */
+    size_t k, width;
+    const lsh_blocks *blocks; /* of the file that has the sketches; NULL where there is nothing to check */
+    const struct lsh_kernels *kernels;
+} lsh_segment;
+
+/* A search: for each query the documents that share a bucket with it and have at least `least` components equal, each
+ * once, ascending; of more than `most` documents, those with most equal components, and of equal ones the first.
+ * To begin, all fields that are not set are 0. It takes no more memory than this and its answer. */
+typedef struct {
+    const uint64_t *keys; /* of band b and query q: keys[b * queries + q] */
+    const uint8_t *rows;  /* a row of k components each query, aligned; NULL, or sketches are not compared */
+    size_t queries, least, most;
+    lsh_run *runs;         /* scratch: max(LSH_LOOKUPS, num_bands) of them */
+    uint32_t *tallies;     /* scratch: k + 1 of them, where `most` is less than SIZE_MAX */
+    size_t block;          /* set with LSH_BAD_BLOCK */
+    size_t query;          /* the first that is not finished; `queries` at the end */
+    size_t group, stop;    /* private from here on: the queries whose runs are known, */
+    size_t active, window; /* runs of this query that are not walked to the end; the first document of the window */
+    size_t first;          /* where the matches of this query begin */
+    size_t bar;            /* fewer equal components are too few for it */
+    size_t work;           /* of this call, in about a nanosecond each */
+    int is_begun;
+    uint64_t marks[LSH_WINDOW / 64]; /* a bit a document of the window */
+    uint64_t marked[LSH_WINDOW / 64 / 64]; /* a bit a word of these */
+} lsh_search;
+
+/* The matches found so far. */
+typedef struct {
+    int64_t *bounds;    /* where the matches of each query end, behind a first entry of 0 */
+    uint32_t *numbers;
+    uint16_t *equal;    /* equal components; NULL without rows */
+    size_t count, capacity;
+} lsh_matches;
+
+/* Continue a search for as long as there is memory for LSH_PIECE more matches, or for about ten milliseconds. */
+enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, lsh_matches *matches);
+
+/* One of the sorted arrays that are merged, and where the merge is in it. */
+typedef struct {
+    const lsh_sorted *sorted;
+    const uint32_t *renumbered; /* the new number of each document, in their order; LSH_NOTHING of one that is dropped */
+    size_t documents;
+    size_t at, cell, checked; /* 0 to begin with */
+} lsh_merge_part;
+
+/* The next key of a part. */
+typedef struct {
+    uint64_t key;
+    uint32_t number, part;
+} lsh_merge_head;
+
+/* Count the next keys of a part whose documents are not dropped, and add their number to *kept; at the end part->at is the
+ * number of all keys. */
+enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block);
+
+/* Begin a merge: fill the heap, which holds a head a part, and set *heads to how many it has. Each part->at is 0. *part is set to the
+ * number of the part that is at work. */
+enum lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
+                               size_t *block);
+
+/* Append some of the next keys to `out`, in order. *heads is 0 at the end. More keys than there is memory for are LSH_BAD_ORDER. */
+enum lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
+                              size_t *part, size_t *block);
+
 #endif

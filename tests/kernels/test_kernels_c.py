@@ -41,3 +41,22 @@ def test_every_level_against_the_formulas(compiler, tmp_path):
     levels, verdict = ran.stdout.removeprefix(f"{ROUNDS} rounds: ").strip().split(": ")
     assert set(levels.split()) == set(simd_levels())
     assert verdict == "the same as the formulas"
+
+
+CHECKED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SOURCES, reason="the sources are not beside the tests")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
+def test_segments_with_right_and_wrong_content(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    command = ["gcc", *FLAGS, *CHECKED, f"-I{REPOSITORY / 'lsh'}", str(REPOSITORY / "tests" / "kernels" / "segments.c")]
+    command += [*map(str, SOURCES), str(REPOSITORY / "lsh" / "_murmur3.c"), "-o", str(tmp_path / "segments")]
+    built = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run(
+        [tmp_path / "segments", "5000", "1"], capture_output=True, text=True, env=environment, timeout=600
+    )
+    assert ran.returncode == 0, f"status {ran.returncode}: {ran.stderr}"
+    assert ran.stdout == "5000 rounds: as expected\n"

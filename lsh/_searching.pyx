@@ -1,0 +1,612 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
+"""The sorted keys of a segment of an index: sorting, searching and merging them, and the checksums of its file.
+
+Arrays may be parts of a mapped file, whose content is not trusted: lengths are checked here, and the kernels check
+numbers before they use them. A fault in the content is a `DamageError`. Objects are immutable, so threads may share
+them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
+"""
+
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from lsh cimport _kernels as c
+from lsh._memory cimport check_aligned, resize
+from lsh._minhash cimport check_signals, chosen_kernels, hash_x64_128
+
+import numpy as np
+
+cdef enum:
+    CHECKED = 1 << 26       # bytes whose checksums are compared between two checks for signals
+    PLACES = 1 << 18        # keys that are verified between two checks for signals
+    SIGNAL_WORK = 1 << 20   # nanoseconds of a search after which signals are checked
+
+cdef object _INT64 = np.dtype(np.int64), _UINT32 = np.dtype(np.uint32), _UINT16 = np.dtype(np.uint16), _empty = np.empty
+cdef Py_ssize_t _MAX_KEYS = 2**32 - 2
+_FAULTS = {
+    c.LSH_BAD_DIRECTORY: "the directory of the sorted keys is wrong",
+    c.LSH_BAD_NUMBER: "a document number is out of range",
+    c.LSH_BAD_ORDER: "the sorted keys are not in order",
+}
+
+
+class DamageError(ValueError):
+    """A file of an index is damaged."""
+
+
+cdef object _flat(name, array, dtype):
+    """Return an array as bytes, after checking that it is one-dimensional, contiguous and of that type."""
+    own = np.asarray(array)
+    if own.ndim != 1 or own.dtype != np.dtype(dtype) or not own.flags.c_contiguous:
+        raise ValueError(f"{name} must be a contiguous array of {np.dtype(dtype).name}")
+    return own.view(np.uint8)
+
+
+# ---- checksums ----
+
+def block_sums(const uint8_t[::1] data not None):
+    """Return the checksum of each block of 64 KiB of a file, of which the last may be shorter.
+
+    Parameters
+    ----------
+    data : buffer of uint8
+        The file, or a part of it from a multiple of 64 KiB on.
+
+    Returns
+    -------
+    numpy.ndarray
+        Little-endian uint64: the first half of MurmurHash3_x64_128 of the block, with seed 0.
+    """
+    sums = np.empty((data.shape[0] + c.LSH_BLOCK - 1) // c.LSH_BLOCK, "<u8")
+    cdef uint8_t[::1] out = sums.view(np.uint8)
+    if data.shape[0]:
+        with nogil:
+            c.lsh_block_sums(&data[0], data.shape[0], hash_x64_128, &out[0])
+    return sums
+
+
+cdef class Blocks:
+    """A file whose blocks are compared with their checksums when they are first used.
+
+    Immutable but for the map of the blocks that were checked, which threads share: a block may be checked twice.
+
+    Parameters
+    ----------
+    file : buffer of uint8
+        The part of the file that has checksums.
+    sums : numpy.ndarray
+        What `block_sums` returned for it.
+    name : str
+        The name of the file, for errors.
+    """
+
+    cdef readonly str name
+    cdef const uint8_t[::1] file
+    cdef const uint8_t[::1] sums
+    cdef uint8_t[::1] checked
+    cdef c.lsh_blocks blocks
+
+    def __cinit__(self, const uint8_t[::1] file not None, sums not None, str name not None):
+        cdef Py_ssize_t count = (file.shape[0] + c.LSH_BLOCK - 1) // c.LSH_BLOCK
+        self.file, self.sums, self.name = file, _flat("sums", sums, "<u8"), name
+        if self.sums.shape[0] != 8 * count:
+            raise ValueError(f"sums must hold {count} checksums, got {self.sums.shape[0] // 8}")
+        self.checked = np.zeros(max(count, 1), np.uint8)
+        self.blocks = c.lsh_blocks(
+            &self.file[0], self.file.shape[0], &self.sums[0], &self.checked[0], hash_x64_128
+        )
+
+    def check(self, Py_ssize_t start, Py_ssize_t stop):
+        """Raise `DamageError` if a block that holds the bytes from `start` to `stop` - 1 is damaged.
+
+        A block that was checked before is not read again.
+        """
+        if not 0 <= start <= stop <= self.file.shape[0]:
+            raise ValueError(f"start and stop must ascend from 0 to {self.file.shape[0]}, got {start} and {stop}")
+        with nogil:
+            self._check(&self.blocks, start, stop)
+
+    def verify(self):
+        """Raise `DamageError` if any block is damaged; all are read, also those that were checked before."""
+        cdef uint8_t[::1] checked = np.zeros(self.checked.shape[0], np.uint8)
+        cdef c.lsh_blocks blocks = self.blocks
+        blocks.checked = &checked[0]
+        with nogil:
+            self._check(&blocks, 0, self.file.shape[0])
+
+    cdef int _check(self, c.lsh_blocks *blocks, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+        cdef Py_ssize_t more
+        cdef size_t block
+        while start < stop:
+            more = min(stop - start, <Py_ssize_t> CHECKED)
+            block = c.lsh_check_blocks(blocks, &self.file[start], more)
+            if block != <size_t> -1:
+                with gil:
+                    raise self._damage(block)
+            start += more
+            if start < stop:
+                check_signals()
+        return 0
+
+    cdef object _damage(self, size_t block):
+        first = block * c.LSH_BLOCK
+        last = min(first + c.LSH_BLOCK, self.file.shape[0]) - 1
+        return DamageError(f"{self.name} is damaged: bytes {first} to {last} do not have their checksum")
+
+    cdef bint _has(self, const uint8_t *start, size_t length) noexcept nogil:
+        """Whether an array lies within the file."""
+        cdef size_t first = <size_t> start, file = <size_t> self.blocks.file
+        return first >= file and first - file <= self.blocks.size and length <= self.blocks.size - (first - file)
+
+
+cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
+    """The error for a fault that a kernel has found."""
+    if fault == c.LSH_BAD_BLOCK:
+        return blocks._damage(block)
+    name = "the index" if blocks is None else blocks.name
+    return DamageError(f"{name} is damaged: {_FAULTS[fault]}")
+
+
+# ---- sorted keys ----
+
+cdef class _Output:
+    """The arrays of sorted keys that are being written."""
+
+    cdef object arrays
+    cdef uint8_t[::1] keys
+    cdef uint8_t[::1] numbers
+    cdef uint8_t[::1] directory
+    cdef c.lsh_sorted_output out
+
+    def __cinit__(self, Py_ssize_t count):
+        cdef unsigned int bits = c.lsh_directory_bits(count)
+        if count > _MAX_KEYS:
+            raise OverflowError(f"a segment holds at most {_MAX_KEYS} keys, got {count}")
+        self.arrays = (
+            np.empty(count * (8 - bits // 8) + c.LSH_KEY_PADDING, np.uint8), np.empty(count, "<u4"),
+            np.empty((1 << bits) + 1, "<u4"),
+        )
+        self.keys, self.numbers, self.directory = (array.view(np.uint8) for array in self.arrays)
+        self.out = c.lsh_sorted_output(&self.keys[0], &self.numbers[0], &self.directory[0], count, 0, 0, bits)
+
+
+cdef class _Records:
+    """Memory for sorting."""
+
+    cdef c.lsh_numbered_key *records
+    cdef c.lsh_numbered_key *other
+
+    def __cinit__(self, size_t count):
+        self.records = <c.lsh_numbered_key *> resize(NULL, count, sizeof(c.lsh_numbered_key))
+        self.other = <c.lsh_numbered_key *> resize(NULL, count, sizeof(c.lsh_numbered_key))
+
+    def __dealloc__(self):
+        free(self.records)
+        free(self.other)
+
+
+def sorted_keys(const uint64_t[::1] keys not None, const uint32_t[::1] numbers not None):
+    """Sort keys, and write them in the form of a segment.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray
+        uint64, shape ``(m,)``.
+    numbers : numpy.ndarray
+        uint32, shape ``(m,)``: the documents of the keys, ascending.
+
+    Returns
+    -------
+    tuple
+        The arrays for `SortedKeys`. The keys without their top d bits, in 8 - d / 8 bytes each, ascending by key, then
+        document, with 8 bytes of 0 behind them (uint8); the documents (uint32); the directory: where the keys with each
+        value of the top d bits begin, and m (uint32, shape ``(2**d + 1,)``). d is 0 below 4,096 keys, 8 below 2**18,
+        else 16.
+    """
+    cdef Py_ssize_t count = keys.shape[0], i
+    cdef bint ascends = True
+    cdef _Output output
+    cdef _Records memory
+    cdef c.lsh_numbered_key *done
+    if numbers.shape[0] != count:
+        raise ValueError(f"keys and numbers must be of the same length, got {count} and {numbers.shape[0]}")
+    check_aligned(&keys[0], sizeof(uint64_t))
+    check_aligned(&numbers[0], sizeof(uint32_t))
+    output, memory = _Output(count), _Records(count)
+    with nogil:
+        for i in range(1, count):
+            ascends = ascends and numbers[i - 1] < numbers[i]
+        if ascends:
+            done = c.lsh_sort_keys(&keys[0], &numbers[0], count, memory.records, memory.other)
+            c.lsh_put_keys(&output.out, done, count)
+            c.lsh_end_keys(&output.out)
+    if not ascends:
+        raise ValueError("numbers must ascend")
+    return output.arrays
+
+
+cdef class SortedKeys:
+    """The keys of a band with the documents that have them, or the hashes of ids.
+
+    Parameters
+    ----------
+    keys, numbers, directory : numpy.ndarray
+        What `sorted_keys` returned; possibly parts of a mapped file.
+    blocks : Blocks or None
+        The file that has the arrays; None: they are not checked. The arrays must be views of its memory.
+    """
+
+    cdef const uint8_t[::1] keys
+    cdef const uint8_t[::1] numbers
+    cdef const uint8_t[::1] directory
+    cdef Blocks blocks
+    cdef c.lsh_sorted sorted
+
+    def __cinit__(self, keys not None, numbers not None, directory not None, Blocks blocks=None):
+        cdef size_t count
+        cdef unsigned int bits = 0
+        self.keys, self.numbers = _flat("keys", keys, np.uint8), _flat("numbers", numbers, "<u4")
+        self.directory, self.blocks = _flat("directory", directory, "<u4"), blocks
+        count = self.numbers.shape[0] // 4
+        while bits < 16 and self.directory.shape[0] != 4 * ((1 << bits) + 1):
+            bits += 8
+        if self.directory.shape[0] != 4 * ((1 << bits) + 1):
+            raise DamageError(f"a directory has 2, 257 or 65537 entries, got {self.directory.shape[0] // 4}")
+        if count > <size_t> _MAX_KEYS or <size_t> self.keys.shape[0] != count * (8 - bits // 8) + c.LSH_KEY_PADDING:
+            raise DamageError(f"{count} keys cannot take {self.keys.shape[0]} bytes")
+        self.sorted = c.lsh_sorted(&self.keys[0], &self.numbers[0], &self.directory[0], count, bits, NULL)
+        if blocks is not None:
+            self.sorted.blocks = &blocks.blocks
+            _check_inside(blocks, self.keys)
+            _check_inside(blocks, self.numbers)
+            _check_inside(blocks, self.directory)
+
+    def __len__(self):
+        return self.sorted.count
+
+    def find(self, const uint64_t[::1] keys not None):
+        """Find keys.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64, shape ``(q,)``.
+
+        Returns
+        -------
+        tuple
+            Where the documents of each key begin and end (int64, shape ``(q,)``), for `members`; equal where there is
+            none.
+        """
+        cdef Py_ssize_t i, at = 0, more, count = keys.shape[0]
+        cdef c.lsh_run runs[c.LSH_LOOKUPS]
+        cdef c.lsh_fault fault = c.LSH_SOUND
+        cdef size_t block = 0
+        cdef int64_t[::1] starts = np.empty(count, np.int64), stops = np.empty(count, np.int64)
+        check_aligned(&keys[0], sizeof(uint64_t))
+        with nogil:
+            while at < count and fault == c.LSH_SOUND:
+                more = min(count - at, <Py_ssize_t> c.LSH_LOOKUPS)
+                fault = c.lsh_find_keys(&self.sorted, &keys[at], more, runs, &block)
+                if fault == c.LSH_SOUND:
+                    for i in range(more):
+                        starts[at + i], stops[at + i] = runs[i].start, runs[i].stop
+                at += more
+        if fault != c.LSH_SOUND:
+            raise _fault(self.blocks, fault, block)
+        return np.asarray(starts), np.asarray(stops)
+
+    def members(self, Py_ssize_t start, Py_ssize_t stop):
+        """Return the documents from place `start` to `stop` - 1: uint32. Their numbers are not checked."""
+        if not 0 <= start <= stop <= <Py_ssize_t> self.sorted.count:
+            raise ValueError(f"start and stop must ascend from 0 to {self.sorted.count}, got {start} and {stop}")
+        if self.blocks is not None and start < stop:
+            with nogil:
+                self.blocks._check(&self.blocks.blocks, self.sorted.numbers + 4 * start - self.blocks.blocks.file,
+                                   self.sorted.numbers + 4 * stop - self.blocks.blocks.file)
+        return np.asarray(self.numbers[4 * start:4 * stop]).view("<u4").astype(np.uint32)
+
+    def verify(self, size_t documents):
+        """Raise `DamageError` if keys or documents do not ascend, or a document is not below `documents`."""
+        cdef size_t at = 0, more, block = 0, count = self.sorted.count
+        cdef c.lsh_fault fault
+        with nogil:
+            while True:
+                more = min(count - at, <size_t> PLACES)
+                fault = c.lsh_check_keys(&self.sorted, documents, at, more, &block)
+                at += more
+                if fault != c.LSH_SOUND or at == count:
+                    break
+                check_signals()
+        if fault != c.LSH_SOUND:
+            raise _fault(self.blocks, fault, block)
+
+
+cdef int _check_inside(Blocks blocks, const uint8_t[::1] part) except -1:
+    if not blocks._has(&part[0], part.shape[0]):
+        raise ValueError("the arrays must be parts of the file that the blocks are of")
+    return 0
+
+
+# ---- search ----
+
+cdef class _Search:
+    """A search under way, its memory and its matches."""
+
+    cdef c.lsh_search *search
+    cdef c.lsh_matches matches
+    cdef Py_buffer rows
+
+    def __cinit__(self, size_t queries, size_t runs, size_t tallies):
+        self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
+        memset(self.search, 0, sizeof(c.lsh_search))
+        self.search.queries = queries
+        self.search.runs = <c.lsh_run *> resize(NULL, max(runs, <size_t> c.LSH_LOOKUPS), sizeof(c.lsh_run))
+        self.search.tallies = <uint32_t *> resize(NULL, tallies, sizeof(uint32_t))
+        self.matches.bounds = <int64_t *> resize(NULL, queries + 1, sizeof(int64_t))
+        self.matches.bounds[0] = 0
+
+    def __dealloc__(self):
+        if self.search != NULL:
+            free(self.search.runs)
+            free(self.search.tallies)
+            if self.search.rows != NULL:
+                PyBuffer_Release(&self.rows)
+        free(self.search)
+        free(self.matches.bounds)
+        free(self.matches.numbers)
+        free(self.matches.equal)
+
+    cdef int set_rows(self, rows, dtype, size_t k) except -1:
+        """Compare the sketches of the queries, too."""
+        PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
+        self.search.rows = <const uint8_t *> self.rows.buf
+        if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.search.queries
+                or <size_t> self.rows.shape[1] != k or rows.dtype != dtype or self.rows.itemsize != dtype.itemsize):
+            raise ValueError(f"rows must have shape {(self.search.queries, k)} and type {dtype}")
+        return check_aligned(self.rows.buf, self.rows.itemsize)
+
+    cdef int reserve(self) except -1:
+        """Make room for LSH_PIECE more matches."""
+        cdef size_t count = self.matches.count
+        if self.matches.capacity - count < c.LSH_PIECE:
+            count = 2 * count + 2 * c.LSH_PIECE
+            self.matches.numbers = <uint32_t *> resize(self.matches.numbers, count, sizeof(uint32_t))
+            if self.search.rows != NULL:
+                self.matches.equal = <uint16_t *> resize(self.matches.equal, count, sizeof(uint16_t))
+            self.matches.capacity = count
+        return 0
+
+    cdef object result(self):
+        cdef size_t count = self.matches.count
+        return (
+            _array(self.matches.bounds, self.search.queries + 1, _INT64),
+            _array(self.matches.numbers, count, _UINT32),
+            None if self.search.rows == NULL else _array(self.matches.equal, count, _UINT16),
+        )
+
+
+cdef object _array(const void *values, size_t count, dtype):
+    """An array with these values."""
+    cdef Py_buffer view
+    array = _empty(count, dtype)
+    if count:
+        PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)
+        memcpy(view.buf, values, view.len)
+        PyBuffer_Release(&view)
+    return array
+
+
+cdef class Searcher:
+    """The bands of a segment, searched together.
+
+    Parameters
+    ----------
+    bands : list of SortedKeys
+        One or more.
+    documents : int
+        The number n of documents of the segment.
+    sketches : numpy.ndarray, optional
+        Shape ``(n, k)``, uint8, or little-endian uint32 or uint64; contiguous.
+    removed : numpy.ndarray, optional
+        uint8, shape ``((n + 7) // 8,)``: a bit a document, the low bit of a byte first; 1: it is never found.
+
+    The bands are parts of one file, with the same `Blocks`, and the sketches of the same, or nothing has any.
+    """
+
+    cdef object bands  # holds the memory
+    cdef c.lsh_sorted *sorted
+    cdef c.lsh_segment segment
+    cdef const uint8_t[::1] sketches
+    cdef const uint8_t[::1] removed
+    cdef Blocks blocks
+    cdef object dtype
+
+    def __cinit__(self, list bands not None, Py_ssize_t documents, sketches=None, removed=None):
+        cdef Py_ssize_t i
+        self.bands = tuple(bands)
+        if not self.bands:
+            raise ValueError("bands must be one or more")
+        if not 0 <= documents <= _MAX_KEYS:
+            raise ValueError(f"documents must be from 0 to {_MAX_KEYS}, got {documents}")
+        self.sorted = <c.lsh_sorted *> resize(NULL, len(self.bands), sizeof(c.lsh_sorted))
+        self.blocks = (<SortedKeys?> self.bands[0]).blocks
+        for i in range(len(self.bands)):
+            self.sorted[i] = (<SortedKeys?> self.bands[i]).sorted
+            if (<SortedKeys> self.bands[i]).blocks is not self.blocks:
+                raise ValueError("bands must be parts of one file, with the same blocks")
+        self.segment = c.lsh_segment(self.sorted, len(self.bands), documents, NULL, NULL, 0, 1, NULL, chosen_kernels())
+        if removed is not None:
+            self.removed = _flat("removed", removed, np.uint8)
+            if self.removed.shape[0] != (documents + 7) // 8:
+                raise ValueError(f"removed must have a bit for each of {documents} documents")
+            self.segment.removed = &self.removed[0]
+        if sketches is not None:
+            self._set_sketches(np.asarray(sketches))
+
+    def __dealloc__(self):
+        free(self.sorted)
+
+    cdef int _set_sketches(self, sketches) except -1:
+        self.dtype = sketches.dtype
+        if sketches.ndim != 2 or not sketches.flags.c_contiguous or self.dtype.str not in ("|u1", "<u4", "<u8"):
+            raise ValueError("sketches must be a contiguous matrix of uint8, or of little-endian uint32 or uint64")
+        if len(sketches) != <Py_ssize_t> self.segment.documents or not 1 <= sketches.shape[1] < 1 << 16:
+            raise ValueError(
+                f"sketches must be of {self.segment.documents} documents, with 1 to 65535 components, "
+                f"got shape {sketches.shape}"
+            )
+        self.segment.k, self.segment.width = sketches.shape[1], sketches.itemsize
+        self.sketches = sketches.reshape(-1).view(np.uint8)
+        self.segment.sketches = &self.sketches[0]
+        check_aligned(&self.sketches[0], self.segment.width)
+        if self.blocks is not None:
+            _check_inside(self.blocks, self.sketches)
+            self.segment.blocks = &self.blocks.blocks
+        return 0
+
+    def search(self, const uint64_t[:, ::1] keys not None, rows=None, size_t least_equal=0, top=None):
+        """Find the documents that share a bucket with a query and have enough components in common with it.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64, shape ``(bands, q)``: the keys of each query.
+        rows : numpy.ndarray, optional
+            Shape ``(q, k)``, of the type of the sketches: the sketches of the queries. Default: they are not compared.
+        least_equal : int, optional
+            A document with fewer equal components is not a match; only with `rows`.
+        top : int, optional
+            1 or more: of more matches, only those with most equal components; of equal ones, the first.
+
+        Returns
+        -------
+        bounds : numpy.ndarray
+            int64, shape ``(q + 1,)``: the matches of query i are those from bounds[i] to bounds[i + 1] - 1.
+        numbers : numpy.ndarray
+            uint32: the documents, each once, ascending within a query.
+        equal : numpy.ndarray or None
+            uint16: how many components are equal; None without `rows`.
+
+        Notes
+        -----
+        Takes memory in proportion to the result, whatever the size of the buckets.
+        """
+        cdef size_t tallies = 0 if top is None else self.segment.k + 1
+        cdef _Search state = _Search(keys.shape[1], self.segment.num_bands, tallies)
+        cdef c.lsh_search *search = state.search
+        cdef c.lsh_fault fault
+        if keys.shape[0] != <Py_ssize_t> self.segment.num_bands:
+            raise ValueError(f"keys must be of {self.segment.num_bands} bands, got {keys.shape[0]}")
+        search.most = <size_t> -1 if top is None else top
+        if search.most == 0:
+            raise ValueError("top must be 1 or more")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        search.keys, search.least = &keys[0, 0], least_equal
+        if rows is not None:
+            if self.dtype is None:
+                raise ValueError("rows require sketches")
+            state.set_rows(rows, self.dtype, self.segment.k)
+        elif least_equal:
+            raise ValueError("least_equal requires rows")
+        while search.query < search.queries:
+            state.reserve()
+            with nogil:
+                fault = c.lsh_search_next(&self.segment, search, &state.matches)
+            if fault != c.LSH_SOUND:
+                raise _fault(self.blocks, fault, search.block)
+            if search.work >= SIGNAL_WORK:
+                check_signals()
+        return state.result()
+
+
+# ---- merge ----
+
+cdef class _Merge:
+    """A merge under way, and its memory."""
+
+    cdef list parts
+    cdef list renumbered  # holds the memory of the arrays
+    cdef c.lsh_merge_part *places
+    cdef c.lsh_merge_head *heap
+    cdef size_t heads
+
+    def __cinit__(self, list parts not None, list renumbered not None):
+        cdef Py_ssize_t i
+        cdef const uint32_t[::1] numbers
+        self.parts, self.renumbered = list(parts), []
+        if len(parts) != len(renumbered):
+            raise ValueError(f"{len(parts)} parts need an array of numbers each, got {len(renumbered)}")
+        self.places = <c.lsh_merge_part *> resize(NULL, len(parts), sizeof(c.lsh_merge_part))
+        self.heap = <c.lsh_merge_head *> resize(NULL, len(parts), sizeof(c.lsh_merge_head))
+        for i in range(len(parts)):
+            numbers = renumbered[i]
+            check_aligned(&numbers[0], sizeof(uint32_t))
+            self.renumbered.append(numbers)
+            self.places[i] = c.lsh_merge_part(
+                &(<SortedKeys?> self.parts[i]).sorted, &numbers[0], numbers.shape[0], 0, 0, 0
+            )
+
+    def __dealloc__(self):
+        free(self.places)
+        free(self.heap)
+
+    cdef Py_ssize_t count(self) except -1:
+        """Count the keys that are not dropped."""
+        cdef Py_ssize_t i
+        cdef size_t kept = 0, block = 0
+        cdef c.lsh_fault fault = c.LSH_SOUND
+        for i in range(len(self.parts)):
+            while fault == c.LSH_SOUND and self.places[i].at < self.places[i].sorted.count:
+                with nogil:
+                    fault = c.lsh_merge_count(&self.places[i], &kept, &block)
+                check_signals()
+            self.places[i].at = 0
+            self.check(fault, i, block)
+        return kept
+
+    cdef int run(self, c.lsh_sorted_output *out) except -1:
+        cdef size_t block = 0, part = 0, count = len(self.parts)
+        cdef c.lsh_fault fault
+        with nogil:
+            fault = c.lsh_merge_begin(self.places, count, self.heap, &self.heads, &part, &block)
+        self.check(fault, part, block)
+        while self.heads:
+            with nogil:
+                fault = c.lsh_merge_next(self.places, self.heap, &self.heads, out, &part, &block)
+            self.check(fault, part, block)
+            check_signals()
+        c.lsh_end_keys(out)
+        return 0
+
+    cdef int check(self, c.lsh_fault fault, size_t part, size_t block) except -1:
+        if fault != c.LSH_SOUND:
+            raise _fault((<SortedKeys> self.parts[part]).blocks, fault, block)
+        return 0
+
+
+def merged(list parts not None, list renumbered not None):
+    """Merge sorted keys.
+
+    Parameters
+    ----------
+    parts : list of SortedKeys
+        Of the same band.
+    renumbered : list of numpy.ndarray
+        For each part the new number of each of its documents (uint32); 4294967295 of one that is dropped. The others
+        keep their order.
+
+    Returns
+    -------
+    tuple
+        The arrays that `sorted_keys` returns for the keys of all parts.
+
+    Notes
+    -----
+    The parts are read as streams; nothing but the result takes memory.
+    """
+    cdef _Merge merge = _Merge(parts, renumbered)
+    cdef _Output output = _Output(merge.count())
+    merge.run(&output.out)
+    return output.arrays

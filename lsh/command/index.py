@@ -1,0 +1,344 @@
+"""``lsh index``: an index of documents in a folder. Creating it, removing documents, looking at it, and its upkeep.
+
+Adding and asking are modules of their own: `index_add` and `index_query`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import lsh
+from lsh import _checks, files
+from lsh._minhash import NORMALISATIONS
+from lsh._words import counted, size
+from lsh.command import console, index_add, index_query, indexing, options
+from lsh.command.indexing import SECONDS
+from lsh.shingling import Shingles
+
+if TYPE_CHECKING:  # other commands do not need it
+    from lsh.index import Index
+
+MAX_SHOWN_IDS = 5  # in a message
+
+EPILOG = f"""\
+examples:
+  lsh index create news.index --texts stored
+  lsh index add news.index 'news-*.jsonl.gz'
+  lsh index query news.index new.jsonl
+
+"lsh index COMMAND --help" describes a command, with examples.
+
+{console.EXITS}"""
+
+CREATE = f"""\
+examples:
+  lsh index create news.index --threshold 0.7 --texts stored
+  lsh index create papers.index --screen --reject 0.85
+
+With --texts stored, matches are verified by the exact similarity; without, similarities are estimated.
+
+{console.EXITS}"""
+
+Add = Callable[..., console.Parser]
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "index",
+        help="keep documents in an index on disk, and find similar ones",
+        description="Keep documents in a folder, and find those that are similar to new ones. One process at a time "
+        "can change an index; any number can read it.",
+        epilog=EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="COMMAND", parser_class=console.Parser, required=True)
+    _add_create(actions)
+    index_add.add_parser(actions)
+    index_query.add_parser(actions)
+    _add_removing(actions)
+    _add_upkeep(actions)
+    for one in actions.choices.values():
+        one.set_defaults(parser=one)
+
+
+def _action(
+    actions: argparse._SubParsersAction[console.Parser],
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    help: str,
+    epilog: str = "",
+) -> console.Parser:
+    """Add the parser of an action on one index."""
+    description = f"{help[0].upper()}{help[1:]}."
+    parser = actions.add_parser(name, help=help, description=description, epilog=epilog or console.EXITS)
+    indexing.add_index(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+# ---- create ----
+
+
+def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = _action(actions, "create", _create, "create an empty index in a new folder", CREATE)
+    parser.add_argument(
+        "--texts",
+        choices=("none", "stored"),
+        default="none",
+        help="stored: keep the texts, compressed, to verify matches (default none)",
+    )
+    parser.add_argument(
+        "--sketch",
+        choices=("8bit", "full", "none"),
+        default="8bit",
+        help="what is kept of a fingerprint to estimate similarities: 8 bits of each component, the full components, "
+        "or none, which requires --texts stored (default 8bit)",
+    )
+    parser.add_argument(
+        "--period",
+        metavar="TIME",
+        default="1d",
+        help="documents of different periods are in different files, if they have times (default 1d)",
+    )
+    group = parser.add_argument_group("near duplicates")
+    options.add(group, "--threshold", "--num-seeds", "--recall")
+    options.add_shingles(parser.add_argument_group("shingles"))
+    group = parser.add_argument_group("screening")
+    group.add_argument(
+        "--screen",
+        action="store_true",
+        help="an index for lsh screen: shingles of 3 words in lower case, 400 components, and bands for --recommend "
+        "with a recall of 0.95, unless other options are given",
+    )
+    for name, default in (("--reject", 0.9), ("--recommend", 0.5)):
+        group.add_argument(name, type=float, metavar="S", help=f"the default of lsh screen (default {default})")
+    indexing.add_quiet(parser)
+
+
+def _create(namespace: argparse.Namespace) -> None:
+    folder = indexing.folder_of(namespace.index)
+    texts = "stored" if namespace.texts == "stored" else None
+    if namespace.sketch == "none" and texts is None:
+        raise ValueError("--sketch none requires --texts stored")
+    kept: dict[str, Any] = {
+        "sketch": namespace.sketch,
+        "texts": texts,
+        "period": indexing.duration("--period", namespace.period),
+    }
+    try:
+        index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
+    except FileExistsError as error:
+        if not os.path.isdir(folder):
+            raise ValueError(f"{folder} is a file; name a new folder") from None
+        what = str(error).replace("use Index.open", "name another folder, or add to it with lsh index add")
+        raise ValueError(what) from None
+    with index:
+        if not namespace.quiet:
+            bands, recall = index.bands, index.recall_at(index.threshold)
+            kind = f"{counted(bands.num_bands, 'band')}, {bands.to_string()}"
+            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}")
+
+
+def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
+    for name in ("reject", "recommend"):
+        if getattr(namespace, name) is not None:
+            raise ValueError(f"--{name} requires --screen")
+    threshold, recall = options.threshold(namespace), options.recall(namespace)
+    return lsh.Index.create(folder, options.hasher(namespace), threshold=threshold, recall=recall, **kept)
+
+
+def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
+    """Create an index for a screen; options that are not given have the defaults of a screen."""
+    from lsh.index import screen as screening
+
+    if namespace.threshold is not None:
+        raise ValueError("--threshold cannot be combined with --screen; use --reject and --recommend")
+    given = {own: getattr(namespace, name) for name, own in options.SHINGLE_OPTIONS.items()}
+    given = {name: value for name, value in given.items() if value is not None}
+    thresholds: list[float] = []
+    for name, default in (("reject", screening.REJECT), ("recommend", screening.RECOMMEND)):
+        value = getattr(namespace, name)
+        thresholds.append(_checks.fraction(f"--{name}", default if value is None else value, zero=False))
+    return screening.Screen.create(
+        folder,
+        *thresholds,
+        shingles=Shingles(**{**screening.SHINGLES.to_dict(), **given}),
+        num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
+        recall=None if namespace.recall is None else options.recall(namespace),
+        **kept,
+    ).index
+
+
+# ---- removing ----
+
+
+def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = _action(actions, "remove", _remove, "remove documents by their ids")
+    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document")
+    parser.add_argument(
+        "--ids", action=options.Once, metavar="FILE", help="a file with an id on each line, - for standard input"
+    )
+    parser.add_argument(
+        "--unknown",
+        choices=("error", "skip"),
+        default="error",
+        help="what to do with an id that is not in the index: remove nothing, or skip it (default error)",
+    )
+    indexing.add_quiet(parser)
+    parser = _action(actions, "expire", _expire, "remove the documents that are older than a time")
+    limit = parser.add_mutually_exclusive_group(required=True)
+    limit.add_argument(
+        "--before",
+        metavar="TIME",
+        help="seconds since 1970, or ISO 8601 such as 2024-02-29, which is UTC without a zone",
+    )
+    limit.add_argument("--older-than", metavar="AGE", help="an age such as 30d or 12h, from now")
+    indexing.add_quiet(parser)
+
+
+def _remove(namespace: argparse.Namespace) -> None:
+    wanted = list(namespace.id)
+    if namespace.ids is not None:
+        listed = files.content(namespace.ids).split(b"\n")
+        wanted += [console.decoded(one.removesuffix(b"\r")) for one in listed if one.strip()]
+    if not wanted:
+        namespace.parser.error("give an ID, or --ids FILE")
+    with indexing.opened(namespace.index, "a") as index:
+        unknown = []
+        for one in dict.fromkeys(wanted):
+            found = indexing.stored_id(index, one)
+            if found is None:
+                unknown.append(one)
+            else:
+                index.remove(found)
+        if unknown and namespace.unknown == "error":
+            shown = ", ".join(map(repr, unknown[:MAX_SHOWN_IDS])) + (", ..." if len(unknown) > MAX_SHOWN_IDS else "")
+            what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
+            raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
+        left = len(index)
+    removed = len(dict.fromkeys(wanted)) - len(unknown)
+    skipped = [f"{counted(len(unknown), 'unknown id')} skipped"] if unknown else []
+    _say(namespace, f"{counted(removed, 'document')} removed", *skipped, f"{left:,} in the index")
+
+
+def _expire(namespace: argparse.Namespace) -> None:
+    if namespace.before is not None:
+        before = indexing.parsed_time(namespace.before)
+    else:
+        before = time.time() - indexing.duration("--older-than", namespace.older_than)
+    with indexing.opened(namespace.index, "a") as index:
+        removed = index.expire(before)
+        left = len(index)
+    _say(namespace, f"{counted(removed, 'document')} removed", f"{left:,} in the index")
+
+
+# ---- upkeep ----
+
+
+def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = _action(actions, "info", _info, "print what an index holds, and its parameters")
+    options.add(parser, "--json")
+    parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
+    indexing.add_quiet(parser)
+    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents")
+    indexing.add_quiet(parser)
+    parser = _action(
+        actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids"
+    )
+    parser.add_argument("other", metavar="OTHER", nargs="+", help="an index that was created with the same options")
+    indexing.add_quiet(parser)
+
+
+def _verify(namespace: argparse.Namespace) -> None:
+    from lsh.index import _note  # late, as other commands do not need it
+
+    with indexing.opened(namespace.index) as index:
+        index.verify()
+        _note.read(index.path)
+        facts = index.info()
+    _say(namespace, f"{counted(facts['documents'], 'document')}, {size(facts['bytes'])}: no damage")
+
+
+def _compact(namespace: argparse.Namespace) -> None:
+    with indexing.opened(namespace.index, "a") as index:
+        before = index.info()
+        index.compact()
+        after = index.info()
+    parts = [f"{size(one['bytes'])} in {counted(one['segments'], 'segment')}" for one in (before, after)]
+    _say(namespace, f"{parts[0]} before", f"{parts[1]} after")
+
+
+def _merge(namespace: argparse.Namespace) -> None:
+    with indexing.opened(namespace.index, "a") as index:
+        before, added = len(index), 0
+        for path in namespace.other:
+            if files.same_file(path, namespace.index):
+                raise ValueError(f"OTHER must not be INDEX ({path}); name another index")
+            with indexing.opened(path) as other:
+                added += len(other)
+                try:
+                    index.merge(other)
+                except ValueError as error:
+                    raise ValueError(f"{path}: {error}") from None
+        left = len(index)
+    replaced = before + added - left
+    more = [f"{replaced:,} of them in place of others"] if replaced else []
+    _say(namespace, f"{counted(added, 'document')} added", *more, f"{left:,} in the index")
+
+
+def _say(namespace: argparse.Namespace, *parts: str) -> None:
+    if not namespace.quiet:
+        console.say(", ".join(parts))
+
+
+# ---- info ----
+
+
+def _info(namespace: argparse.Namespace) -> None:
+    from lsh.index import _note
+    from lsh.index.screen import NOTE
+
+    console.check_standard_output()
+    with indexing.opened(namespace.index) as index:
+        facts = index.info()
+        facts["screen"] = _note.read(index.path).get(NOTE)
+        shingles = index.hasher.shingles
+    console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles))
+
+
+def _table(facts: dict[str, Any], shingles: Shingles) -> str:
+    """Return the facts as a table."""
+    documents, screen = facts["documents"], facts["screen"]
+    removed = f", and {facts['removed']:,} removed that lsh index compact deletes" if facts["removed"] else ""
+    each = f", {size(round(facts['bytes'] / documents))} a document" if documents else ""
+    parts = f"{counted(facts['segments'], 'segment')}, {counted(facts['in_log'], 'document')} in the log"
+    kept = {"8bit": "8 bits of each are stored", "full": "stored", "none": "not stored"}[facts["sketch"]]
+    rows = {
+        "documents": f"{documents:,}{removed}",
+        "on disk": f"{size(facts['bytes'])}{each}; {parts}",
+        "threshold": f"{facts['threshold']:g}, recall {facts['recall']:g}",
+        "bands": facts["bands"],
+        "shingles": _shingles(shingles),
+        "components": f"{facts['hasher']['num_seeds']:,}, {kept}",
+        "texts": "stored: matches are exact" if facts["texts"] else "not stored: similarities are estimated",
+    }
+    if facts["earliest"] is not None:
+        rows["times"] = f"{indexing.shown_time(facts['earliest'])} to {indexing.shown_time(facts['latest'])}"
+        rows["periods"] = f"of {facts['period'] / SECONDS['d']:g} days"
+    if screen is not None:
+        rows["screen"] = f"rejects from {screen['reject']:g}, recommends from {screen['recommend']:g}"
+    rows["format"] = f"version {facts['format']}"
+    return "".join(f"{name:<12}{value}\n" for name, value in rows.items())
+
+
+def _shingles(shingles: Shingles) -> str:
+    """Return in words what a shingle is."""
+    unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
+    own = shingles.to_dict()
+    changes = [name.replace("_", " ") for name in NORMALISATIONS if own[name]]
+    return ", ".join([counted(shingles.n, unit), *changes, *filter(None, [own["normalize"]])])

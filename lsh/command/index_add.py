@@ -1,0 +1,125 @@
+"""``lsh index add``: add the documents of files to an index.
+
+The documents are committed in steps, and each step notes how far it came. The same command continues from there after
+an interrupt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from lsh import _checks, files
+from lsh._words import counted
+from lsh.command import console, indexing, options
+
+if TYPE_CHECKING:
+    from lsh.index import Index
+
+COMMIT_DOCUMENTS = 1 << 16  # after which there is a commit
+COMMIT_SECONDS = 30.0
+NOTE = "add"  # the key of the place in the note of the index
+
+EPILOG = f"""\
+examples:
+  lsh index add news.index 'news-*.jsonl.gz' --time-field published
+  lsh index add news.index archive.tsv
+
+A document whose id is in the index replaces the stored one. The documents are committed after each 65,536 of them, or
+each 30 seconds. After an interrupt the same command continues after the last commit, if the files have not changed.
+
+{indexing.IDS}
+{options.FORMATS}
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of ``lsh index``."""
+    parser = commands.add_parser(
+        "add",
+        help="add the documents of files",
+        description="Add the documents of files to an index, in place of those with the same ids.",
+        epilog=EPILOG,
+    )
+    indexing.add_index(parser)
+    indexing.add_arriving(parser)
+    options.add(parser, "--json")
+    indexing.add_quiet(parser)
+    options.add_reading(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh index add``."""
+    if namespace.json:
+        console.check_standard_output()
+    started = time.perf_counter()
+    arrivals = indexing.arriving(namespace)
+    with indexing.opened(namespace.index, "a") as index, arrivals:
+        before = len(index)
+        _add(index, arrivals, console.progress(namespace.quiet, files.STANDARD if namespace.json else None, [arrivals]))
+        after = len(index)
+    counts = {
+        "documents": arrivals.count,
+        "replaced": before + arrivals.count - after,
+        "stored": after,
+        "bytes": arrivals.num_bytes,
+        "skipped": arrivals.skipped,
+        "hidden": arrivals.hidden,
+    }
+    if namespace.json:
+        console.write_data(json.dumps(counts) + "\n")
+    elif not namespace.quiet:
+        console.say(_summary(counts, time.perf_counter() - started))
+
+
+def _add(index: Index, arrivals: indexing.Arrivals, meter: console.Meter) -> None:
+    """Add the documents, in steps that are committed with the place where the next one begins."""
+    from lsh.index import _note  # late, as other commands do not need it
+
+    note = _note.read(index.path)
+    state = arrivals.state()
+    digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
+    file, count = _place(note.pop(NOTE, {}), digest)
+    if count:
+        console.say(f"continuing after an interrupt, after {counted(count, 'document')} of file {file + 1}")
+    added, committed = 0, time.monotonic()
+    for arrival in arrivals.read(file, count):
+        index.add_docs(arrival.texts, arrival.ids, times=arrival.times, missing="empty")
+        added += len(arrival.ids)
+        meter.reading("adding")
+        if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
+            place = {"digest": digest, "file": arrival.file, "count": arrival.end}
+            _commit(index, note if digest is None else {**note, NOTE: place})
+            added, committed = 0, time.monotonic()
+    meter.reading("adding")
+    _commit(index, note)
+
+
+def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
+    """Return where to begin: after the documents that an interrupted run of the same command has committed."""
+    if digest is None or noted.get("digest") != digest:
+        return 0, 0
+    return _checks.whole_number("file", noted.get("file"), 0), _checks.whole_number("count", noted.get("count"), 0)
+
+
+def _commit(index: Index, note: dict[str, dict[str, Any]]) -> None:
+    """Commit with a note."""
+    from lsh.index import _note
+
+    index.commit()
+    if _note.read(index.path) != note:
+        _note.replace(index.path, note)
+
+
+def _summary(counts: dict[str, int], seconds: float) -> str:
+    parts = [f"{counted(counts['documents'], 'document')} added"]
+    if counts["replaced"]:
+        parts.append(f"{counts['replaced']:,} of them in place of others")
+    parts.append(f"{counts['stored']:,} in the index")
+    parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
+    parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
+    return ", ".join([*parts, *console.cost(seconds, counts["bytes"])])

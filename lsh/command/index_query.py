@@ -1,0 +1,127 @@
+"""``lsh index query``: the documents of an index that are similar to those of files, to a text, or to stored ones."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from lsh import _checks, files
+from lsh._words import counted
+from lsh.command import console, indexing, inputs, options
+
+if TYPE_CHECKING:
+    from lsh.index import Index, Matches
+    from lsh.index._format import DocId
+
+    Answer = tuple[DocId | None, Matches]
+
+EPILOG = f"""\
+examples:
+  lsh index query news.index new.jsonl -o found.jsonl
+  lsh index query news.index --text "the ferry left at nine" --min-similarity 0.7
+  lsh index query news.index --id s195 --top 3
+
+Each line is a JSON object: the id of the document that was asked for, and its matches, the most similar first. A match
+has the id of a stored document, the similarity, its 95 % confidence interval, and verified: true if the texts were
+compared, so that the similarity is exact.
+
+{options.FORMATS}
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of ``lsh index``."""
+    parser = commands.add_parser(
+        "query",
+        help="find the stored documents that are similar to others",
+        description="Find the documents of an index that are similar to the documents of files, to a text, or to other "
+        "documents of the index.",
+        epilog=EPILOG,
+    )
+    indexing.add_index(parser)
+    parser.add_argument(
+        "input", metavar="INPUT", nargs="*", help="files of documents of one format, or a folder; - for standard input"
+    )
+    parser.add_argument("--text", action=options.Once, help="a text, in place of INPUT")
+    parser.add_argument(
+        "--id", metavar="ID", nargs="+", help="ids of documents of the index, in place of INPUT; not among the matches"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
+    parser.add_argument("--top", type=options.whole, metavar="N", help="the most matches of a document (default: all)")
+    parser.add_argument(
+        "--min-similarity", type=float, metavar="S", help="the least similarity (default: the threshold of the index)"
+    )
+    indexing.add_quiet(parser)
+    options.add_reading(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh index query``."""
+    started = time.perf_counter()
+    given = [name for name, value in vars(namespace).items() if name in ("input", "text", "id") and value]
+    if len(given) != 1:
+        namespace.parser.error("give one of INPUT, --text and --id")
+    if namespace.top is not None:
+        _checks.whole_number("--top", namespace.top, 1)
+    if namespace.min_similarity is not None:
+        _checks.fraction("--min-similarity", namespace.min_similarity, zero=True)
+    namespace.time_field = namespace.id_prefix = None
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
+    indexing.check_lines(namespace.output)
+    asked = found = matched = 0
+    with ExitStack() as opened:
+        answers = _answers(namespace, opened)
+        target = opened.enter_context(files.Target(namespace.output))
+        for identity, matches in answers:
+            asked, found, matched = asked + 1, found + len(matches), matched + bool(matches)
+            target.write(indexing.line(identity, matches))
+        target.commit()
+    if not namespace.quiet and not namespace.text:
+        parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches"]
+        console.say(", ".join([*parts, f"{found:,} matches in all", f"{time.perf_counter() - started:.1f} seconds"]))
+
+
+def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answer]:
+    """Return the matches of each document, and its id; a text has none."""
+    if not namespace.input:
+        if reading := options.reading_given(namespace):
+            raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
+        inputs.check_files([], [("OUTPUT", namespace.output)])
+        indexing.check_apart(namespace.index, [], namespace.output)
+        index = opened.enter_context(indexing.opened(namespace.index))
+        return _of_stored(namespace, index)
+    arrivals = indexing.arriving(namespace, needs_ids=False)
+    index = opened.enter_context(indexing.opened(namespace.index))
+    opened.enter_context(arrivals)
+    return _of_files(namespace, index, arrivals, console.progress(namespace.quiet, namespace.output, [arrivals]))
+
+
+def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
+    """Yield the matches of a text, or of documents of the index."""
+    wanted = {"top": namespace.top, "min_similarity": namespace.min_similarity}
+    if namespace.text is not None:
+        yield None, index.query(os.fsencode(namespace.text), **wanted)
+        return
+    for identity in [indexing.found_id(index, one) for one in namespace.id]:
+        yield identity, index.query(id=identity, **wanted)
+
+
+def _of_files(
+    namespace: argparse.Namespace, index: Index, arrivals: indexing.Arrivals, meter: console.Meter
+) -> Iterator[Answer]:
+    """Yield the matches of the documents of files."""
+    for arrival in arrivals.read():
+        found = index.query_docs(
+            arrival.texts, top=namespace.top, min_similarity=namespace.min_similarity, missing="empty"
+        )
+        yield from zip(arrival.ids, found)
+        meter.reading("asking")
+    meter.reading("asking")

@@ -1,0 +1,373 @@
+"""What the commands of an index share: opening it, ids, times, matches as JSON, and documents that arrive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+import lsh
+from lsh import files
+from lsh._batch import Batch
+from lsh.command import console, inputs, options
+from lsh.command.options import Reading
+
+if TYPE_CHECKING:  # other commands do not need it
+    from lsh.index import Index, Matches
+    from lsh.index._format import DocId
+
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
+NUMBERS_NOTE = "id: record number"  # ends the note on how files are read if the numbers of the records are the ids
+PREFIX = "record number"  # what --id-prefix is for
+
+IDS = """\
+The id is that of the id column. Without one, in .txt files, and with --id-field none, it is the name of the file and
+the number of the record, such as news.txt:17. In a folder of texts it is the path within the folder.
+"""
+
+
+# ---- the index ----
+
+
+def folder_of(path: str) -> str:
+    """Return the folder of an index; an error if it is a URL."""
+    folder = files.local(path)
+    if files.is_url(folder):
+        raise ValueError(f"an index must be a folder on this machine, got {files.shown(path)}; copy it first")
+    if not folder:
+        raise ValueError("the name of the index is empty; name its folder")
+    return folder
+
+
+def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
+    """Open an index."""
+    folder = folder_of(path)
+    try:
+        return lsh.Index.open(folder, mode)
+    except FileNotFoundError:
+        raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
+
+
+def add_index(parser: argparse.ArgumentParser) -> None:
+    """Add the argument of the index."""
+    parser.add_argument("index", metavar="INDEX", help="the folder of the index")
+
+
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    """Add the option that leaves only errors."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def check_apart(index: str, places: Sequence[files.Place], output: str | None = None) -> None:
+    """Check that the index, the files that are read and the output do not lie in each other."""
+    folder = folder_of(index)
+    for place in places:
+        if files.lies_in(place.path, folder) or (place.is_folder and files.lies_in(folder, place.path)):
+            raise ValueError(f"INPUT must not lie in INDEX or hold it, got {files.shown(place.path)}; move one of them")
+    if output is not None and files.lies_in(output, folder):
+        raise ValueError(f"OUTPUT must not lie in INDEX, got {files.shown(output)}; write to another place")
+
+
+# ---- ids ----
+
+
+def stored_id(index: Index, text: str) -> DocId | None:
+    """Return the id of a stored document by its text: that text, else the whole number, else the bytes."""
+    candidates: list[DocId] = [text]
+    with suppress(ValueError):
+        candidates.append(int(text))
+    candidates.append(os.fsencode(text))
+    return next((one for one in candidates if one in index), None)
+
+
+def found_id(index: Index, text: str) -> DocId:
+    """Return the id of a stored document; an error if there is none."""
+    found = stored_id(index, text)
+    if found is None:
+        raise ValueError(f"no document with the id {text!r} in {index.path}")
+    return found
+
+
+def shown_id(identity: DocId) -> str | int:
+    """Return an id as a value of JSON; bytes as text."""
+    return console.decoded(identity) if isinstance(identity, bytes) else identity
+
+
+# ---- output ----
+
+
+def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
+    """Return a line of JSON: an id, more values, and the matches of a document."""
+    shown = [
+        {
+            "id": shown_id(match.id),
+            "similarity": match.similarity,
+            "interval": list(match.interval),
+            "verified": match.verified,
+        }
+        for match in matches
+    ]
+    own = {} if identity is None else {"id": shown_id(identity)}
+    return json.dumps({**own, **more, "matches": shown}).encode() + b"\n"
+
+
+def check_lines(output: str) -> None:
+    """Check that the name of an output of JSON lines does not end in another format."""
+    ending = files.Format.of_path(output)
+    if ending is not None and ending.name not in ("jsonl", "txt"):
+        raise ValueError(f"-o: the output is lines of JSON, got the name {output}; give it a name that ends in .jsonl")
+
+
+# ---- times ----
+
+
+def parsed_time(text: str) -> float | datetime:
+    """Parse a time: seconds since 1970, or ISO 8601, where a time without a zone is UTC.
+
+    Examples
+    --------
+    >>> parsed_time("1700000000.5")
+    1700000000.5
+    >>> parsed_time("2024-02-29").isoformat(), parsed_time("2024-02-29T12:30:00+02:00").isoformat()
+    ('2024-02-29T00:00:00+00:00', '2024-02-29T12:30:00+02:00')
+    """
+    with suppress(ValueError):
+        seconds = float(text)
+        if abs(seconds) <= MAX_SECONDS:
+            return seconds
+    if text.isdecimal():
+        raise ValueError(f"the time {text} is after the year 9999; times are in seconds, divide milliseconds by 1000")
+    if text[-1:] in ("Z", "z"):
+        text = text[:-1] + "+00:00"
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got {text!r}"
+        ) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+
+
+def duration(option: str, text: str) -> float:
+    """Parse a duration such as ``"30d"``, in seconds.
+
+    Examples
+    --------
+    >>> duration("--period", "36h"), duration("--period", "1.5d")
+    (129600.0, 129600.0)
+    """
+    found = DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{option} must be a number and a unit (s, m, h, d or w), such as 30d, got {text!r}")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def shown_time(seconds: float) -> str:
+    """Return a time in UTC, as ISO 8601; seconds where the calendar ends."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} seconds"
+
+
+# ---- documents that arrive ----
+
+
+class Arrival(NamedTuple):
+    """Documents for an index, and where they end: in which file, and after how many of its documents."""
+
+    texts: Batch
+    ids: list[str]
+    times: list[float | datetime | None] | None
+    file: int
+    end: int
+
+
+class Arrivals:
+    """The documents of some files, with ids that differ from file to file, and with their times.
+
+    Parameters
+    ----------
+    sources : files.Sources
+        The files.
+    reading : Reading
+        How they are read.
+    time_field : str or None
+        The column of the time.
+    id_prefix : str or None
+        What precedes record numbers as ids. Default: the name of the file and a colon.
+    notes : bool
+        Whether to print notes on the reading.
+    needs_ids : bool
+        Whether ids must differ from file to file. Otherwise they are those of other commands.
+
+    Attributes
+    ----------
+    count, num_bytes, skipped, hidden : int
+        How many documents and bytes of text were read, how many malformed lines were skipped, and how many hidden files
+        were not read.
+    num_passes, position, size : int
+        For `console.Meter`.
+    """
+
+    num_passes = 1
+
+    def __init__(
+        self,
+        sources: files.Sources,
+        reading: Reading,
+        time_field: str | None,
+        id_prefix: str | None,
+        notes: bool,
+        needs_ids: bool = True,
+    ) -> None:
+        if not needs_ids and len(sources.found) == 1:
+            id_prefix = ""
+        if needs_ids and sources.found[0].format.name == "jsonl" and reading.id_field is None:
+            reading = replace(reading, id_field="id")  # else a record without an id would get its number
+        self._sources, self._reading = sources, replace(reading, source_field=time_field)
+        self._has_times, self._prefix = time_field is not None, id_prefix
+        self._notes: set[str] | None = set() if notes else None
+        self._opened: list[files.Documents] = []
+        self.count = self.num_bytes = self.skipped = 0
+        self.hidden = sources.hidden
+        self.position = self.size = 0
+
+    def __enter__(self) -> Arrivals:
+        for source in self._sources.found:
+            one = files.Sources([source], 0, self._named(source), self._sources.pattern)
+            self._opened.append(inputs.open_documents(self._reading, one))
+            self.size += self._opened[-1].size
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for documents in self._opened:
+            documents.__exit__(*error)
+
+    def _named(self, source: Any) -> list[files.Place]:
+        is_folder = source.format.name == files.FOLDER
+        return self._sources.named if is_folder else [files.Place(source.path, False, source.state)]
+
+    def read(self, file: int = 0, count: int = 0) -> Iterator[Arrival]:
+        """Yield the documents from a place on: a file, and how many of its documents are left out."""
+        self.position = sum(documents.size for documents in self._opened[:file])
+        for number in range(file, len(self._opened)):
+            yield from self._file(number, count if number == file else 0)
+
+    def _file(self, number: int, left_out: int) -> Iterator[Arrival]:
+        documents, before, done = self._opened[number], self.position, 0
+        for block in files.prefetched(self._blocks(documents, before)):
+            self._say_notes(documents)
+            done += len(block.texts)
+            fresh = min(done - left_out, len(block.texts))
+            if fresh <= 0:
+                continue
+            start = len(block.texts) - fresh
+            ids = self._ids(documents, cast(list[bytes], block.ids().tolist())[start:])
+            texts = Batch(block.texts, missing=True, start=start)
+            times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
+            self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())
+            yield Arrival(texts, ids, times, number, done)
+        self._say_notes(documents)
+        self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
+
+    def _blocks(self, documents: files.Documents, before: int) -> Iterator[files.Block]:
+        """Yield the blocks of a file; errors name the option of the time."""
+        try:
+            for block in documents.blocks():
+                self.position = before + documents.position
+                yield block
+        except files.InputError as error:
+            error.args = (str(error).replace("--source-field", "--time-field"),)
+            raise
+
+    def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
+        decoded = list(map(console.decoded, ids))
+        if not self._are_numbers(documents):
+            return decoded
+        prefix = self._prefix
+        if prefix is None and documents.path == files.STANDARD:
+            raise files.InputError(
+                documents.name, "its documents have no ids; name their column with --id-field, or give --id-prefix"
+            )
+        prefix = f"{files.shown(documents.path)}:" if prefix is None else prefix
+        return [prefix + number for number in decoded]
+
+    def _are_numbers(self, documents: files.Documents) -> bool:
+        """Tell whether the numbers of the records are the ids."""
+        if documents.format.name == files.FOLDER:
+            return False
+        without = documents.format.name == "txt" or self._reading.id_field == "none"
+        return without or any(note.endswith(NUMBERS_NOTE) for note in documents.notes)
+
+    def _times(
+        self, documents: files.Documents, ids: Sequence[str], values: Iterable[bytes]
+    ) -> list[float | datetime | None]:
+        """Return the time of each document, ``None`` for an empty one."""
+        times: list[float | datetime | None] = []
+        for identity, value in zip(ids, values):
+            try:
+                times.append(parsed_time(value.decode("utf-8", "replace").strip()) if value.strip() else None)
+            except ValueError as error:
+                raise files.InputError(documents.name, f"document {identity!r}: {error}") from None
+        return times
+
+    def _say_notes(self, documents: files.Documents) -> None:
+        for note in documents.notes if self._notes is not None else ():
+            if self._notes is not None and note not in self._notes:
+                self._notes.add(note)
+                console.say(note)
+
+    def state(self) -> list[object] | None:
+        """Return what is the same for the same files and options at another time; ``None`` if this is not known."""
+        states = [_state(source) for source in self._sources.found]
+        options = {name: str(value) for name, value in vars(self._reading).items()}
+        return None if None in states else [states, options, self._prefix]
+
+
+def _state(source: Any) -> list[object] | None:
+    """Return the name of a file or a folder, and what changes with it; ``None`` for a pipe or a folder at a URL."""
+    if source.state is not None:
+        return [source.path, *source.state]
+    if source.path == files.STANDARD or not os.path.exists(source.path):
+        return None
+    if source.format.name != files.FOLDER:
+        found = os.stat(source.path)
+        return [source.path, found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
+    inside = [os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names]
+    states = [os.stat(path) for path in inside if os.path.isfile(path)]
+    return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
+
+
+def add_arriving(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `Arrivals`."""
+    parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder")
+    parser.add_argument(
+        "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
+    )
+    parser.add_argument(
+        "--id-prefix",
+        action=options.Once,
+        metavar="TEXT",
+        help=f"what precedes a {PREFIX} as id (default: the name of the file and a colon)",
+    )
+
+
+def arriving(namespace: argparse.Namespace, needs_ids: bool = True) -> Arrivals:
+    """Return the documents that the options name."""
+    reading = options.reading(namespace)
+    places = files.expanded(namespace.input)
+    output = getattr(namespace, "output", None)
+    inputs.check_files(inputs.named("INPUT", places), [] if output is None else [("OUTPUT", output)], reading)
+    check_apart(namespace.index, places, output)
+    sources = inputs.find(reading, places)
+    return Arrivals(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)

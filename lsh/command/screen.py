@@ -1,0 +1,102 @@
+"""``lsh screen``: decide about new documents by an index, and add those that are not rejected."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from contextlib import ExitStack
+
+import lsh
+from lsh import _checks, files
+from lsh._words import counted
+from lsh.command import console, indexing, options
+
+EPILOG = f"""\
+examples:
+  lsh index create papers.index --screen --texts stored
+  lsh screen papers.index today.jsonl -o verdicts.jsonl
+  lsh screen papers.index draft.txt --format files --check
+
+Each line is a JSON object: the id of the document, the verdict, and the documents of the index that are similar to it,
+the most similar first. The verdict is reject if one of them is as similar as --reject, similar if one is as similar as
+--recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
+run adds nothing.
+
+{indexing.IDS}
+{options.FORMATS}
+{console.EXITS}"""
+
+
+def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
+    """Add the command to the parsers of the command line."""
+    parser = commands.add_parser(
+        "screen",
+        help="decide about new documents: accept, similar or reject",
+        description="Compare each document of INPUT with those of an index, print the verdict, and add the document to "
+        "the index unless it is rejected.",
+        epilog=EPILOG,
+    )
+    indexing.add_index(parser)
+    indexing.add_arriving(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
+    parser.add_argument("--check", action="store_true", help="decide only: add no document")
+    stored = "default: as stored with the index, else"
+    parser.add_argument("--reject", type=float, metavar="S", help=f"reject from this similarity ({stored} 0.9)")
+    parser.add_argument(
+        "--recommend", type=float, metavar="S", help=f"list documents from this similarity ({stored} 0.5)"
+    )
+    parser.add_argument(
+        "--top", type=options.whole, metavar="N", default=10, help="the most matches of a document (default 10)"
+    )
+    indexing.add_quiet(parser)
+    options.add_reading(parser)
+    parser.set_defaults(run=run)
+
+
+def run(namespace: argparse.Namespace) -> None:
+    """Run ``lsh screen``."""
+    started = time.perf_counter()
+    _checks.whole_number("--top", namespace.top, 1)
+    for name in ("reject", "recommend"):
+        if (value := getattr(namespace, name)) is not None:
+            _checks.fraction(f"--{name}", value, zero=False)
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
+    indexing.check_lines(namespace.output)
+    arrivals = indexing.arriving(namespace)
+    verdicts: Counter[str] = Counter()
+    with ExitStack() as opened:
+        index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
+        screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
+        opened.enter_context(arrivals)
+        meter = console.progress(namespace.quiet, namespace.output, [arrivals])
+        target = opened.enter_context(files.Target(namespace.output))
+        for arrival in arrivals.read():
+            if namespace.check:
+                decided = screen.check_docs(arrival.texts, missing="empty")
+            else:
+                decided = screen.submit_docs(arrival.texts, arrival.ids, times=arrival.times, missing="empty")
+            for identity, (verdict, matches) in zip(arrival.ids, decided):
+                verdicts[verdict] += 1
+                target.write(indexing.line(identity, matches, verdict=verdict))
+            meter.reading("screening")
+        meter.reading("screening")
+        if not namespace.check:
+            screen.commit()
+        target.commit()
+    if not namespace.quiet:
+        console.say(_summary(verdicts, arrivals, time.perf_counter() - started))
+
+
+def _summary(verdicts: Counter[str], arrivals: indexing.Arrivals, seconds: float) -> str:
+    parts = [counted(arrivals.count, "document")]
+    parts += [
+        f"{verdicts['accept']:,} accepted",
+        f"{verdicts['similar']:,} similar",
+        f"{verdicts['reject']:,} rejected",
+    ]
+    parts += [f"{counted(arrivals.skipped, 'bad line')} skipped"] if arrivals.skipped else []
+    return ", ".join([*parts, *console.cost(seconds, arrivals.num_bytes)])

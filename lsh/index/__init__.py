@@ -1,0 +1,866 @@
+"""The index that lasts: documents on the disk, found by similarity, shared by one writer and many readers.
+
+`Index` defines the operations. The modules of this folder, from bottom to top: `_disk` changes files, `_format`
+declares their structures, `_segment` and `_log` hold documents, `_manifest` names what belongs together, `_view` is
+what an index holds at one moment, `_writer` changes it and `_query` asks it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks, _texts
+from lsh._batch import Batch
+from lsh._fingerprints import Array
+from lsh._grouping import band_keys
+from lsh._texts import Missing, Text, Texts
+from lsh.bands import Bands
+from lsh.index import _format, _manifest, _view, _writer
+from lsh.index._disk import Disk
+from lsh.index._format import NO_TIME, DamageError, DocId
+from lsh.index._lock import IndexLockedError, WriterLock
+from lsh.index._log import LogReader
+from lsh.index._manifest import SKETCHES, Manifest, Parameters
+from lsh.index._query import COLLISIONS, Asked, Estimator, IndexMatch, Lookup, Matches, Search, recall_at
+from lsh.index._segment import Documents
+from lsh.index._view import Place, View
+from lsh.index._writer import Writer
+from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
+from lsh.shingling import Shingles, checked_shingles
+
+__all__ = ["DamageError", "Index", "IndexLockedError", "IndexMatch", "Matches"]
+
+Time = float | datetime | np.datetime64
+Sketch = Literal["8bit", "full", "none"]
+
+DEFAULT_THRESHOLD = 0.8
+DEFAULT_SEEDS = 128
+DAY = 86400.0  # seconds
+PIECE = 1 << 13  # documents that are added, or asked, at once
+MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
+MAX_SEARCHES = 64  # of which the parameters are kept
+
+_indexes: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """Make new locks in a forked process, where a lock may be held by a thread that does not exist."""
+    for index in list(_indexes):
+        index._lock = threading.RLock()
+        index._view.recent.forget_tables()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+class Index:
+    """Documents in a folder that are found by similarity.
+
+    Use `Index.create` or `Index.open`; then `add`, `remove` and `commit` to write, and `query` to read.
+
+    Notes
+    -----
+    One process can write an index at a time, and any number of processes can read it. A reader sees the last commit of
+    the moment at which it was opened, until it calls `refresh`. A writer sees its own changes at once; others see them
+    after `commit`, all of them or none. After `commit` has returned, they are on the disk.
+
+    An id is a ``str``, ``bytes`` or a whole number of 64 bits; 1, "1" and b"1" are different ids. A document that is
+    added under an id that is in use replaces the stored one. A text without shingles is stored, but no query finds it.
+
+    Threads may share an index. After a fork, the child may use it to read.
+
+    Examples
+    --------
+    >>> import lsh, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with lsh.Index.create(f"{folder}/stories", texts="stored") as index:
+    ...     index.add("The quick brown fox jumps over the lazy dog, and runs away.", "a")
+    ...     index.add("A slow red hen sits by the river, and sleeps.", "b")
+    >>> with lsh.Index.open(f"{folder}/stories") as index:
+    ...     for match in index.query("The quick brown fox jumps over the lazy dog, and runs off."):
+    ...         print(match.id, round(match.similarity, 2), match.verified)
+    a 0.84 True
+    """
+
+    _lock: threading.RLock
+
+    def __init__(
+        self, path: str, parameters: Parameters, lookup: Lookup | None, view: View, log: LogReader, disk: Disk
+    ) -> None:
+        self._path, self._disk = path, disk
+        self._parameters, self._lookup = parameters, lookup
+        self._view: View = view
+        self._log = log
+        self._writer: Writer | None = None
+        self._writer_lock: WriterLock | None = None
+        self._process = os.getpid()
+        self._closed = False
+        whole = parameters.sketch == "full"
+        self._estimator = Estimator(parameters.layout.components, 0.0 if whole else COLLISIONS)
+        self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
+        self._searches: dict[tuple[float | None, int | None], Search] = {}
+        self._lock = threading.RLock()
+        _indexes.add(self)
+
+    # ---- opening ----
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        hasher: MinHasher | None = None,
+        plan: Plan | None = None,
+        *,
+        threshold: float | None = None,
+        recall: float | None = None,
+        shingles: Shingles | None = None,
+        num_seeds: int | None = None,
+        random_state: int | None = None,
+        sketch: Sketch = "8bit",
+        texts: Literal["stored"] | Lookup | None = None,
+        period: float = DAY,
+    ) -> Index:
+        """Create an index in a new folder, and open it for writing.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder. It must not exist, or be empty.
+        hasher : MinHasher, optional
+            Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
+        plan : Plan, optional
+            The bands, with their threshold and recall, from `lsh.plan`. Default: planned for `threshold` and `recall`.
+        threshold : float, optional
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+        recall : float, optional
+            The least probability with which a document at the threshold is found. Default 0.99.
+        shingles : Shingles, optional
+            How a text becomes a set of shingles. Default: ``Shingles(8)``.
+        num_seeds : int, optional
+            Components of a fingerprint. Default 128.
+        random_state : int, optional
+            The seed of the hasher. Default 0.
+        sketch : {"8bit", "full", "none"}, optional
+            What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
+            texts.
+        texts : "stored" or callable, optional
+            Where the texts are that verify a match. ``"stored"``: in the index, compressed. A function that returns the
+            text of an id, or ``None`` if it is not known. Default: nowhere, so similarities are estimated.
+        period : float, optional
+            Seconds. Documents of different periods are in different files if they have times, so that `expire` removes
+            whole files. Default: a day.
+
+        Returns
+        -------
+        Index
+            Empty, open for writing.
+
+        Raises
+        ------
+        FileExistsError
+            If there is an index, or the folder has other files.
+        TypeError, ValueError
+            If a parameter is wrong, or no bands reach the recall.
+        """
+        stored, lookup = _where_texts_are(texts)
+        chosen = _chosen_hasher(hasher, shingles, num_seeds, random_state)
+        parameters = Parameters(
+            chosen,
+            _chosen_plan(chosen, plan, threshold, recall),
+            _checks.choice("sketch", sketch, SKETCHES),
+            stored,
+            _manifest.microseconds("period", period),
+        )
+        if chosen.num_seeds > MAX_COMPONENTS:
+            raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
+        if parameters.sketch == "none" and texts is None:
+            raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
+        folder, disk = os.fspath(path), Disk()
+        made = _made_folders(folder)
+        lock = WriterLock(folder)
+        try:
+            if os.path.exists(os.path.join(folder, _format.MANIFEST)):
+                raise FileExistsError(f"there is an index in {folder}; use Index.open")
+            _writer.create(disk, folder, Manifest(parameters))
+            for parent in made:
+                disk.sync_folder(parent)
+        except BaseException:
+            lock.release()
+            raise
+        return cls._opened_to_write(folder, lookup, lock, disk)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], mode: Literal["r", "a"] = "r", *, texts: Lookup | None = None) -> Index:
+        """Open an index.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+        mode : {"r", "a"}, optional
+            ``"r"``: to read. ``"a"``: to read and write; one process can do so at a time.
+        texts : callable, optional
+            A function that returns the text of an id, or ``None`` if it is not known, to verify matches. An error if
+            the texts are stored in the index.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no index.
+        IndexLockedError
+            If another writer has the index open.
+        DamageError
+            If a file is damaged; the message names it.
+        """
+        _checks.choice("mode", mode, ("r", "a"))
+        folder, disk = os.fspath(path), Disk()
+        if mode == "a":
+            manifest = _manifest.read(folder)
+            lookup = _checked_lookup(texts, manifest.parameters)
+            return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
+        view, log = _view.opened(folder)
+        parameters = view.manifest.parameters
+        return cls(folder, parameters, _checked_lookup(texts, parameters), view, log, disk)
+
+    @classmethod
+    def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
+        try:
+            view, log = _view.opened(folder)
+            index = cls(folder, view.manifest.parameters, lookup, view, log, disk)
+            index._writer = Writer(disk, folder, view, log)
+            index._writer_lock = lock
+        except BaseException:
+            lock.release()
+            raise
+        return index
+
+    def close(self) -> None:
+        """Commit, and close the index. It may be closed already."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._writer is not None and os.getpid() == self._process:
+                self._writer.commit()
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        if self._writer is not None:
+            self._writer.close()
+        if self._writer_lock is not None:
+            self._writer_lock.release()
+        self._writer = self._writer_lock = None
+        self._view = View(Manifest(self._parameters), [])
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Close the index; after an exception without a commit, so that the pending changes are lost."""
+        if kind is None:
+            self.close()
+        else:
+            with self._lock:
+                self._release()
+
+    # ---- what it is ----
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self._path
+
+    @property
+    def hasher(self) -> MinHasher:
+        """The hasher that computes the fingerprints."""
+        return self._parameters.hasher
+
+    @property
+    def plan(self) -> Plan:
+        """The bands, and the threshold and recall for which they were chosen."""
+        return self._parameters.plan
+
+    @property
+    def bands(self) -> Bands:
+        """The bands."""
+        return self._parameters.plan.bands
+
+    @property
+    def threshold(self) -> float:
+        """The similarity from which a query finds documents, unless it is told another one."""
+        return self._parameters.plan.threshold
+
+    @property
+    def recall(self) -> float:
+        """The recall that the index was created for."""
+        return self._parameters.plan.recall
+
+    def recall_at(self, similarity: float) -> float:
+        """Return the probability that ``query(min_similarity=similarity)`` finds a document of this similarity.
+
+        Parameters
+        ----------
+        similarity : float
+            Jaccard similarity, 0 to 1.
+
+        Returns
+        -------
+        float
+            The probability to share a band, times that to pass the sketch filter if matches are verified. Without
+            texts, a document must also have an estimate of `min_similarity` or more, which one of just this similarity
+            has in about half of the cases.
+        """
+        verified = self._parameters.texts or self._lookup is not None
+        return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), verified)
+
+    def __repr__(self) -> str:
+        mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
+        return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+
+    # ---- states ----
+
+    @contextmanager
+    def _reading(self) -> Iterator[View]:
+        """Hold the lock, and return what the index holds."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("the index is closed; open it again with Index.open")
+            if self._writer is not None:
+                if self._writer.damaged:
+                    raise RuntimeError("a change of the index was interrupted; call rollback() first")
+                self._view = self._writer.view
+            yield self._view
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        """Hold the lock for a change."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("the index is closed; open it again with Index.open")
+            if self._writer is None:
+                raise ValueError("the index is open for reading; open it with Index.open(path, 'a') to change it")
+            if os.getpid() != self._process:
+                raise RuntimeError("the index was opened to write before a fork; the other process writes it")
+            yield self._writer
+
+    def commit(self) -> None:
+        """Make all changes durable, and visible to other processes, as one step.
+
+        When this returns, the changes are on the disk. If it raises an error, all of them are or none; they are still
+        pending, and a later commit tries again.
+        """
+        with self._writing() as writer:
+            writer.commit()
+
+    def rollback(self) -> None:
+        """Undo all changes since the last commit."""
+        with self._writing() as writer:
+            writer.rollback()
+
+    def refresh(self) -> bool:
+        """Move to the last commit of the writer, and return whether there was a new one.
+
+        An index that is open for writing is always up to date.
+        """
+        with self._reading() as view:
+            if self._writer is not None:
+                return False
+            while True:
+                manifest = _manifest.read(self._path, view.manifest)
+                try:
+                    if manifest != view.manifest:
+                        self._check_parameters(manifest)
+                        self._view, self._log = _view.opened(self._path)
+                        self._searches = {}
+                        return True
+                    return self._read_log(view)
+                except FileNotFoundError:
+                    if _manifest.read(self._path, manifest) is manifest:
+                        raise
+
+    def _check_parameters(self, manifest: Manifest) -> None:
+        if manifest.parameters != self._parameters:
+            raise ValueError(f"the index in {self._path} was replaced by another one; open it again")
+
+    def _read_log(self, view: View) -> bool:
+        """Apply the commits that were appended to the log."""
+        changes = self._log.read()
+        if not changes:
+            return False
+        touched = {part for change in changes for part in change.removed["segment"].tolist()}
+        held = [one.copy() if part in touched else one for part, one in enumerate(view.held)]
+        moved = View(view.manifest, held)
+        moved.recent = view.recent
+        moved.apply(changes, self._log)
+        self._view = moved
+        return True
+
+    # ---- changes ----
+
+    def add(self, text: Text, id: DocId, *, time: Time | None = None) -> None:
+        """Add a document under an id, in place of any document that is stored under this id.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The text.
+        id : str, bytes or int
+            Its id.
+        time : float, datetime or numpy.datetime64, optional
+            The time of the document, for `expire`: seconds since 1970, a datetime with a time zone, or a
+            numpy.datetime64.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is wrong.
+        """
+        codes = [_format.encoded_id("id", id)]
+        times = np.array([_as_time("time", time)], np.int64)
+        rows = self.hasher.fingerprint(_checks.text("text", text))[None]
+        documents = self._documents(codes, rows, times, Batch([text]))
+        with self._writing() as writer:
+            writer.add(documents)
+
+    def add_docs(
+        self,
+        texts: Texts,
+        ids: Iterable[DocId],
+        *,
+        times: Iterable[Time | None] | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        """Add many documents; if there is an error in one of them, none is added.
+
+        Parameters
+        ----------
+        texts : iterable of str or bytes, numpy array, or Arrow column
+            The texts, as for `MinHasher.fingerprints`. An iterator is read in pieces, and an error in a later piece
+            does not undo the earlier ones; `rollback` does.
+        ids : iterable of str, bytes or int
+            One id for each text, in the same order. If an id is repeated, its last text is stored.
+        times : iterable of float, datetime or numpy.datetime64, optional
+            The time of each document, ``None`` for no time; see `add`.
+        missing : {"error", "empty"}, optional
+            What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is wrong, or the numbers of texts, ids and times differ.
+        """
+        allowed = _texts.allows_missing(missing)
+        for name, given in (("ids", ids), ("times", times)):
+            if given is not None and (
+                isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")
+            ):
+                raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
+        next_ids, next_times = iter(ids), None if times is None else iter(times)
+        pieces = _texts.pieces("texts", texts, PIECE)
+        first = 0
+        for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
+            count = len(piece)
+            batch = Batch(piece, first, allowed)
+            more = isinstance(pieces, Iterator)
+            codes = _format.encoded_ids("ids", _listed("ids", next_ids, count, first, more))
+            values = None if next_times is None else _listed("times", next_times, count, first, more)
+            self._add_batch(codes, batch, _as_times(values, count))
+            first += count
+        for name, rest in (("ids", next_ids), ("times", next_times)):
+            if rest is not None and isinstance(pieces, Iterator) and next(rest, None) is not None:
+                raise ValueError(f"{name} must have one element for each text ({first}), got more")
+
+    def _add_batch(self, codes: list[bytes], batch: Batch, times: NDArray[np.int64]) -> None:
+        """Add the documents of a batch, which has been checked, in parts."""
+        with self._writing() as writer:
+            for start in range(0, len(codes), PIECE):
+                stop = min(start + PIECE, len(codes))
+                part = Batch(batch, start=start, stop=stop)
+                rows = self.hasher.fingerprints(part, missing="empty")
+                documents = self._documents(codes[start:stop], rows, times[start:stop], part)
+                last = dict(zip(documents.codes, range(len(documents))))
+                if len(last) < len(documents):
+                    documents = documents.take(np.array(sorted(last.values())))
+                writer.add(documents)
+
+    def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> Documents:
+        """Return documents with their keys and sketches."""
+        texts = [text or b"" for text in batch.tolist()] if self._parameters.texts else None
+        keys = self._keys(rows).T
+        return Documents(codes, keys, ~self.hasher.is_empty(rows), self._sketches(rows), times, texts)
+
+    def _sketches(self, rows: Array) -> Array:
+        return rows[:, : self._layout.components].astype(self._layout.dtype)
+
+    def _keys(self, rows: Array) -> NDArray[np.uint64]:
+        """Return the band keys of fingerprints; `Bands.keys` computes the bounds of the bands at each call."""
+        keys = np.empty((len(self._bounds) - 1, len(rows)), np.uint64)
+        band_keys(rows, self._bounds, keys)
+        return keys
+
+    def remove(self, id: DocId) -> None:
+        """Remove the document with this id.
+
+        Raises
+        ------
+        KeyError
+            If there is no such document.
+        """
+        code = _format.encoded_id("id", id)
+        with self._writing() as writer:
+            place = writer.view.find([code])[0]
+            if place is None:
+                raise KeyError(id)
+            writer.remove([place])
+
+    def expire(self, before: Time) -> int:
+        """Remove the documents whose time is before the given one, and return their number.
+
+        Files whose documents are all older are dropped as a whole. Documents without a time stay.
+        """
+        limit = _as_time("before", before)
+        if limit == NO_TIME:
+            raise TypeError("before must be a time, got None")
+        with self._writing() as writer:
+            return writer.expire(limit)
+
+    def compact(self) -> None:
+        """Merge the files, without what was removed, and commit."""
+        with self._writing() as writer:
+            writer.compact()
+
+    def merge(self, other: Index) -> None:
+        """Add all documents of another index, in place of those with the same ids.
+
+        Parameters
+        ----------
+        other : Index
+            An index with the same hasher, plan, sketch and texts; its last commit, or its own pending changes.
+
+        Raises
+        ------
+        ValueError
+            If a parameter differs.
+        """
+        _checks.instance("other", other, Index, "an Index")
+        if other is self:
+            return
+        for name in ("hasher", "plan", "sketch", "texts"):
+            own, its = getattr(self._parameters, name), getattr(other._parameters, name)
+            if own != its:
+                raise ValueError(f"other must have the same {name}, got {its!r}, this index has {own!r}")
+        with other._reading() as view, self._writing() as writer:
+            writer.merge(view)
+
+    # ---- asking ----
+
+    def __len__(self) -> int:
+        with self._reading() as view:
+            return len(view)
+
+    def __contains__(self, id: object) -> bool:
+        try:
+            code = _format.encoded_id("id", id)
+        except (TypeError, ValueError):
+            return False
+        with self._reading() as view:
+            return view.find([code])[0] is not None
+
+    def __iter__(self) -> Iterator[DocId]:
+        """Iterate over the ids, as they are when the iteration begins."""
+        with self._reading() as view:
+            held, recent = (
+                [one.copy() for one in view.held],
+                [view.recent.codes[i] for i in view.recent.alive().tolist()],
+            )
+            segments = View(view.manifest, held)
+        yield from segments.all_ids()
+        yield from map(_format.decoded_id, recent)
+
+    def _place(self, view: View, id: DocId) -> Place:
+        place = view.find([_format.encoded_id("id", id)])[0]
+        if place is None:
+            raise KeyError(id)
+        return place
+
+    def time_of(self, id: DocId) -> float | None:
+        """Return the time of a document in seconds since 1970, ``None`` if it has none; a KeyError if it is unknown."""
+        with self._reading() as view:
+            time = view.time(self._place(view, id))
+        return None if time is None else time / 1e6
+
+    def text(self, id: DocId) -> bytes:
+        """Return the stored text of a document; a KeyError if it is unknown."""
+        if not self._parameters.texts:
+            raise ValueError("the index stores no texts; create it with texts='stored'")
+        with self._reading() as view:
+            place = self._place(view, id)
+            return view.texts(place.part, np.array([place.number]))[0]
+
+    def query(
+        self,
+        text: Text | None = None,
+        *,
+        id: DocId | None = None,
+        top: int | None = None,
+        min_similarity: float | None = None,
+    ) -> Matches:
+        """Find the documents that are similar to a text, or to a stored document.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview, optional
+            The text.
+        id : str, bytes or int, optional
+            In place of `text`: the id of a stored document, which is not among the matches. Without stored texts this
+            reads the numbers of all documents.
+        top : int, optional
+            Return at most so many matches, 1 or more. Default: all.
+        min_similarity : float, optional
+            Return documents of this similarity or a higher one. Default: the threshold of the index.
+
+        Returns
+        -------
+        Matches
+            A tuple of `IndexMatch`, the most similar first, with its `recall`.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        TypeError, ValueError
+            If an argument is wrong, or the recall at `min_similarity` is below 0.5.
+        """
+        search = self._search(min_similarity, top)
+        if (text is None) == (id is None):
+            raise ValueError("text or id must be given, got " + ("neither" if text is None else "both"))
+        if text is not None:
+            row = self.hasher.fingerprint(_checks.text("text", text))
+            return self._answers(search, row[None], lambda: Batch([text]).tolist())[0]
+        with self._reading() as view:
+            place = self._place(view, id)  # type: ignore[arg-type]
+            keys, sketch = view.keys_and_sketch(place)
+            if keys is None:
+                return search.none
+            own = view.texts(place.part, np.array([place.number]))[0] if self._parameters.texts else None
+        if own is None and self._lookup is not None:
+            own = search.looked_up(id)  # type: ignore[arg-type]
+        sketches = sketch[None] if self._layout.components else None
+        return self._found(search, Asked(keys[:, None], sketches, [own], place))[0]
+
+    def query_docs(
+        self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
+    ) -> list[Matches]:
+        """Find the documents that are similar to each of many texts; see `query`.
+
+        Parameters
+        ----------
+        texts : iterable of str or bytes, numpy array, or Arrow column
+            The texts, as for `MinHasher.fingerprints`.
+        top, min_similarity : optional
+            As for `query`.
+        missing : {"error", "empty"}, optional
+            What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+
+        Returns
+        -------
+        list of Matches
+            One for each text.
+        """
+        search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
+        answers: list[Matches] = []
+        for piece in _texts.each_piece("texts", texts, PIECE):
+            batch = Batch(piece, len(answers), allowed)
+            for start in range(0, len(batch), PIECE):
+                part = Batch(batch, start=start, stop=min(start + PIECE, len(batch)))
+                answers += self._answers(search, self.hasher.fingerprints(part, missing="empty"), part.tolist)
+        return answers
+
+    def _search(self, min_similarity: float | None, top: int | None) -> Search:
+        """Return the search for these parameters."""
+        key = min_similarity, top
+        try:
+            if (found := self._searches.get(key)) is not None:
+                return found
+        except TypeError:  # not hashable: an error says so
+            pass
+        made = Search(self._parameters, self._estimator, min_similarity, top, self._lookup)
+        if len(self._searches) < MAX_SEARCHES and type(top) in (int, type(None)):
+            self._searches[key] = made
+        return made
+
+    def _answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:
+        """Return the matches of each fingerprint."""
+        keyed = ~self.hasher.is_empty(rows)
+        if not keyed.all():
+            chosen = np.flatnonzero(keyed)
+            answers = [search.none] * len(rows)
+            if len(chosen):
+                some = self._answers(search, rows[chosen], lambda: [own[i] for own in (texts(),) for i in chosen])
+                for i, found in zip(chosen.tolist(), some):
+                    answers[i] = found
+            return answers
+        sketches = self._sketches(rows) if self._layout.components else None
+        own = texts() if search.verifies else [None] * len(rows)
+        return self._found(search, Asked(self._keys(rows), sketches, own))
+
+    def _found(self, search: Search, asked: Asked) -> list[Matches]:
+        """Return the matches of queries. A reader searches its segments without the lock, as they do not change."""
+        with self._reading() as view:
+            recent = search.found(view, asked, True)
+            if self._writer is not None:
+                return search.matches(view, asked, search.found(view, asked, False) + recent)
+        return search.matches(view, asked, search.found(view, asked, False) + recent)
+
+    def verify(self) -> None:
+        """Read all files of the last commit and check them; a DamageError names the file that is damaged."""
+        with self._reading():
+            checked, _ = _view.opened(self._path)
+        checked.verify()
+
+    def info(self) -> dict[str, Any]:
+        """Return facts about the index as plain values."""
+        with self._reading() as view:
+            held, recent = list(view.held), len(view.recent)
+            size = sum(one.segment.written.size for one in held)
+            times = [one.segment.written.times for one in held if one.segment.written.times is not None]
+            known = [view.recent.time(i) for i in view.recent.alive().tolist()]
+            known = [time for time in known if time != NO_TIME]
+            known += [time for least, most, _ in times for time in (least, most)]
+            return {
+                "path": self._path,
+                "documents": len(view),
+                "segments": len(held),
+                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
+                "removed": sum(one.removed_count for one in held),
+                "in_log": recent,
+                "earliest": min(known) / 1e6 if known else None,
+                "latest": max(known) / 1e6 if known else None,
+                "format": _format.VERSION,
+                "generation": view.manifest.generation,
+                "threshold": self.threshold,
+                "recall": self.recall,
+                "bands": self.bands.to_string(),
+                "sketch": self._parameters.sketch,
+                "texts": self._parameters.texts,
+                "period": self._parameters.period / 1e6,
+                "hasher": self.hasher.to_dict(),
+            }
+
+
+# ---- arguments ----
+
+
+def _where_texts_are(texts: object) -> tuple[bool, Lookup | None]:
+    """Return whether texts are stored, and the function that returns them."""
+    if texts is None or texts == "stored":
+        return texts == "stored", None
+    if not callable(texts):
+        raise TypeError(f"texts must be None, 'stored' or a function id -> text, got {texts!r:.80}")
+    return False, texts
+
+
+def _checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
+    if texts is None:
+        return None
+    if not callable(texts):
+        raise TypeError(f"texts must be a function id -> text, got {type(texts).__name__}")
+    if parameters.texts:
+        raise ValueError("texts must not be given: the index stores its texts")
+    return texts
+
+
+def _chosen_hasher(
+    hasher: MinHasher | None, shingles: Shingles | None, num_seeds: int | None, random_state: int | None
+) -> MinHasher:
+    if hasher is None:
+        count = DEFAULT_SEEDS if num_seeds is None else num_seeds
+        state = 0 if random_state is None else random_state
+        return MinHasher(count, random_state=state, scheme="fss", shingles=checked_shingles(shingles))
+    _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+    for name, value in (("shingles", shingles), ("num_seeds", num_seeds), ("random_state", random_state)):
+        if value is not None:
+            raise ValueError(f"{name} and hasher cannot be combined; give one of them")
+    return hasher
+
+
+def _chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, recall: float | None) -> Plan:
+    if plan is None:
+        least = DEFAULT_THRESHOLD if threshold is None else threshold
+        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=True)
+    _checks.instance("plan", plan, Plan, "a Plan", "; use lsh.plan")
+    for name, value in (("threshold", threshold), ("recall", recall)):
+        if value is not None:
+            raise ValueError(f"{name} and plan cannot be combined; give one of them")
+    check_plan(plan, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
+    return plan
+
+
+def _made_folders(folder: str) -> list[str]:
+    """Make the folder of a new index, and return the folders in which one was made.
+
+    An error if it has other files than those of an index that was not finished.
+    """
+    parents, missing = [], os.path.abspath(folder)
+    while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
+        missing = os.path.dirname(missing)
+        parents.append(missing)
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name == _format.MANIFEST:
+            raise FileExistsError(f"there is an index in {folder}; use Index.open")
+        if name not in (_format.LOCK, _format.NEW_MANIFEST) and _format.file_number(None, name) is None:
+            raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
+    return parents
+
+
+def _listed(name: str, values: Iterator[Any], count: int, first: int, more: bool) -> list[Any]:
+    """Return the next elements, one for each of `count` texts; if there are no more texts, these must be all."""
+    listed = list(islice(values, count if more else count + 1))
+    if len(listed) != count:
+        found = f"{first + len(listed)}" if len(listed) < count else "more"
+        raise ValueError(f"{name} must have one element for each text ({first + count}), got {found}")
+    return listed
+
+
+def _as_times(values: list[Any] | None, count: int) -> NDArray[np.int64]:
+    if values is None:
+        return np.full(count, NO_TIME, np.int64)
+    return np.array([_as_time(f"times[{i}]", value) for i, value in enumerate(values)], np.int64)
+
+
+def _as_time(name: str, value: Any) -> int:
+    """Return a time as microseconds since 1970, NO_TIME for ``None``."""
+    if value is None:
+        return NO_TIME
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError(f"{name} must have a time zone, got {value!r}; use value.replace(tzinfo=...)")
+        seconds: Any = value.timestamp()
+        microseconds = round(seconds * 1e6)
+    elif isinstance(value, np.datetime64):
+        if np.isnat(value):
+            return NO_TIME
+        microseconds = int(value.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_)):
+        if not abs(value) < 2**43:  # also NaN
+            raise ValueError(f"{name} must be seconds since 1970, less than 2^43, got {value}")
+        microseconds = round(value * 1_000_000) if isinstance(value, (int, np.integer)) else round(float(value) * 1e6)
+    else:
+        raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")
+    return int(microseconds)

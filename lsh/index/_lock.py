@@ -1,0 +1,83 @@
+"""The lock of the writer: a lock of the operating system on a file, which ends with the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+from lsh.index import _format
+
+OFFSET = 1 << 30  # of the byte that Windows locks: after the content, which others may read
+
+
+class IndexLockedError(OSError):
+    """Another writer has the index open. The message names its process."""
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock the file; return False if another one has locked it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(descriptor, OFFSET, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class WriterLock:
+    """The lock of an index, held until it is released or the process ends."""
+
+    def __init__(self, folder: str) -> None:
+        path = os.path.join(folder, _format.LOCK)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        self._descriptor = os.open(path, flags, 0o666)
+        try:
+            if not _try_lock(self._descriptor):
+                raise IndexLockedError(
+                    f"another writer has the index {folder} open: {self._holder()}; "
+                    "wait until it has closed the index, or open it for reading"
+                )
+            self._write_holder()
+        except BaseException:
+            self.release()
+            raise
+
+    def _holder(self) -> str:
+        """Return who holds the lock, as far as it is known."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        try:
+            holder: dict[str, Any] = json.loads(os.read(self._descriptor, 4096))
+            return f"process {holder['process']} on {holder['host']} since {holder['since']} ({holder['command']})"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "its process is not known"
+
+    def _write_holder(self) -> None:
+        holder = {
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "command": " ".join(getattr(sys, "argv", None) or ["python"])[:1000],
+        }
+        os.ftruncate(self._descriptor, 0)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, json.dumps(holder).encode())
+
+    def release(self) -> None:
+        """Release the lock; in a forked process this only closes its copy."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)

@@ -1,0 +1,304 @@
+"""Queries: which documents share a bucket, how similar they are, and the matches that a caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks, _sketch_filter
+from lsh._fingerprints import CONFIDENCE, wilson_interval
+from lsh.index._format import Array, DocId
+from lsh.index._manifest import Parameters
+from lsh.index._view import Found, Place, View
+from lsh.planning import Plan
+from lsh.shingling import shingle_sets
+
+COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
+MIN_RECALL = 0.5  # a query below is refused
+FEW = 32  # candidates for which loops are faster than arrays
+STEP = 1024  # texts that are compared at once
+
+Lookup = Callable[[DocId], "str | bytes | None"]
+
+
+class IndexMatch(NamedTuple):
+    """A document of an index that is similar to a query.
+
+    Attributes
+    ----------
+    id : str, bytes or int
+        The id of the document.
+    similarity : float
+        The Jaccard similarity: exact if `verified` is true, else an estimate.
+    interval : tuple of float
+        The similarity twice if `verified` is true, else a 95 % confidence interval.
+    verified : bool
+        Whether the texts were compared.
+    """
+
+    id: DocId
+    similarity: float
+    interval: tuple[float, float]
+    verified: bool
+
+
+class Matches(tuple[IndexMatch, ...]):
+    """The matches of a query, the most similar first; equally similar ones in the order of the index.
+
+    Attributes
+    ----------
+    recall : float
+        The probability with which a document of similarity `min_similarity` is found.
+    min_similarity : float
+        The least similarity of a match.
+    """
+
+    recall: float
+    min_similarity: float
+
+    def __new__(cls, matches: Iterable[IndexMatch], recall: float, min_similarity: float) -> Matches:
+        made = super().__new__(cls, matches)
+        made.recall, made.min_similarity = recall, min_similarity
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.recall, self.min_similarity
+
+
+class Estimator:
+    """The estimated similarity of two documents by the number of their equal components. Immutable.
+
+    Different components have the same low 8 bits with probability c = 1/256. If e of k components are equal there, the
+    estimate is ``(e/k - c) / (1 - c)``, at least 0, and the bounds of Wilson's interval for e/k are corrected likewise
+    (b-bit minwise hashing, Li and Konig 2010). With whole components, c is 0.
+    """
+
+    def __init__(self, components: int, collisions: float) -> None:
+        self._components, self._collisions = components, collisions
+        self.similarities = self._corrected(np.arange(components + 1) / max(components, 1))
+        self._intervals: dict[int, tuple[float, float]] = {}
+
+    def _corrected(self, shares: Array) -> NDArray[np.float64]:
+        corrected: NDArray[np.float64] = np.clip((shares - self._collisions) / (1.0 - self._collisions), 0.0, 1.0)
+        return corrected
+
+    def interval(self, equal: int) -> tuple[float, float]:
+        """Return the interval for a number of equal components."""
+        if equal not in self._intervals:
+            bounds = wilson_interval(equal / self._components, self._components, CONFIDENCE)
+            low, high = self._corrected(np.array(bounds)).tolist()
+            self._intervals[equal] = low, high
+        return self._intervals[equal]
+
+    def least_equal(self, similarity: float) -> int:
+        """Return the least number of equal components whose estimate is `similarity` or more."""
+        return int(np.searchsorted(self.similarities, similarity))
+
+
+@lru_cache(maxsize=64)
+def filter_least(parameters: Parameters, similarity: float) -> int:
+    """Return how many components must be equal for a document of this similarity to be compared exactly."""
+    plan, k = parameters.plan, parameters.hasher.num_seeds
+    if parameters.sketch == "none" or not plan.loss:
+        return 0
+    if parameters.sketch == "full":  # no collisions: the share of equal components is the similarity
+        similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
+    return _sketch_filter.least_equal(k, similarity, plan.loss)
+
+
+@lru_cache(maxsize=64)
+def recall_at(parameters: Parameters, similarity: float, verified: bool) -> float:
+    """Return the probability that a document of this similarity is found by a query for this similarity."""
+    plan = parameters.plan
+    found = plan.probability(similarity)
+    if not verified or not plan.loss or parameters.sketch == "none":
+        return found
+    least, k = filter_least(parameters, similarity), parameters.hasher.num_seeds
+    if parameters.sketch == "full":
+        similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
+    return found * _sketch_filter.passing(k, least, similarity)
+
+
+class Asked(NamedTuple):
+    """Queries: their keys (bands, q), sketches, texts to compare, and the places of those that are stored."""
+
+    keys: NDArray[np.uint64]
+    sketches: Array | None
+    texts: Sequence[bytes | None]
+    own: Place | None = None
+
+
+class Search:
+    """A query for a similarity, of one or of many texts. Immutable.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of the index.
+    min_similarity : float or None
+        The least similarity of a match; ``None`` stands for the threshold of the plan.
+    top : int or None
+        The most matches of a query.
+    lookup : callable or None
+        Returns the text of an id.
+    """
+
+    def __init__(
+        self, parameters: Parameters, estimator: Estimator, min_similarity: object, top: object, lookup: Lookup | None
+    ) -> None:
+        self.parameters, self.estimator, self.lookup = parameters, estimator, lookup
+        plan: Plan = parameters.plan
+        self.least = plan.threshold
+        if min_similarity is not None:
+            self.least = _checks.fraction("min_similarity", min_similarity, zero=True)
+        self.top = None if top is None else _checks.whole_number("top", top, 1)
+        self.verifies = parameters.texts or lookup is not None
+        self.recall = recall_at(parameters, self.least, self.verifies)
+        if self.recall < MIN_RECALL:
+            raise ValueError(
+                f"min_similarity={self.least:g} has a recall of {self.recall:.2g} with the bands of this index, which "
+                f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"
+            )
+        if parameters.sketch == "none" and not self.verifies:
+            raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
+        self.none = Matches((), self.recall, self.least)
+        self._least_estimated = estimator.least_equal(self.least)
+        self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
+
+    def found(self, view: View, asked: Asked, recent: bool) -> list[Found]:
+        """Search one kind of parts for candidates."""
+        most = None if self.top is None or self.verifies else self.top + (asked.own is not None)
+        return view.search(asked.keys, asked.sketches, self._least_equal, most, recent)
+
+    def matches(self, view: View, asked: Asked, found: list[Found]) -> list[Matches]:
+        """Return the matches of each query from what was found, the parts in order."""
+        results = [self.none] * len(asked.texts)
+        if not found:
+            return results
+        if not self.verifies or (asked.own is not None and asked.texts[0] is None):
+            self._estimate(view, asked.own, found, results)
+            return results
+        hits: dict[int, list[tuple[Found, int, int]]] = {}
+        for one in found:
+            bounds = one.bounds.tolist()
+            for i in np.flatnonzero(one.bounds[1:] > one.bounds[:-1]).tolist():
+                hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
+        for i, spans in hits.items():
+            if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
+                results[i] = Matches(matches, self.recall, self.least)
+        return results
+
+    def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
+        """Fill in the matches of each query by the estimates."""
+        if len(results) == 1 and sum(len(one.numbers) for one in found) <= FEW:
+            results[0] = self._estimate_few(view, own, found)
+            return
+        count = np.arange(len(results))
+        queries = np.concatenate([np.repeat(count, np.diff(one.bounds)) for one in found])
+        parts = np.repeat(np.arange(len(found)), [len(one.numbers) for one in found])
+        numbers = np.concatenate([one.numbers for one in found])
+        equal = np.concatenate([_counts(one) for one in found])
+        chosen = equal >= self._least_estimated
+        if own is not None:
+            chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
+        order = np.lexsort((-equal, queries))  # stable: in order of the parts and numbers
+        order = order[chosen[order]]
+        if self.top is not None:
+            ranks = np.arange(len(order)) - np.searchsorted(queries[order], queries[order])
+            order = order[ranks < self.top]
+        queries, parts, numbers, equal = queries[order], parts[order], numbers[order], equal[order]
+        ids: list[DocId] = [0] * len(order)
+        for at, one in enumerate(found):
+            places = np.flatnonzero(parts == at)
+            for place, doc_id in zip(places.tolist(), view.ids(one.part, numbers[places])):
+                ids[place] = doc_id
+        similarities = self.estimator.similarities[equal].tolist()
+        intervals = map(self.estimator.interval, equal.tolist())
+        made = list(map(IndexMatch._make, zip(ids, similarities, intervals, repeat(False))))
+        bounds = [0, *(np.flatnonzero(np.diff(queries)) + 1).tolist(), len(made)]
+        for start, stop in pairwise(bounds):
+            if start < stop:
+                results[queries[start]] = Matches(made[start:stop], self.recall, self.least)
+
+    def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
+        """Return the same for one query with few candidates, faster."""
+        ranked = []
+        for at, one in enumerate(found):
+            equal = [0] * len(one.numbers) if one.equal is None else one.equal.tolist()
+            for number, same in zip(one.numbers.tolist(), equal):
+                if same >= self._least_estimated and own != (one.part, number):
+                    ranked.append((-same, at, number))
+        ranked.sort()
+        similarities, interval = self.estimator.similarities, self.estimator.interval
+        made = [
+            IndexMatch(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
+            for same, at, number in ranked[: self.top]
+        ]
+        return Matches(made, self.recall, self.least) if made else self.none
+
+    def _verified(
+        self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes
+    ) -> list[IndexMatch]:
+        """Return the matches among candidates by the exact similarity of the texts, where they are known."""
+        scored: list[tuple[float, int, DocId, int]] = []  # (-similarity, position, id, equal components, -1: verified)
+        for one, start, stop in spans:
+            for first in range(start, stop, STEP):
+                last = min(first + STEP, stop)
+                numbers = one.numbers[first:last]
+                equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
+                ids = view.ids(one.part, numbers)
+                texts = self._texts(view, one.part, numbers, ids)
+                exact = iter(self._exact(text, [other for other in texts if other is not None]))
+                for number, doc_id, same, other in zip(numbers.tolist(), ids, equal, texts):
+                    similarity = float(self.estimator.similarities[same]) if other is None else next(exact)
+                    if similarity >= self.least and own != (one.part, number):
+                        scored.append((-similarity, len(scored), doc_id, same if other is None else -1))
+                if self.top is not None and len(scored) > 2 * self.top + STEP:
+                    scored = [(s, i, d, e) for i, (s, _, d, e) in enumerate(sorted(scored, key=_rank)[: self.top])]
+        scored.sort(key=_rank)
+        return [
+            IndexMatch(
+                doc_id, -negative, self.estimator.interval(same) if same >= 0 else (-negative, -negative), same < 0
+            )
+            for negative, _, doc_id, same in scored[: self.top]
+        ]
+
+    def _texts(self, view: View, part: int, numbers: Array, ids: list[DocId]) -> list[bytes | None]:
+        return list(view.texts(part, numbers)) if self.lookup is None else [self.looked_up(doc_id) for doc_id in ids]
+
+    def looked_up(self, doc_id: DocId) -> bytes | None:
+        """Return the text of a document from the function that knows it."""
+        return None if self.lookup is None else _as_bytes(doc_id, self.lookup(doc_id))
+
+    def _exact(self, text: bytes, others: list[bytes]) -> list[float]:
+        """Return the exact similarity of a text and others."""
+        if not others:
+            return []
+        sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])()
+        similarities: list[float] = sets.matrix(1, 1)[0].tolist()
+        return similarities
+
+
+def _counts(found: Found) -> NDArray[np.int64]:
+    """Return the numbers of equal components, 0 without sketches."""
+    return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)
+
+
+def _rank(scored: tuple[float, int, DocId, int]) -> tuple[float, int]:
+    return scored[:2]
+
+
+def _as_bytes(doc_id: DocId, text: object) -> bytes | None:
+    """Return what `texts` returned as bytes."""
+    if text is None:
+        return None
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise TypeError(f"texts must return a text or None, got {type(text).__name__} for id {doc_id!r}")

@@ -1,0 +1,240 @@
+"""What an index holds at one moment: segments without their removed documents, and the recent documents.
+
+A place of a document is the position of its segment and its number there; the recent documents come after the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh._searching import Searcher
+from lsh.index import _format, _manifest
+from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
+from lsh.index._log import Change, LogReader
+from lsh.index._manifest import Entry, Manifest
+from lsh.index._recent import Recent
+from lsh.index._segment import Segment
+
+
+class Place(NamedTuple):
+    """Where a document is: the position of the segment (`IN_LOG` for a recent document), and its number there."""
+
+    part: int
+    number: int
+
+
+class Found(NamedTuple):
+    """What a search found in one part: query i has the documents ``numbers[bounds[i] : bounds[i + 1]]``."""
+
+    part: int
+    bounds: NDArray[np.int64]
+    numbers: NDArray[np.uint32]
+    equal: NDArray[np.uint16] | None
+
+
+class Held:
+    """A segment, and which of its documents are removed.
+
+    `removed` is a bitmap, the lowest bit of a byte first. It is changed in place: the owner holds a
+    lock, or has a copy.
+    """
+
+    def __init__(self, segment: Segment, removed: Array | None, count: int, entry: Entry) -> None:
+        self.segment = segment
+        self.removed = removed
+        self.removed_count = count
+        self.entry = entry  # of the manifest; it does not know what was removed since
+        self._searcher: Searcher | None = None
+
+    @classmethod
+    def opened(cls, folder: str, entry: Entry, manifest: Manifest) -> Held:
+        """Open the segment of a manifest."""
+        segment = Segment(folder, entry.written, manifest.parameters.layout)
+        if entry.removed is None:
+            return cls(segment, None, 0, entry)
+        bitmap = _manifest.read_removed(folder, entry.removed, segment.documents)
+        return cls(segment, bitmap, entry.removed.count, entry)
+
+    def __len__(self) -> int:
+        return self.segment.documents - self.removed_count
+
+    @property
+    def searcher(self) -> Searcher:
+        """The compiled search."""
+        if self._searcher is None:
+            one = self.segment
+            self._searcher = Searcher(one.bands, one.documents, one.sketches, self.removed)
+        return self._searcher
+
+    def copy(self) -> Held:
+        """Return a copy that can be changed."""
+        bitmap = None if self.removed is None else self.removed.copy()
+        return Held(self.segment, bitmap, self.removed_count, self.entry)
+
+    def is_alive(self, number: int) -> bool:
+        """Tell whether there is a document of this number that is not removed."""
+        if not 0 <= number < self.segment.documents:
+            return False
+        return self.removed is None or not self.removed[number >> 3] >> (number & 7) & 1
+
+    def remove(self, number: int) -> None:
+        """Remove a document that is not removed."""
+        if self.removed is None:
+            self.removed = np.zeros((self.segment.documents + 7) // 8, np.uint8)
+            self._searcher = None
+        self.removed[number >> 3] |= 1 << (number & 7)
+        self.removed_count += 1
+
+    def removed_mask(self) -> NDArray[np.bool_] | None:
+        """Return for each document whether it is removed, ``None`` if none is."""
+        if self.removed is None or not self.removed_count:
+            return None
+        return np.unpackbits(self.removed, count=self.segment.documents, bitorder="little").view(bool)
+
+    def alive(self) -> NDArray[np.int64]:
+        """Return the numbers of the documents that are not removed."""
+        mask = self.removed_mask()
+        return np.arange(self.segment.documents) if mask is None else np.flatnonzero(~mask)
+
+    def find(self, codes: list[bytes], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the number of the document of each encoded id, -1 where there is none that is not removed."""
+        numbers = self.segment.find(codes, hashes)
+        for i in np.flatnonzero(numbers >= 0).tolist():
+            if not self.is_alive(int(numbers[i])):
+                numbers[i] = -1
+        return numbers
+
+
+class View:
+    """The documents of an index at one moment."""
+
+    def __init__(self, manifest: Manifest, held: list[Held]) -> None:
+        self.manifest = manifest
+        self.held = held
+        self.recent = Recent(manifest.parameters.layout)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.held)) + len(self.recent)
+
+    # ---- changes ----
+
+    def apply(self, changes: list[Change], log: LogReader) -> None:
+        """Make the changes of a log."""
+        for change in changes:
+            for part, number in change.removed.tolist():
+                if not self.is_alive(Place(part, number)):
+                    raise log.damage("it removes a document that does not exist")
+                self.remove(Place(part, number))
+            if change.added is not None:
+                if any(code in self.recent.numbers for code in change.added.codes):
+                    raise log.damage("it adds a document that exists")
+                self.recent.add(change.added)
+
+    def is_alive(self, place: Place) -> bool:
+        """Tell whether there is a document."""
+        if place.part == IN_LOG:
+            return self.recent.is_alive(place.number)
+        return place.part < len(self.held) and self.held[place.part].is_alive(place.number)
+
+    def remove(self, place: Place) -> None:
+        """Remove a document."""
+        if place.part == IN_LOG:
+            self.recent.remove(place.number)
+        else:
+            self.held[place.part].remove(place.number)
+
+    # ---- single documents ----
+
+    def find(self, codes: list[bytes]) -> list[Place | None]:
+        """Return where the document of each encoded id is."""
+        numbers = self.recent.numbers
+        places = [Place(IN_LOG, numbers[code]) if code in numbers else None for code in codes]
+        if self.held:
+            hashes = _format.hashed_ids(codes)
+            for part, held in enumerate(self.held):
+                found = held.find(codes, hashes)
+                for i in np.flatnonzero(found >= 0).tolist():
+                    places[i] = Place(part, int(found[i]))
+        return places
+
+    def ids(self, part: int, numbers: Array) -> list[DocId]:
+        """Return the ids of documents of one part."""
+        if part == IN_LOG:
+            return [_format.decoded_id(self.recent.codes[number]) for number in numbers.tolist()]
+        return self.held[part].segment.ids(numbers)
+
+    def id(self, part: int, number: int) -> DocId:
+        """Return the id of a document."""
+        return _format.decoded_id(self.recent.codes[number]) if part == IN_LOG else self.held[part].segment.id(number)
+
+    def texts(self, part: int, numbers: Array) -> list[bytes]:
+        """Return the stored texts of documents of one part."""
+        if part == IN_LOG:
+            return [self.recent.texts[number] for number in numbers.tolist()]
+        return self.held[part].segment.texts(numbers)
+
+    def time(self, place: Place) -> int | None:
+        """Return the time of a document in microseconds, ``None`` if it has none."""
+        if place.part == IN_LOG:
+            time = self.recent.time(place.number)
+        else:
+            time = int(self.held[place.part].segment.times(place.number, place.number + 1)[0])
+        return None if time == NO_TIME else time
+
+    def keys_and_sketch(self, place: Place) -> tuple[NDArray[np.uint64] | None, Array]:
+        """Return the keys of a document, ``None`` if it has none, and its sketch."""
+        if place.part == IN_LOG:
+            return self.recent.keys_of(place.number), self.recent.sketch(place.number)
+        segment = self.held[place.part].segment
+        return segment.keys_of(place.number), segment.sketch(place.number)
+
+    def all_ids(self) -> Iterator[DocId]:
+        """Yield the ids in order."""
+        for part, held in enumerate(self.held):
+            alive = held.alive()
+            for start in range(0, len(alive), 4096):
+                yield from self.ids(part, alive[start : start + 4096])
+        yield from self.ids(IN_LOG, self.recent.alive())
+
+    # ---- search ----
+
+    def search(
+        self, keys: NDArray[np.uint64], rows: Array | None, least_equal: int, top: int | None, recent: bool
+    ) -> list[Found]:
+        """Find the documents that share a bucket with queries; only the recent ones, or only those of segments."""
+        if recent:
+            return [Found(IN_LOG, *self.recent.search(keys, rows, least_equal, top))] if len(self.recent) else []
+        found = []
+        for part, held in enumerate(self.held):
+            bounds, numbers, equal = held.searcher.search(keys, rows, least_equal, top)
+            if len(numbers):
+                found.append(Found(part, bounds, numbers, equal))
+        return found
+
+    def verify(self) -> None:
+        """Check all segments; a DamageError names the file."""
+        for held in self.held:
+            held.segment.verify()
+
+
+def opened(folder: str) -> tuple[View, LogReader]:
+    """Return the last commit of a folder, and the reader of its log."""
+    while True:
+        manifest = _manifest.read(folder)
+        try:
+            return opened_manifest(folder, manifest)
+        except FileNotFoundError as error:
+            if _manifest.read(folder, manifest) is manifest:
+                raise DamageError(f"{error.filename} is missing, and the manifest names it") from None
+
+
+def opened_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:
+    """Return what a manifest names, and the reader of its log."""
+    view = View(manifest, [Held.opened(folder, entry, manifest) for entry in manifest.entries])
+    log = LogReader(folder, manifest.log, manifest.parameters.layout)
+    view.apply(log.read(log_limit), log)
+    return view, log

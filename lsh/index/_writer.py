@@ -1,0 +1,331 @@
+"""Writing: changes that are pending, and the commit that makes them durable in one step.
+
+A small commit is appended to the log. A larger one writes segments, a new log and a new manifest. Files that no
+manifest names belong to nothing and are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from lsh.index import _format, _log, _manifest, _view
+from lsh.index._disk import Disk
+from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
+from lsh.index._log import Change, LogReader, LogWriter
+from lsh.index._manifest import Entry, Manifest
+from lsh.index._recent import Recent
+from lsh.index._segment import Documents, Written, merge_segments, write_segment
+from lsh.index._view import Held, Place, View
+
+MAX_RECENT = 1 << 17  # documents in memory, with those of the log
+MAX_RECENT_BYTES = 1 << 26
+MAX_LOGGED = 1 << 15  # documents, and removals, in a log
+MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it opens the index
+MAX_LOG_BYTES = 1 << 24
+MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
+MOST_SIMILAR = 8  # segments of similar size; more of them are merged
+SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
+
+
+class Writer:
+    """The changes of one process to an index. The caller holds a lock of threads, and the lock of the index.
+
+    `view` has the pending changes. If a change fails half way, `damaged` is true until `rollback`.
+    """
+
+    def __init__(self, disk: Disk, folder: str, view: View, log: LogReader) -> None:
+        self.disk, self.folder = disk, folder
+        self.view = view
+        self.damaged = False
+        self._manifest: Manifest = view.manifest
+        self._numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
+        self._next = max(self._manifest.next_number, *(number + 1 for number in self._numbers), 1)
+        self._log: LogWriter | None = LogWriter(disk, folder, self._manifest.log, log.committed)
+        self.committed, self._commits, self._removals = log.committed, log.commits, log.removals  # of the log
+        self._start()
+        self._remove_orphans()
+
+    def _start(self) -> None:
+        """Forget the changes: they are committed, or rolled back."""
+        self._changes: list[Change] = []
+        self._pending_removals = 0
+        self._needs_manifest = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there are changes that are not committed, or a commit has failed."""
+        return bool(self._changes) or self._needs_manifest or self._log is None
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Note it if a change is interrupted."""
+        if self.damaged:
+            raise RuntimeError("a change of the index was interrupted; call rollback() first")
+        self.damaged = True
+        yield
+        self.damaged = False
+
+    def _new_name(self, kind: str) -> str:
+        self._next += 1
+        return _format.file_name(kind, self._next - 1)
+
+    # ---- changes ----
+
+    def add(self, documents: Documents) -> None:
+        """Add documents, whose ids differ from each other, in place of those with the same ids."""
+        places = [place for place in self.view.find(documents.codes) if place is not None]
+        with self._changing():
+            removed = self._remove(places)
+            self.view.recent.add(documents)
+            self._note(Change(documents, removed))
+        recent = self.view.recent
+        if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
+            self._flush()
+            self._merge_similar()
+
+    def remove(self, places: list[Place]) -> None:
+        """Remove documents."""
+        with self._changing():
+            self._note(Change(None, self._remove(places)))
+
+    def _note(self, change: Change) -> None:
+        """Keep a change for the log, unless the next commit writes a manifest."""
+        if not self._needs_manifest:
+            self._changes.append(change)
+
+    def _remove(self, places: list[Place]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        for place in places:
+            self.view.remove(place)
+        self._pending_removals += len(places)
+        return np.array(places, REMOVAL) if places else np.empty(0, REMOVAL)
+
+    def expire(self, before: int) -> int:
+        """Remove the documents with a time before the given one, and return their number."""
+        count = len(self.view)
+        places = [Place(IN_LOG, number) for number in self.view.recent.before(before)]
+        dropped = []
+        for part, held in enumerate(self.view.held):
+            times = held.segment.written.times
+            if times is None or times[0] >= before:
+                continue
+            if times[1] < before and times[2] == held.segment.documents:
+                dropped.append(held)
+                continue
+            own = held.segment.times()
+            expired = np.flatnonzero((own != NO_TIME) & (own < before)).tolist()
+            places += [Place(part, number) for number in expired if held.is_alive(number)]
+        if places:
+            self.remove(places)
+        if dropped:
+            with self._changing():
+                self.view.held = [held for held in self.view.held if held not in dropped]
+                self._needs_manifest = True
+        return count - len(self.view)
+
+    def _flush(self) -> None:
+        """Write the documents in memory as segments, which no manifest names yet."""
+        documents = self.view.recent.documents()
+        held = [
+            self._opened(write_segment(self.disk, self.folder, name, part)) for name, part in self._parts(documents)
+        ]
+        with self._changing():
+            self.view.held = [*self.view.held, *held]
+            self.view.recent = Recent(self._manifest.parameters.layout)
+            self._needs_manifest = True
+            self._changes = []
+
+    def _parts(self, documents: Documents) -> Iterator[tuple[str, Documents]]:
+        """Divide documents by the period of their times, if there are few periods."""
+        if not len(documents):
+            return
+        timed = documents.times != NO_TIME
+        periods = np.where(timed, documents.times // self._manifest.parameters.period, NO_TIME)
+        values = np.unique(periods)
+        if not 1 < len(values) <= MAX_PERIODS:
+            yield self._new_name("segment"), documents
+            return
+        for value in values:
+            yield self._new_name("segment"), documents.take(periods == value)
+
+    def _opened(self, written: Written) -> Held:
+        return Held.opened(self.folder, Entry(written), self._manifest)
+
+    # ---- commit ----
+
+    def commit(self) -> None:
+        """Make the changes durable, and visible to others."""
+        if self.damaged:
+            raise RuntimeError("a change of the index was interrupted; call rollback() first")
+        if not self.is_pending:
+            return
+        if self._log is not None and not self._needs_manifest and self._fits_log(self._log):
+            log, self._log = self._log, None  # not used again if this fails
+            try:
+                log.commit(self._changes)
+            except BaseException:
+                log.abandon(self.committed)
+                raise
+            self._log, self.committed = log, log.size
+            self._commits += 1
+            self._removals += self._pending_removals
+            self._start()
+        else:
+            self._commit_manifest()
+
+    def _fits_log(self, log: LogWriter) -> bool:
+        recent = self.view.recent
+        few = recent.count < MAX_LOGGED and self._removals + self._pending_removals < MAX_LOGGED
+        return few and self._commits < MAX_COMMITS and log.size + recent.size < MAX_LOG_BYTES
+
+    def _commit_manifest(self) -> None:
+        """Write everything that is not in a segment into segments, and then a manifest."""
+        if len(self.view.recent) or self.view.recent.count:
+            self._flush()
+        self._merge_similar()
+        self.view.held = [held for held in self.view.held if len(held)]
+        entries = tuple(self._entry(held) for held in self.view.held)
+        log = _log.create(self.disk, self.folder, self._new_number())
+        manifest = replace(
+            self._manifest,
+            generation=self._manifest.generation + 1,
+            entries=entries,
+            log=log,
+            next_number=self._next,
+            source=b"",
+        )
+        self.close()  # if the next step fails, it is not known which manifest is on the disk
+        _manifest.replace_manifest(self.disk, self.folder, manifest)
+        self._committed_manifest(manifest)
+
+    def _committed_manifest(self, manifest: Manifest) -> None:
+        """Go on from a manifest that is on the disk."""
+        for held, entry in zip(self.view.held, manifest.entries):
+            held.entry = entry
+        self.view.manifest = self._manifest = manifest
+        self.committed, self._commits, self._removals = _format.LOG_HEADER.itemsize, 0, 0
+        self._start()
+        with contextlib.suppress(OSError):  # the next commit writes a manifest again
+            self._log = LogWriter(self.disk, self.folder, manifest.log, self.committed)
+        self._remove_orphans()
+
+    def _new_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _entry(self, held: Held) -> Entry:
+        """Return what a manifest says about a segment, and write which documents are removed, if that changed."""
+        known = 0 if held.entry.removed is None else held.entry.removed.count
+        if held.removed is None or held.removed_count == known:
+            return held.entry
+        name, count = self._new_name("removed"), held.removed_count
+        removed = _manifest.write_removed(self.disk, self.folder, name, held.removed, held.segment.documents, count)
+        return Entry(held.entry.written, removed)
+
+    def _remove_orphans(self) -> None:
+        """Remove the files that belong to nothing."""
+        known = self._manifest.files() | {held.segment.written.name for held in self.view.held}
+        for name in os.listdir(self.folder):
+            orphan = _format.file_number(None, name) is not None and name not in known
+            if orphan or name == _format.NEW_MANIFEST:
+                with contextlib.suppress(OSError):  # a file that is mapped cannot be removed on Windows
+                    self.disk.remove(os.path.join(self.folder, name))
+
+    def rollback(self) -> None:
+        """Return to the last commit."""
+        view, _ = _view.opened_manifest(self.folder, self._manifest, self.committed)
+        self.view = view
+        self.damaged = False
+        self._start()
+        if self._log is not None:  # else the manifest on the disk may be another one
+            self._remove_orphans()
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+        self._log = None
+
+    # ---- merging ----
+
+    def _merge_similar(self) -> None:
+        """Merge segments of similar size, and rewrite those of which more than half is removed."""
+        while True:
+            groups: dict[object, list[Held]] = {}
+            for held in self.view.held:
+                groups.setdefault((self._period(held), _size_class(len(held))), []).append(held)
+            group = next((group for group in groups.values() if len(group) > MOST_SIMILAR), None)
+            if group is None:
+                group = next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
+            if group is None or sum(map(len, group)) > _format.NUMBERS:
+                return
+            self._merge(group)
+
+    def _period(self, held: Held) -> int | str | None:
+        """Return the period of the documents of a segment: a number, ``"several"``, or ``None`` without times."""
+        times = held.segment.written.times
+        if times is None:
+            return None
+        first, last = (time // self._manifest.parameters.period for time in times[:2])
+        return first if first == last and times[2] == held.segment.documents else "several"
+
+    def _merge(self, group: list[Held]) -> None:
+        """Replace segments by one with their documents, in the place of the first one."""
+        parts, masks = [held.segment for held in group], [held.removed_mask() for held in group]
+        if not sum(map(len, group)):
+            merged = []
+        else:
+            name = self._new_name("segment")
+            merged = [self._opened(merge_segments(self.disk, self.folder, name, parts, masks))]
+        with self._changing():
+            at = self.view.held.index(group[0])
+            held = [one for one in self.view.held[:at] if one not in group]
+            self.view.held = [*held, *merged, *(one for one in self.view.held[at:] if one not in group)]
+            self._needs_manifest = True
+
+    def compact(self) -> None:
+        """Merge the segments of each period into one without removed documents, and commit."""
+        if self.view.recent.count:
+            self._flush()
+        groups: dict[object, list[Held]] = {}
+        for held in self.view.held:
+            groups.setdefault(self._period(held), []).append(held)
+        for group in groups.values():
+            if len(group) > 1 or any(held.removed_count for held in group):
+                self._merge(group)
+        self.commit()
+
+    def merge(self, other: View) -> None:
+        """Add all documents of another index with the same parameters, in place of those with the same ids."""
+        for held in other.held:
+            for start, codes in held.segment.all_codes():
+                alive = [code for i, code in enumerate(codes) if held.is_alive(start + i)]
+                places = [place for place in self.view.find(alive) if place is not None]
+                if places:
+                    self.remove(places)
+            name = self._new_name("segment")
+            written = merge_segments(self.disk, self.folder, name, [held.segment], [held.removed_mask()])
+            opened = self._opened(written)
+            with self._changing():
+                self.view.held = [*self.view.held, opened]
+                self._needs_manifest = True
+        if len(other.recent):
+            self.add(other.recent.documents())
+
+
+def _size_class(documents: int) -> int:
+    """Return the size class of a segment: each is for 8 times as many documents as the one before."""
+    return max((documents // SMALLEST).bit_length() - 1, 0) // 3
+
+
+def create(disk: Disk, folder: str, manifest: Manifest) -> None:
+    """Write the first manifest of a folder."""
+    numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
+    number = max(numbers, default=0) + 1
+    log = _log.create(disk, folder, number)
+    _manifest.replace_manifest(disk, folder, replace(manifest, generation=1, log=log, next_number=number + 1))

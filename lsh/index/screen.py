@@ -1,0 +1,414 @@
+"""Screening of new documents: reject what is too similar to a document of an index, recommend what is similar.
+
+A `Screen` compares a new document with all documents of an `Index`, and adds it unless it is rejected. The two
+similarities at which it rejects and recommends are stored with the index.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks, _texts
+from lsh._batch import Batch
+from lsh._fingerprints import Array
+from lsh._texts import Missing, Text, Texts
+from lsh.index import DAY, PIECE, Index, Sketch, Time, _as_time, _as_times, _format, _listed, _note
+from lsh.index._format import DocId
+from lsh.index._query import MIN_RECALL, Lookup, Matches
+from lsh.minhash import MinHasher
+from lsh.planning import Plan
+from lsh.shingling import Shingles
+
+Decision = Literal["accept", "similar", "reject"]
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
+REJECT, RECOMMEND = 0.9, 0.5
+TOP = 10
+SHINGLES = Shingles(3, "word", lowercase=True)
+COMPONENTS = 400  # the standard error of an estimate is at most sqrt(1/4/400), 2.5 %, and its 95 % interval +-5 %
+RECALL = 0.95
+NOTE = "screen"  # the key of the thresholds in the note of an index
+
+
+class Verdict(NamedTuple):
+    """What a screen decides about a document.
+
+    Attributes
+    ----------
+    verdict : {"accept", "similar", "reject"}
+        ``"reject"``: a document of the index is as similar as `Screen.reject` or more. ``"similar"``: the most similar
+        one reaches `Screen.recommend`. ``"accept"``: none does.
+    matches : Matches
+        The documents of the index that reach `Screen.recommend`, the most similar first, at most `Screen.top`.
+    """
+
+    verdict: Decision
+    matches: Matches
+
+
+class Screen:
+    """Decides about new documents by their similarity to the documents of an index.
+
+    Parameters
+    ----------
+    index : Index
+        The documents that are known. `submit` requires that it is open for writing.
+    reject : float, optional
+        The Jaccard similarity from which a document is rejected. Default: as stored with the index, else 0.9.
+    recommend : float, optional
+        The Jaccard similarity from which documents are recommended, at most `reject`. Default: as stored with the
+        index, else 0.5.
+    top : int, optional
+        The most matches of a verdict. Default 10.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is wrong, or the index finds less than half of the documents at `recommend`.
+
+    Notes
+    -----
+    `Screen.create` makes an index that suits a screen. Where the index has no texts to compare, a document is rejected
+    by an estimate; the interval of a match says how reliable it is.
+
+    Threads may share a screen: nothing is added to the index between the check of `submit` and its addition.
+
+    Examples
+    --------
+    >>> import lsh, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with lsh.Screen.create(f"{folder}/papers", texts="stored") as screen:
+    ...     for name, text in [
+    ...         ("tides", "The tides of the northern bay are higher in spring, when the moon is close to the earth"),
+    ...         ("again", "The tides of the northern bay are higher in spring, when the moon is close to the Earth!"),
+    ...         ("moon", "In spring, when the moon is close to the earth, the tides of the northern bay are higher"),
+    ...         ("bees", "Bees find their way home by the light of the sky, even when clouds hide the sun"),
+    ...     ]:
+    ...         verdict, matches = screen.submit(text, name)
+    ...         print(name, verdict, [(match.id, round(match.similarity, 2)) for match in matches])
+    tides accept []
+    again reject [('tides', 1.0)]
+    moon similar [('tides', 0.78)]
+    bees accept []
+    """
+
+    def __init__(
+        self, index: Index, reject: float | None = None, recommend: float | None = None, *, top: int = TOP
+    ) -> None:
+        self._index = _checks.instance("index", index, Index, "an Index")
+        stored = _note.read(index.path).get(NOTE, {})
+        self._reject, self._recommend = _thresholds(
+            stored.get("reject", REJECT) if reject is None else reject,
+            stored.get("recommend", RECOMMEND) if recommend is None else recommend,
+        )
+        self._top = _checks.whole_number("top", top, 1)
+        recall = index.recall_at(self._recommend)
+        if recall < MIN_RECALL:
+            raise ValueError(
+                f"recommend={self._recommend:g} has a recall of {recall:.2g} with the bands of this index, which are "
+                f"for {index.threshold:g}; create an index with recommend={self._recommend:g} for it"
+            )
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        reject: float = REJECT,
+        recommend: float = RECOMMEND,
+        *,
+        hasher: MinHasher | None = None,
+        plan: Plan | None = None,
+        recall: float | None = None,
+        shingles: Shingles | None = None,
+        num_seeds: int | None = None,
+        random_state: int | None = None,
+        sketch: Sketch = "8bit",
+        texts: Literal["stored"] | Lookup | None = None,
+        period: float = DAY,
+        top: int = TOP,
+    ) -> Screen:
+        """Create an index for screening in a new folder, and open it for writing.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder. It must not exist, or be empty.
+        reject, recommend : float, optional
+            The similarities at which documents are rejected and recommended; they are stored with the index. Default
+            0.9 and 0.5.
+        hasher, plan, sketch, texts, period : optional
+            As for `Index.create`.
+        recall : float, optional
+            The least probability with which a document at `recommend` is found; at `reject` it is much closer to 1.
+            Default 0.95.
+        shingles : Shingles, optional
+            Default: ``Shingles(3, "word", lowercase=True)``, three consecutive words.
+        num_seeds : int, optional
+            Components of a fingerprint. Default 400: an estimate is within 0.05 of the similarity in 95 % of cases.
+        random_state : int, optional
+            The seed of the hasher. Default 0.
+        top : int, optional
+            As for `Screen`.
+
+        Returns
+        -------
+        Screen
+            With an empty index, open for writing.
+
+        Raises
+        ------
+        FileExistsError
+            If there is an index, or the folder has other files.
+        TypeError, ValueError
+            If a parameter is wrong, or no bands reach the recall.
+
+        Notes
+        -----
+        With the defaults there are 83 bands, and a document takes about 1.2 kB beside its text: 10 bytes for each band
+        and one for each component. Documents of a similarity of 0.2 are compared with a probability of 5 %, those of
+        0.1 with 0.2 %; unrelated texts have few shingles of three words in common, so that a query compares few.
+        """
+        reject, recommend = _thresholds(reject, recommend)
+        _checks.whole_number("top", top, 1)
+        if hasher is None:
+            shingles = SHINGLES if shingles is None else shingles
+            num_seeds = COMPONENTS if num_seeds is None else num_seeds
+        index = Index.create(
+            path,
+            hasher,
+            plan,
+            threshold=recommend if plan is None else None,
+            recall=RECALL if plan is None and recall is None else recall,
+            shingles=shingles,
+            num_seeds=num_seeds,
+            random_state=random_state,
+            sketch=sketch,
+            texts=texts,
+            period=period,
+        )
+        _note.replace(index.path, {NOTE: {"reject": reject, "recommend": recommend}})
+        return cls(index, top=top)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        mode: Literal["r", "a"] = "r",
+        *,
+        texts: Lookup | None = None,
+        top: int = TOP,
+    ) -> Screen:
+        """Open an index, and return a screen with the similarities that are stored with it.
+
+        Parameters
+        ----------
+        path, mode, texts : optional
+            As for `Index.open`.
+        top : int, optional
+            As for `Screen`.
+        """
+        index = Index.open(path, mode, texts=texts)
+        try:
+            return cls(index, top=top)
+        except BaseException:
+            index.close()
+            raise
+
+    # ---- what it is ----
+
+    @property
+    def index(self) -> Index:
+        """The index."""
+        return self._index
+
+    @property
+    def reject(self) -> float:
+        """The similarity from which a document is rejected."""
+        return self._reject
+
+    @property
+    def recommend(self) -> float:
+        """The similarity from which documents are recommended."""
+        return self._recommend
+
+    @property
+    def top(self) -> int:
+        """The most matches of a verdict."""
+        return self._top
+
+    def __repr__(self) -> str:
+        return f"<Screen reject={self._reject:g}, recommend={self._recommend:g}, {self._index!r}>"
+
+    def commit(self) -> None:
+        """Make all additions durable, and visible to other processes; see `Index.commit`."""
+        self._index.commit()
+
+    def close(self) -> None:
+        """Commit, and close the index."""
+        self._index.close()
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Close the index; after an exception without a commit."""
+        self._index.__exit__(kind, error, where)
+
+    # ---- deciding ----
+
+    def check(self, text: Text) -> Verdict:
+        """Decide about a document without adding it.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The text.
+
+        Returns
+        -------
+        Verdict
+            The verdict and the matches.
+        """
+        return self._verdict(self._index.query(text, top=self._top, min_similarity=self._recommend))
+
+    def submit(self, text: Text, id: DocId, *, time: Time | None = None) -> Verdict:
+        """Decide about a document and, unless it is rejected, add it to the index, as one step.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The text.
+        id : str, bytes or int
+            Its id. If the index has a document with this id, that one is not among the matches, and is replaced unless
+            the new text is rejected.
+        time : float, datetime or numpy.datetime64, optional
+            The time of the document; see `Index.add`.
+
+        Returns
+        -------
+        Verdict
+            The verdict and the matches.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is wrong, or the index is open for reading.
+        """
+        codes = [_format.encoded_id("id", id)]
+        times = np.array([_as_time("time", time)], np.int64)
+        rows = self._index.hasher.fingerprint(_checks.text("text", text))[None]
+        return self._submitted(codes[0], rows, times, Batch([text]))
+
+    def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
+        """Decide about each of many documents without adding any.
+
+        Parameters
+        ----------
+        texts : iterable of str or bytes, numpy array, or Arrow column
+            The texts, as for `MinHasher.fingerprints`. They are not compared with each other.
+        missing : {"error", "empty"}, optional
+            What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
+
+        Returns
+        -------
+        list of Verdict
+            One for each text.
+        """
+        found = self._index.query_docs(texts, top=self._top, min_similarity=self._recommend, missing=missing)
+        return [self._verdict(matches) for matches in found]
+
+    def submit_docs(
+        self,
+        texts: Texts,
+        ids: Iterable[DocId],
+        *,
+        times: Iterable[Time | None] | None = None,
+        missing: Missing = "error",
+    ) -> list[Verdict]:
+        """Submit many documents, one after the other: each is also compared with those that were added before it.
+
+        Parameters
+        ----------
+        texts, ids, times, missing : optional
+            As for `Index.add_docs`.
+
+        Returns
+        -------
+        list of Verdict
+            One for each text, as `submit` returns them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is wrong; unless `texts` is an iterator, nothing was added then.
+        """
+        verdicts: list[Verdict] = []
+        for codes, stamps, batch in _pieces(texts, ids, times, missing):
+            rows = self._index.hasher.fingerprints(batch, missing="empty")
+            for i, code in enumerate(codes):
+                one = Batch(batch, start=i, stop=i + 1)
+                verdicts.append(self._submitted(code, rows[i : i + 1], stamps[i : i + 1], one))
+        return verdicts
+
+    def _submitted(self, code: bytes, rows: Array, times: NDArray[np.int64], batch: Batch) -> Verdict:
+        """Check a document and add it, under the lock of the index."""
+        index, own = self._index, _format.decoded_id(code)
+        with index._writing() as writer:
+            found = index._answers(self._search(1), rows, batch.tolist)[0]
+            matches = Matches(
+                [match for match in found if match.id != own][: self._top], found.recall, found.min_similarity
+            )
+            verdict = self._verdict(matches)
+            if verdict.verdict != "reject":
+                writer.add(index._documents([code], rows, times, batch))
+        return verdict
+
+    def _search(self, more: int = 0) -> Any:
+        return self._index._search(self._recommend, self._top + more)
+
+    def _verdict(self, matches: Matches) -> Verdict:
+        if not matches:
+            return Verdict("accept", matches)
+        return Verdict("reject" if matches[0].similarity >= self._reject else "similar", matches)
+
+
+def _thresholds(reject: object, recommend: object) -> tuple[float, float]:
+    """Return the two similarities, checked."""
+    high = _checks.fraction("reject", reject, zero=False)
+    low = _checks.fraction("recommend", recommend, zero=False)
+    if low > high:
+        raise ValueError(f"recommend must be at most reject ({high:g}), got {low:g}")
+    return high, low
+
+
+def _pieces(
+    texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
+) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
+    """Yield ids, times and texts in pieces; the texts are checked before the first one, unless they are an iterator."""
+    allowed = _texts.allows_missing(missing)
+    for name, given in (("ids", ids), ("times", times)):
+        if given is not None and (isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")):
+            raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
+    next_ids, next_times = iter(ids), None if times is None else iter(times)
+    pieces = _texts.pieces("texts", texts, PIECE)
+    more, first = isinstance(pieces, Iterator), 0
+    for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
+        batch = Batch(piece, first, allowed)
+        count = len(batch)
+        codes = _format.encoded_ids("ids", _listed("ids", next_ids, count, first, more))
+        stamps = _as_times(None if next_times is None else _listed("times", next_times, count, first, more), count)
+        first += count
+        for start in range(0, count, PIECE):
+            stop = min(start + PIECE, count)
+            yield codes[start:stop], stamps[start:stop], Batch(batch, start=start, stop=stop)
+    for name, rest in (("ids", next_ids), ("times", next_times)):
+        if rest is not None and more and next(rest, None) is not None:
+            raise ValueError(f"{name} must have one element for each text ({first}), got more")

@@ -1,0 +1,617 @@
+/* Sorted keys of a segment of an index: sort, search, merge. See kernels.h.
+ *
+ * The keys are hashes, so the place of a key in its cell of the directory follows from its value to within a few keys
+ * (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). From there the search proceeds in doubling steps
+ * (Bentley and Yao 1976), so that cells with other contents take logarithmic time. Lookups are made in groups: first all of a group
+ * prefetch their cells of the directory, then all their keys, then all their documents.
+ *
+ * The documents of a query are those of its runs, one run a band, each ascending. A bitmap of a window of 2**16 documents
+ * removes repetitions; a second bitmap tells which words of the first are not 0. So a walk takes time in
+ * proportion to the runs and a constant amount of memory.
+ *
+ * Blocks of the file are checked after they were searched and before the result is used: a search in wrong data reads
+ * within the arrays, too.
+ */
+#include <string.h>
+
+#include "../_murmur3.h"
+#include "kernels.h"
+
+/* The work of a call, in about a nanosecond each: so long a caller cannot handle signals. */
+enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
+enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 32 };
+
+static void store32(uint8_t *p, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void store64(uint8_t *p, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(value >> (8 * i));
+}
+
+/* ---- blocks ---- */
+
+static uint64_t block_sum(const lsh_blocks *blocks, size_t block)
+{
+    const size_t start = block * LSH_BLOCK, left = blocks->size - start;
+    uint64_t sum[2];
+    blocks->hash(blocks->file + start, left < LSH_BLOCK ? left : LSH_BLOCK, 0, sum);
+    return sum[0];
+}
+
+void lsh_block_sums(const uint8_t *data, size_t size, lsh_hash hash, uint8_t *sums)
+{
+    const lsh_blocks blocks = {.file = data, .size = size, .hash = hash};
+    for (size_t block = 0; block * LSH_BLOCK < size; block++)
+        store64(sums + 8 * block, block_sum(&blocks, block));
+}
+
+static inline size_t check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length)
+{
+    if (!blocks || !length)
+        return SIZE_MAX;
+    const size_t first = (size_t)(start - blocks->file), last = (first + length - 1) / LSH_BLOCK;
+    for (size_t block = first / LSH_BLOCK; block <= last; block++) {
+        if (__atomic_load_n(blocks->checked + block, __ATOMIC_RELAXED))
+            continue;
+        if (block_sum(blocks, block) != lsh_load64(blocks->sums + 8 * block))
+            return block;
+        __atomic_store_n(blocks->checked + block, 1, __ATOMIC_RELAXED);
+    }
+    return SIZE_MAX;
+}
+
+size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length)
+{
+    return check_blocks(blocks, start, length);
+}
+
+/* ---- sorted keys ---- */
+
+static inline size_t key_width(unsigned bits) { return 8 - bits / 8; }
+
+/* The stored part of the key at a place. */
+static inline uint64_t stored(const lsh_sorted *s, size_t place)
+{
+    return lsh_load64(s->keys + place * key_width(s->bits)) & UINT64_MAX >> s->bits;
+}
+
+static inline uint32_t number_at(const lsh_sorted *s, size_t place) { return lsh_load32(s->numbers + 4 * place); }
+static inline uint32_t entry_at(const lsh_sorted *s, size_t cell) { return lsh_load32(s->directory + 4 * cell); }
+static inline size_t cell_of(uint64_t key, unsigned bits) { return (size_t)(key >> 1 >> (63 - bits)); }
+
+unsigned lsh_directory_bits(size_t count) { return count < 1 << 12 ? 0 : count < 1 << 18 ? 8 : 16; }
+
+lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
+                                lsh_numbered_key *other)
+{
+    size_t places[DIGITS][VALUES] = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        records[i] = (lsh_numbered_key){(uint32_t)keys[i], (uint32_t)(keys[i] >> 32), numbers[i]};
+        const uint64_t key = (uint64_t)records[i].high << 32 | records[i].low;
+        for (int digit = 0; digit < DIGITS; digit++)
+            places[digit][key >> (DIGIT * digit) & (VALUES - 1)]++;
+    }
+    for (int digit = 0; digit < DIGITS; digit++) {
+        size_t sum = 0, most = 0;
+        for (size_t value = 0; value < VALUES; value++) {
+            const size_t size = places[digit][value];
+            places[digit][value] = sum;
+            sum += size;
+            most = size > most ? size : most;
+        }
+        if (most == count) /* this digit is the same everywhere */
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t key = (uint64_t)records[i].high << 32 | records[i].low;
+            other[places[digit][key >> (DIGIT * digit) & (VALUES - 1)]++] = records[i];
+        }
+        lsh_numbered_key *swapped = records;
+        records = other;
+        other = swapped;
+    }
+    return records;
+}
+
+static inline void put_key(lsh_sorted_output *out, uint64_t key, uint32_t number)
+{
+    const size_t cell = cell_of(key, out->bits);
+    while (out->cells <= cell)
+        store32(out->directory + 4 * out->cells++, (uint32_t)out->count);
+    store64(out->keys + out->count * key_width(out->bits), key & UINT64_MAX >> out->bits);
+    store32(out->numbers + 4 * out->count++, number);
+}
+
+void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_key(out, (uint64_t)records[i].high << 32 | records[i].low, records[i].number);
+}
+
+void lsh_end_keys(lsh_sorted_output *out)
+{
+    while (out->cells <= (size_t)1 << out->bits)
+        store32(out->directory + 4 * out->cells++, (uint32_t)out->count);
+    store64(out->keys + out->count * key_width(out->bits), 0);
+}
+
+/* ---- lookups ---- */
+
+/* Where a key is expected in its cell. */
+static inline size_t expected(const lsh_sorted *s, uint64_t key, lsh_run cell)
+{
+    return cell.start + (size_t)(((key << s->bits >> 32) * (cell.stop - cell.start)) >> 32);
+}
+
+/* Read the cell of a key, and prefetch the keys around the place where it is expected. */
+static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, lsh_run *cell, size_t *block)
+{
+    const size_t at = cell_of(key, s->bits);
+    *cell = (lsh_run){entry_at(s, at), entry_at(s, at + 1)};
+    if ((*block = check_blocks(s->blocks, s->directory + 4 * at, 8)) != SIZE_MAX)
+        return LSH_BAD_BLOCK;
+    if (cell->start > cell->stop || cell->stop > s->count)
+        return LSH_BAD_DIRECTORY;
+    const size_t place = expected(s, key, *cell) * key_width(s->bits), end = s->count * key_width(s->bits);
+    lsh_prefetch(s->keys + (place < NEAR ? 0 : place - NEAR));
+    lsh_prefetch(s->keys + (end - place < NEAR ? end : place + NEAR));
+    return LSH_SOUND;
+}
+
+/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. No branch depends on
+ * a key, so the processor works on several lookups at a time. */
+static inline size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, size_t high)
+{
+    for (size_t left = high - low; left; left /= 2) {
+        const size_t half = (left + 1) / 2;
+        const uint64_t other = stored(s, low + half - 1);
+        low += half & -(size_t)(after ? other <= key : other < key);
+    }
+    return low;
+}
+
+/* The end of the run of equal keys that begins at `start`, found in doubling steps. */
+static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t end)
+{
+    size_t low = start + 1, step = 1;
+    for (; end - low > step && stored(s, low + step) == key; step *= 2)
+        low += step + 1;
+    return bound(s, key, 1, low, end - low > step ? low + step : end);
+}
+
+static inline unsigned length_of(uint32_t value) { return 32 - (unsigned)__builtin_clz(value | 1); }
+
+/* Find a key in its cell, which is in *run, and prefetch its documents. */
+static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, lsh_run *run, size_t *block)
+{
+    const lsh_run cell = *run;
+    const size_t width = key_width(s->bits), at = expected(s, key, cell);
+    const size_t margin = (size_t)1 << (length_of(cell.stop - cell.start) + 1) / 2;
+    size_t low = at - cell.start > margin ? at - margin : cell.start;
+    size_t high = cell.stop - at > margin ? at + margin : cell.stop;
+    key &= UINT64_MAX >> s->bits;
+    size_t start = bound(s, key, 0, low, high), stop = start;
+    if (start == low && low > cell.start)
+        start = bound(s, key, 0, low = cell.start, start);
+    else if (start == high && high < cell.stop)
+        start = bound(s, key, 0, start, high = cell.stop);
+    stop = start;
+    if (start < cell.stop && stored(s, start) == key) {
+        stop = run_end(s, key, start, cell.stop);
+        high = stop < high ? high : stop;
+        lsh_prefetch(s->numbers + 4 * start);
+    }
+    *run = (lsh_run){(uint32_t)start, (uint32_t)stop};
+    high += high < cell.stop; /* which ends the run */
+    *block = check_blocks(s->blocks, s->keys + low * width, (high - low) * width);
+    return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
+}
+
+/* Find the keys of `count` queries in each band: query q of band b is keys[b * stride + q]; its run, runs[q * bands + b]. */
+static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
+                                size_t count, lsh_run *runs, size_t *block)
+{
+    enum lsh_fault fault;
+    for (size_t b = 0; b < num_bands; b++)
+        for (size_t q = 0; q < count; q++)
+            lsh_prefetch(bands[b].directory + 4 * cell_of(keys[b * stride + q], bands[b].bits));
+    for (size_t b = 0; b < num_bands; b++)
+        for (size_t q = 0; q < count; q++)
+            if ((fault = begin_lookup(bands + b, keys[b * stride + q], runs + q * num_bands + b, block)))
+                return fault;
+    for (size_t b = 0; b < num_bands; b++)
+        for (size_t q = 0; q < count; q++)
+            if ((fault = end_lookup(bands + b, keys[b * stride + q], runs + q * num_bands + b, block)))
+                return fault;
+    return LSH_SOUND;
+}
+
+enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs, size_t *block)
+{
+    return find_keys(sorted, 1, keys, count, count, runs, block);
+}
+
+static enum lsh_fault check_directory(const lsh_sorted *s, size_t *block)
+{
+    const size_t cells = (size_t)1 << s->bits;
+    if ((*block = check_blocks(s->blocks, s->directory, 4 * (cells + 1))) != SIZE_MAX)
+        return LSH_BAD_BLOCK;
+    if (entry_at(s, 0) != 0 || entry_at(s, cells) != s->count)
+        return LSH_BAD_DIRECTORY;
+    for (size_t cell = 0; cell < cells; cell++)
+        if (entry_at(s, cell) > entry_at(s, cell + 1))
+            return LSH_BAD_DIRECTORY;
+    return LSH_SOUND;
+}
+
+/* Check the blocks of the keys and numbers from a place on. */
+static enum lsh_fault check_places(const lsh_sorted *s, size_t first, size_t count, size_t *block)
+{
+    const size_t width = key_width(s->bits);
+    if ((*block = check_blocks(s->blocks, s->keys + first * width, count * width)) == SIZE_MAX)
+        *block = check_blocks(s->blocks, s->numbers + 4 * first, 4 * count);
+    return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
+}
+
+enum lsh_fault lsh_check_keys(const lsh_sorted *sorted, size_t documents, size_t first, size_t count, size_t *block)
+{
+    enum lsh_fault fault = first ? LSH_SOUND : check_directory(sorted, block);
+    const size_t begin = first ? first - 1 : 0, cells = (size_t)1 << sorted->bits;
+    size_t cell = 0;
+    if (fault || (fault = check_places(sorted, begin, first + count - begin, block)))
+        return fault;
+    for (size_t i = begin; i < first + count; i++) {
+        const size_t before = cell;
+        while (cell < cells && entry_at(sorted, cell + 1) <= i)
+            cell++;
+        if (cell == cells)
+            return LSH_BAD_DIRECTORY;
+        if (number_at(sorted, i) >= documents)
+            return LSH_BAD_NUMBER;
+        if (i == begin || cell != before)
+            continue;
+        const uint64_t key = stored(sorted, i), last = stored(sorted, i - 1);
+        if (key < last || (key == last && number_at(sorted, i) <= number_at(sorted, i - 1)))
+            return LSH_BAD_ORDER;
+    }
+    return LSH_SOUND;
+}
+
+/* ---- search ---- */
+
+static const uint8_t *row_of(const lsh_segment *segment, size_t document)
+{
+    return segment->sketches + document * segment->k * segment->width;
+}
+
+static void prefetch_row(const lsh_segment *segment, size_t document)
+{
+    const uint8_t *row = row_of(segment, document), *const end = row + segment->k * segment->width;
+    for (int i = 0; i < 4 && row < end; i++, row += 64) /* the hardware follows long rows by itself */
+        lsh_prefetch(row);
+}
+
+static size_t count_equal(const lsh_segment *segment, const uint8_t *a, const uint8_t *b)
+{
+    const struct lsh_kernels *kernels = segment->kernels;
+    if (segment->width == 1)
+        return kernels->count_equal_8(a, b, segment->k);
+    if (segment->width == 4)
+        return kernels->count_equal_32((const uint32_t *)(const void *)a, (const uint32_t *)(const void *)b, segment->k);
+    return kernels->count_equal_64((const uint64_t *)(const void *)a, (const uint64_t *)(const void *)b, segment->k);
+}
+
+/* Find the runs of the next queries. */
+static enum lsh_fault begin_group(const lsh_segment *segment, lsh_search *search)
+{
+    const size_t bands = segment->num_bands, left = search->queries - search->query;
+    size_t size = bands < LSH_LOOKUPS ? LSH_LOOKUPS / bands : 1;
+    size = size < left ? size : left;
+    search->group = search->query;
+    search->stop = search->query + size;
+    const enum lsh_fault fault = find_keys(segment->bands, bands, search->keys + search->query, search->queries, size,
+                                           search->runs, &search->block);
+    for (size_t i = 0; !fault && search->rows && i < size * bands; i++) {
+        const lsh_run run = search->runs[i];
+        if (run.start == run.stop)
+            continue;
+        const uint32_t number = number_at(segment->bands + i % bands, run.start);
+        if (number < segment->documents)
+            prefetch_row(segment, number);
+    }
+    return fault;
+}
+
+/* Begin to walk the runs of a query. */
+static enum lsh_fault begin_query(const lsh_segment *segment, lsh_search *search, size_t matches)
+{
+    const lsh_run *runs = search->runs + (search->query - search->group) * segment->num_bands;
+    search->first = matches;
+    search->bar = search->least;
+    search->active = 0;
+    search->is_begun = 1;
+    for (size_t b = 0; b < segment->num_bands; b++) {
+        const lsh_sorted *band = segment->bands + b;
+        if (runs[b].start == runs[b].stop)
+            continue;
+        search->active++;
+        search->block = check_blocks(band->blocks, band->numbers + 4 * (size_t)runs[b].start,
+                                     4 * (size_t)(runs[b].stop - runs[b].start));
+        if (search->block != SIZE_MAX)
+            return LSH_BAD_BLOCK;
+    }
+    return LSH_SOUND;
+}
+
+/* Mark the documents of the next window in the bitmap. */
+static enum lsh_fault next_window(const lsh_segment *segment, lsh_search *search)
+{
+    lsh_run *runs = search->runs + (search->query - search->group) * segment->num_bands;
+    size_t window = SIZE_MAX;
+    for (size_t b = 0; b < segment->num_bands; b++)
+        if (runs[b].start < runs[b].stop) {
+            const size_t number = number_at(segment->bands + b, runs[b].start);
+            window = number < window ? number : window;
+        }
+    window = window / LSH_WINDOW * LSH_WINDOW;
+    search->window = window;
+    search->active = 0;
+    for (size_t b = 0; b < segment->num_bands; b++) {
+        const lsh_sorted *band = segment->bands + b;
+        size_t at = runs[b].start;
+        for (; at < runs[b].stop; at++) {
+            const size_t number = number_at(band, at), place = number - window;
+            if (number < window)
+                return LSH_BAD_ORDER;
+            if (number >= segment->documents)
+                return LSH_BAD_NUMBER;
+            if (place >= LSH_WINDOW)
+                break;
+            search->marks[place / 64] |= (uint64_t)1 << place % 64;
+            search->marked[place / 64 / 64] |= (uint64_t)1 << place / 64 % 64;
+        }
+        search->work += at - runs[b].start;
+        runs[b].start = (uint32_t)at;
+        search->active += at < runs[b].stop;
+    }
+    return LSH_SOUND;
+}
+
+/* Take documents from the bitmap, ascending, that are not removed, LSH_PIECE at most. */
+static size_t take_marked(const lsh_segment *segment, lsh_search *search, uint32_t *numbers)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < LSH_WINDOW / 64 / 64; i++)
+        while (search->marked[i]) {
+            const size_t word = i * 64 + (size_t)__builtin_ctzll(search->marked[i]);
+            for (uint64_t bits = search->marks[word]; bits; bits &= bits - 1) {
+                const size_t number = search->window + word * 64 + (size_t)__builtin_ctzll(bits);
+                if (count == LSH_PIECE) {
+                    search->marks[word] = bits;
+                    return count;
+                }
+                numbers[count] = (uint32_t)number;
+                count += !segment->removed || !(segment->removed[number / 8] >> number % 8 & 1);
+            }
+            search->marks[word] = 0;
+            search->marked[i] &= search->marked[i] - 1;
+        }
+    return count;
+}
+
+/* Reduce the matches of a query to the best `most`, and raise the bar. */
+static void reduce(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
+{
+    size_t better = 0, kept = search->first, level = segment->k;
+    if (!search->rows) {
+        matches->count = search->first + search->most;
+        return;
+    }
+    memset(search->tallies, 0, (segment->k + 1) * sizeof *search->tallies);
+    for (size_t i = search->first; i < matches->count; i++)
+        search->tallies[matches->equal[i]]++;
+    while (better + search->tallies[level] < search->most)
+        better += search->tallies[level--];
+    for (size_t i = search->first, left = search->most - better; i < matches->count; i++) {
+        if (matches->equal[i] < level || (matches->equal[i] == level && !left))
+            continue;
+        left -= matches->equal[i] == level;
+        matches->numbers[kept] = matches->numbers[i];
+        matches->equal[kept++] = matches->equal[i];
+    }
+    matches->count = kept;
+    search->bar = level + 1;
+}
+
+/* Compare documents with the query, and append those that match. */
+static enum lsh_fault compare(const lsh_segment *segment, lsh_search *search, const uint32_t *numbers, size_t count,
+                              lsh_matches *matches)
+{
+    const size_t size = segment->k * segment->width;
+    if (!search->rows) {
+        memcpy(matches->numbers + matches->count, numbers, count * sizeof *numbers);
+        matches->count += count;
+        return LSH_SOUND;
+    }
+    const uint8_t *row = search->rows + search->query * size;
+    for (size_t i = 0; i < count && i < AHEAD; i++)
+        prefetch_row(segment, numbers[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            prefetch_row(segment, numbers[i + AHEAD]);
+        search->block = check_blocks(segment->blocks, row_of(segment, numbers[i]), size);
+        if (search->block != SIZE_MAX)
+            return LSH_BAD_BLOCK;
+        const size_t equal = count_equal(segment, row_of(segment, numbers[i]), row);
+        matches->numbers[matches->count] = numbers[i];
+        matches->equal[matches->count] = (uint16_t)equal;
+        matches->count += equal >= search->bar;
+    }
+    return LSH_SOUND;
+}
+
+/* After documents were compared: drop the worst of many matches, and stop the walk where no better ones can follow. */
+static void limit(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
+{
+    const size_t found = matches->count - search->first;
+    if (found < LSH_PIECE || found / 2 < search->most)
+        return;
+    reduce(segment, search, matches);
+    if (search->rows && search->bar <= segment->k)
+        return;
+    memset(search->marks, 0, sizeof search->marks);
+    memset(search->marked, 0, sizeof search->marked);
+    search->active = 0;
+}
+
+static void end_query(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
+{
+    if (matches->count - search->first > search->most)
+        reduce(segment, search, matches);
+    search->query++;
+    search->is_begun = 0;
+    search->work += LOOKUP_WORK * segment->num_bands;
+    matches->bounds[search->query] = (int64_t)matches->count;
+}
+
+enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, lsh_matches *matches)
+{
+    uint32_t numbers[LSH_PIECE];
+    enum lsh_fault fault = LSH_SOUND;
+    search->work = 0;
+    while (search->query < search->queries && search->work < WORK && matches->capacity - matches->count >= LSH_PIECE) {
+        if (search->query == search->stop && (fault = begin_group(segment, search)))
+            return fault;
+        if (!search->is_begun && (fault = begin_query(segment, search, matches->count)))
+            return fault;
+        const size_t count = take_marked(segment, search, numbers);
+        if (count) {
+            if ((fault = compare(segment, search, numbers, count, matches)))
+                return fault;
+            search->work += COMPARISON_WORK * count;
+            limit(segment, search, matches);
+        } else if (!search->active) {
+            end_query(segment, search, matches);
+        } else if ((fault = next_window(segment, search))) {
+            return fault;
+        }
+    }
+    return LSH_SOUND;
+}
+
+/* ---- merge ---- */
+
+/* Go to the next key of a part whose document is not dropped; returns it in *head. *is_end is set where there is none. */
+static enum lsh_fault advance(lsh_merge_part *part, lsh_merge_head *head, int *is_end, size_t *block)
+{
+    const lsh_sorted *s = part->sorted;
+    const size_t cells = (size_t)1 << s->bits;
+    enum lsh_fault fault;
+    *is_end = 0;
+    for (; part->at < s->count; part->at++) {
+        const size_t at = part->at;
+        if (at == part->checked) {
+            const size_t left = s->count - at, more = left < STRIDE ? left : STRIDE;
+            if ((fault = check_places(s, at, more, block)))
+                return fault;
+            part->checked += more;
+        }
+        if (at + AHEAD < s->count && number_at(s, at + AHEAD) < part->documents)
+            lsh_prefetch(part->renumbered + number_at(s, at + AHEAD));
+        const uint32_t number = number_at(s, at);
+        if (number >= part->documents)
+            return LSH_BAD_NUMBER;
+        head->number = part->renumbered[number];
+        if (head->number == LSH_NOTHING)
+            continue;
+        while (part->cell < cells && entry_at(s, part->cell + 1) <= at)
+            part->cell++;
+        if (part->cell == cells)
+            return LSH_BAD_DIRECTORY;
+        head->key = stored(s, at) | (s->bits ? (uint64_t)part->cell << (64 - s->bits) : 0);
+        part->at++;
+        return LSH_SOUND;
+    }
+    *is_end = 1;
+    return LSH_SOUND;
+}
+
+enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block)
+{
+    const lsh_sorted *s = part->sorted;
+    const size_t left = s->count - part->at, end = part->at + (left < MERGED ? left : MERGED);
+    *block = check_blocks(s->blocks, s->numbers + 4 * part->at, 4 * (end - part->at));
+    if (*block != SIZE_MAX)
+        return LSH_BAD_BLOCK;
+    for (; part->at < end; part->at++) {
+        const uint32_t number = number_at(s, part->at);
+        if (number >= part->documents)
+            return LSH_BAD_NUMBER;
+        *kept += part->renumbered[number] != LSH_NOTHING;
+    }
+    return LSH_SOUND;
+}
+
+static int is_before(lsh_merge_head a, lsh_merge_head b)
+{
+    return a.key < b.key || (a.key == b.key && a.number < b.number);
+}
+
+/* Put a head into the place of the heap's entry `at`, which is free, or of one below it. */
+static void sift_down(lsh_merge_head *heap, size_t count, size_t at, lsh_merge_head head)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && is_before(heap[child + 1], heap[child]);
+        if (!is_before(heap[child], head))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = head;
+}
+
+enum lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
+                               size_t *block)
+{
+    *heads = 0;
+    for (size_t i = 0; i < count; i++) {
+        int is_end;
+        *part = i;
+        enum lsh_fault fault = check_directory(parts[i].sorted, block);
+        if (!fault)
+            fault = advance(parts + i, heap + *heads, &is_end, block);
+        if (fault)
+            return fault;
+        heap[*heads].part = (uint32_t)i;
+        *heads += !is_end;
+    }
+    for (size_t i = *heads / 2; i-- > 0;)
+        sift_down(heap, *heads, i, heap[i]);
+    return LSH_SOUND;
+}
+
+enum lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
+                              size_t *part, size_t *block)
+{
+    for (size_t work = 0; work < MERGED && *heads; work++) {
+        const lsh_merge_head last = heap[0];
+        lsh_merge_head next = last;
+        int is_end;
+        if (out->count == out->capacity)
+            return LSH_BAD_ORDER;
+        put_key(out, last.key, last.number);
+        *part = last.part;
+        const enum lsh_fault fault = advance(parts + last.part, &next, &is_end, block);
+        if (fault)
+            return fault;
+        if (is_end)
+            next = heap[--*heads];
+        sift_down(heap, *heads, 0, next);
+        if (*heads && !is_before(last, heap[0]))
+            return LSH_BAD_ORDER;
+    }
+    return LSH_SOUND;
+}

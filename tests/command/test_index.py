@@ -1,0 +1,524 @@
+"""`lsh index`: what it stores, finds, removes and prints; resuming after an interrupt; errors.
+
+Expected matches come from reference.py and from the library, expected times are computed here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import reference
+from running import DEFAULT_SIGNALS, done, environment, lsh, refused
+
+import lsh as package
+from lsh.command import index_add
+from lsh.index import Index, _note
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
+SECONDS = [1704067200.0, 1704175200.0, 1704240000.0]
+
+
+def sample() -> dict[str, str]:
+    return dict(line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines())
+
+
+def answers(data: bytes) -> list[dict]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def text(number: int) -> str:
+    return " ".join(f"word{number * i % 1009}" for i in range(1, 30))
+
+
+def write_lines(path: Path, numbers: range) -> None:
+    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text(i)}) + "\n" for i in numbers), encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def constant_lock(monkeypatch):
+    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
+    monkeypatch.setattr("lsh.index._lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an index of the sample."""
+    done(tmp_path, "index", "create", "a.index", "--texts", "stored", "-q")
+    done(tmp_path, "index", "add", "a.index", SAMPLE, "-q")
+    return tmp_path
+
+
+# Creating.
+
+
+def test_create_has_the_options_of_other_commands(tmp_path):
+    options = ["--threshold", 0.6, "--recall", 0.9, "--num-seeds", 64, "--ngram", 3, "--unit", "word", "--lowercase"]
+    done(tmp_path, "index", "create", "x.index", *options, "--sketch", "full", "--period", "12h")
+    with Index.open(tmp_path / "x.index") as index:
+        shingles = package.Shingles(3, "word", lowercase=True)
+        assert index.hasher == package.MinHasher(64, scheme="fss", shingles=shingles)
+        assert index.plan == package.plan(0.6, 0.9, num_seeds=64)
+        assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", False, 43200.0)
+
+
+def test_create_says_what_it_made(tmp_path):
+    result = lsh(tmp_path, "index", "create", "x.index")
+    with Index.open(tmp_path / "x.index") as index:
+        assert index.plan == package.plan(0.8, 0.99, num_seeds=128)
+        expected = f"x.index: 19 bands, {index.bands.to_string()}, find documents at 0.8 with probability "
+    assert result.stderr.decode().startswith(expected)
+    assert done(tmp_path, "index", "create", "y.index", "-q") == b""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sketch", "none"], "--sketch none requires --texts stored"),
+        (["--period", "1"], "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
+        (["--reject", "0.9"], "--reject requires --screen"),
+        (["--recommend", "0.9"], "--recommend requires --screen"),
+        (["--screen", "--threshold", "0.9"], "--threshold cannot be combined with --screen; use --reject and --rec"),
+        (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
+        (["--screen", "--reject", "0.3"], "--recommend must be at most reject (0.3), got 0.5"),
+        (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
+        (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
+    ],
+)
+def test_bad_options_create_nothing(tmp_path, options, message):
+    assert message in refused(tmp_path, "index", "create", "x.index", *options)
+
+
+def test_create_replaces_nothing(folder):
+    assert "there is an index in a.index; name another folder" in refused(folder, "index", "create", "a.index")
+    (folder / "full").mkdir()
+    (folder / "full" / "file").write_bytes(b"")
+    assert "full is not empty; create the index in a new folder" in refused(folder, "index", "create", "full")
+    assert "file is a file; name a new folder" in refused(folder, "index", "create", "full/file")
+    assert "must be a folder on this machine" in refused(folder, "index", "create", "s3://bucket/a")
+
+
+# Adding and asking.
+
+
+def test_documents_are_added_and_found(folder):
+    texts = sample()
+    sets = {doc_id: set(reference.shingles(one, 8, "char")) for doc_id, one in texts.items()}
+    found = answers(done(folder, "index", "query", "a.index", SAMPLE))
+    assert [one["id"] for one in found] == list(texts)
+    for one in found:
+        expected = {}
+        for other, shingles in sets.items():
+            similarity = len(sets[one["id"]] & shingles) / len(sets[one["id"]] | shingles)
+            if similarity >= 0.8:
+                expected[other] = similarity
+        assert {match["id"]: match["similarity"] for match in one["matches"]} == expected
+        assert [match["similarity"] for match in one["matches"]] == sorted(expected.values(), reverse=True)
+        assert all(match["verified"] for match in one["matches"])
+        assert all(match["interval"] == [match["similarity"]] * 2 for match in one["matches"])
+    with Index.open(folder / "a.index") as index:
+        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == texts
+
+
+def test_the_summary_counts(folder):
+    result = lsh(folder, "index", "add", "a.index", SAMPLE)
+    assert b"200 documents added, 200 of them in place of others, 200 in the index, " in result.stderr
+    assert b"text: column 2; id: column 1\n" in result.stderr
+    assert json.loads(done(folder, "index", "add", "a.index", SAMPLE, "--json")) == {
+        "documents": 200,
+        "replaced": 200,
+        "stored": 200,
+        "bytes": 59133,
+        "skipped": 0,
+        "hidden": 0,
+    }
+    result = lsh(folder, "index", "query", "a.index", SAMPLE, "-o", "found.jsonl")
+    assert b"200 documents asked, 200 with matches, " in result.stderr
+    assert len(answers((folder / "found.jsonl").read_bytes())) == 200
+    assert lsh(folder, "index", "query", "a.index", SAMPLE, "-q").stderr == b""
+
+
+def test_a_text_and_stored_documents_can_be_asked_for(folder):
+    texts = sample()
+    (found,) = answers(done(folder, "index", "query", "a.index", "--text", texts["s002"], "--top", 2))
+    assert list(found) == ["matches"]
+    assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
+    found = answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93))
+    assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
+    assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
+
+
+def test_an_index_without_texts_estimates(tmp_path):
+    done(tmp_path, "index", "create", "x.index", "-q")
+    done(tmp_path, "index", "add", "x.index", SAMPLE)
+    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--id", "s002", "--top", 1))
+    (match,) = found["matches"]
+    exact = package.jaccard(sample()["s002"], sample()[match["id"]])
+    assert match["interval"][0] <= exact <= match["interval"][1]
+    assert match["interval"][0] < match["similarity"] < match["interval"][1]
+    assert not match["verified"]
+
+
+def test_all_formats_are_read(tmp_path):
+    texts = [text(number) for number in range(3)]
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"id": "j", "text": "%s"}\n' % texts[0].encode()))
+    (tmp_path / "b.csv").write_text(f"id,body\nc,{texts[1]}\n", encoding="utf-8")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "n.md").write_text(texts[2], encoding="utf-8")
+    done(tmp_path, "index", "create", "x.index", "--texts", "stored", "-q")
+    for name in ("a.jsonl.gz", "b.csv", "notes"):
+        done(tmp_path, "index", "add", "x.index", name, "-q")
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"t\tfrom a pipe\n")
+    with Index.open(tmp_path / "x.index") as index:
+        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {
+            **dict(zip(["j", "c", "n.md"], texts)),
+            "t": "from a pipe",
+        }
+
+
+def test_parquet_is_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], "at": [1.5, None]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    done(tmp_path, "index", "create", "x.index")
+    done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", "at")
+    with Index.open(tmp_path / "x.index") as index:
+        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": 1.5, "6": None}
+
+
+def test_urls_are_read(tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    with fsspec.open("memory://index-test/a.txt", "wb") as file:
+        file.write(b"one text\nanother text\n")
+    done(tmp_path, "index", "create", "x.index")
+    done(tmp_path, "index", "add", "x.index", "memory://index-test/*.txt")
+    assert list(Index.open(tmp_path / "x.index")) == ["memory://index-test/a.txt:1", "memory://index-test/a.txt:2"]
+
+
+def test_records_without_ids_are_named_by_file_and_number(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\n")
+    (tmp_path / "b.txt").write_bytes(b"three\n")
+    (tmp_path / "c.csv").write_bytes(b"text\nfour\n")
+    (tmp_path / "d.jsonl").write_bytes(b'{"text": "five"}\n')
+    done(tmp_path, "index", "create", "x.index", "--texts", "stored", "-q")
+    done(tmp_path, "index", "add", "x.index", "a.txt", "b.txt")
+    done(tmp_path, "index", "add", "x.index", "c.csv")
+    done(tmp_path, "index", "add", "x.index", "d.jsonl", "--id-field", "none")
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "txt", "--id-prefix", "pipe/", stdin=b"six\n")
+    with Index.open(tmp_path / "x.index") as index:
+        expected = {"a.txt:1": "one", "a.txt:2": "two", "b.txt:1": "three", "c.csv:1": "four", "d.jsonl:1": "five"}
+        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
+    message = refused(tmp_path, "index", "add", "x.index", "-", "--format", "txt", stdin=b"six\n")
+    assert "standard input: its documents have no ids; name their column with --id-field, or give --id-p" in message
+    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right" in refused(
+        tmp_path, "index", "add", "x.index", "d.jsonl"
+    )
+    assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
+    found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
+    assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]
+
+
+def test_ids_of_other_types_are_printed(tmp_path):
+    with Index.create(tmp_path / "x.index", texts="stored") as index:
+        index.add_docs([text(0)] * 4, ["é", b"bytes\xff", 7, "7x"])
+    (found,) = answers(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
+    assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", 7, "7x"]
+    done(tmp_path, "index", "remove", "x.index", "7", os.fsdecode(b"bytes\xff"))
+    assert list(Index.open(tmp_path / "x.index")) == ["é", "7x"]
+
+
+# Times.
+
+
+def write_days(folder: Path) -> None:
+    rows = [f"d{i},{text(i)},{day}" for i, day in enumerate([*DAYS, ""])]
+    (folder / "days.csv").write_text("\n".join(["id,text,day", *rows, ""]), encoding="utf-8")
+    done(folder, "index", "create", "x.index", "-q")
+    done(folder, "index", "add", "x.index", "days.csv", "--field", "text", "--time-field", "day")
+
+
+def test_times_are_seconds_or_iso(tmp_path):
+    write_days(tmp_path)
+    with Index.open(tmp_path / "x.index") as index:
+        assert [index.time_of(f"d{i}") for i in range(4)] == [*SECONDS, None]
+    lines = [{"id": f"d{i}", "text": text(i), "at": at} for i, at in enumerate([*SECONDS, None, "1704067200.25"])]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    done(tmp_path, "index", "add", "x.index", "x.jsonl", "--time-field", "at", "--field", "text")
+    with Index.open(tmp_path / "x.index") as index:
+        assert [index.time_of(f"d{i}") for i in range(5)] == [*SECONDS, None, 1704067200.25]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1704067200000", "divide milliseconds by 1000"),
+        ("yesterday", "a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got 'yesterday'"),
+        ("nan", "a time must be seconds since 1970 or ISO 8601"),
+        ("1e300", "a time must be seconds since 1970 or ISO 8601"),
+    ],
+)
+def test_bad_times_are_refused(tmp_path, value, message):
+    done(tmp_path, "index", "create", "x.index", "-q")
+    (tmp_path / "x.csv").write_text(f"id,text,day\na,some text,{value}\n", encoding="utf-8")
+    options = ["--field", "text", "--time-field", "day"]
+    got = refused(tmp_path, "index", "add", "x.index", "x.csv", *options)
+    assert "x.csv: document 'a': " in got
+    assert message in got
+    got = refused(tmp_path, "index", "add", "x.index", "x.csv", "--field", "text", "--time-field", "hour")
+    assert "--time-field" in got
+    assert "--source-field" not in got
+
+
+def test_old_documents_expire(tmp_path):
+    write_days(tmp_path)
+    result = lsh(tmp_path, "index", "expire", "x.index", "--before", "2024-01-02T06:00:00")
+    assert result.stderr == b"1 document removed, 3 in the index\n"
+    assert list(Index.open(tmp_path / "x.index")) == ["d1", "d2", "d3"]
+    result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
+    assert result.stderr == b"0 documents removed, 3 in the index\n"
+    age = round((time.time() - SECONDS[1]) / 3600) - 6
+    assert lsh(tmp_path, "index", "expire", "x.index", "--older-than", f"{age}h").stderr.startswith(b"1 document ")
+    assert list(Index.open(tmp_path / "x.index")) == ["d2", "d3"]
+    done(tmp_path, "index", "expire", "x.index", "--older-than", "1.5w", "-q")
+    assert list(Index.open(tmp_path / "x.index")) == ["d3"]
+    assert "got '30'" in refused(tmp_path, "index", "expire", "x.index", "--older-than", "30")
+    assert "got 'now'" in refused(tmp_path, "index", "expire", "x.index", "--before", "now")
+    assert "one of the arguments" in refused(tmp_path, "index", "expire", "x.index")
+
+
+# Removing, merging, looking.
+
+
+def test_documents_are_removed(folder):
+    (folder / "ids.txt").write_bytes(b"s003\r\ns004\n\ns003\nunknown\n")
+    message = refused(folder, "index", "remove", "a.index", "s001", "--ids", "ids.txt")
+    assert "1 id not in the index: 'unknown'; nothing was removed, use --unknown skip" in message
+    result = lsh(folder, "index", "remove", "a.index", "s001", "--ids", "ids.txt", "--unknown", "skip")
+    assert result.stderr == b"3 documents removed, 1 unknown id skipped, 197 in the index\n"
+    assert sorted(Index.open(folder / "a.index")) == sorted(set(sample()) - {"s001", "s003", "s004"})
+    assert "give an ID, or --ids FILE" in refused(folder, "index", "remove", "a.index")
+    many = [f"x{i}" for i in range(9)]
+    assert "9 ids not in the index: 'x0', 'x1', 'x2', 'x3', 'x4', ..." in refused(
+        folder, "index", "remove", "a.index", *many
+    )
+    assert done(folder, "index", "remove", "a.index", "--ids", "-", "-q", stdin=b"s002\n") == b""
+    assert "s002" not in Index.open(folder / "a.index")
+
+
+def test_an_index_is_compacted_and_verified(folder):
+    done(folder, "index", "remove", "a.index", "s001")
+    result = lsh(folder, "index", "compact", "a.index")
+    assert result.stderr.endswith(b" KB in 1 segment after\n")
+    assert lsh(folder, "index", "verify", "a.index").stderr.startswith(b"199 documents, ")
+    (segment,) = (folder / "a.index").glob("segment-*")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(bytes(data))
+    assert f"{segment.relative_to(folder)}" in refused(folder, "index", "verify", "a.index")
+
+
+def test_indexes_are_merged(folder):
+    write_lines(folder / "new.jsonl", range(5))
+    done(folder, "index", "create", "b.index", "--texts", "stored")
+    done(folder, "index", "add", "b.index", "new.jsonl")
+    done(folder, "index", "add", "b.index", "-", "--format", "tsv", stdin=b"s001\tanother text\n")
+    result = lsh(folder, "index", "merge", "a.index", "b.index")
+    assert result.stderr == b"6 documents added, 1 of them in place of others, 205 in the index\n"
+    with Index.open(folder / "a.index") as index:
+        assert index.text("s001") == b"another text"
+        assert index.text("d4").decode() == text(4)
+    done(folder, "index", "create", "c.index", "--threshold", "0.7")
+    assert "c.index: other must have the same plan" in refused(folder, "index", "merge", "a.index", "c.index")
+    assert "OTHER must not be INDEX" in refused(folder, "index", "merge", "a.index", "./a.index")
+    assert "no index at d.index" in refused(folder, "index", "merge", "a.index", "d.index")
+
+
+def test_info_is_printed(tmp_path):
+    write_days(tmp_path)
+    with Index.open(tmp_path / "x.index") as index:
+        facts = json.loads(json.dumps(index.info()))
+    printed = json.loads(done(tmp_path, "index", "info", "x.index", "--json"))
+    assert printed == {**facts, "path": "x.index", "screen": None}
+    table = done(tmp_path, "index", "info", "x.index").decode()
+    assert table.splitlines()[0] == "documents   4"
+    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 days\n" in table
+    assert "texts       not stored: similarities are estimated\n" in table
+    done(tmp_path, "index", "create", "y.index", "--screen", "--texts", "stored", "--reject", "0.8")
+    table = done(tmp_path, "index", "info", "y.index").decode()
+    assert "shingles    3 words, lowercase\n" in table
+    assert "screen      rejects from 0.8, recommends from 0.5\n" in table
+    assert json.loads(done(tmp_path, "index", "info", "y.index", "--json"))["screen"] == {
+        "reject": 0.8,
+        "recommend": 0.5,
+    }
+
+
+# Resuming.
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Commit after each block; blocks have few documents."""
+    monkeypatch.setattr(index_add, "COMMIT_DOCUMENTS", 1)
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    """Let `lsh index add` fail after some commits, with more documents pending."""
+    real, calls = Index.add_docs, []
+
+    def add_docs(self, *arguments, **options):
+        real(self, *arguments, **options)
+        calls.append(1)
+        if len(calls) > commits:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Index, "add_docs", add_docs)
+
+
+def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
+    for number in range(3):
+        write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
+    expected = {f"d{i}" for number in range(3) for i in range(number * 10_000, number * 10_000 + 9_000)}
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    command = ["index", "add", "x.index", "0.jsonl", "1.jsonl", "2.jsonl"]
+    stored, added = 0, []
+    real = Index.add_docs
+    for commits in (1, 2, 0, 3):
+        with monkeypatch.context() as patch:
+            stop_after(patch, commits)
+            result = lsh(tmp_path, *command)
+        assert result.returncode == 130
+        assert (b"continuing after an interrupt, after " in result.stderr) == (stored > 0)
+        with Index.open(tmp_path / "x.index") as index:
+            assert len(index) > stored or commits == 0
+            stored = len(index)
+    monkeypatch.setattr(
+        Index, "add_docs", lambda self, texts, ids, **more: (added.extend(ids), real(self, texts, ids, **more))
+    )
+    counts = json.loads(done(tmp_path, *command, "--json"))
+    assert counts["replaced"] == 0  # what was committed is not added twice
+    assert counts["documents"] == len(added) == len(expected) - stored > 0
+    with Index.open(tmp_path / "x.index") as index:
+        assert len(index) == len(expected)
+        assert set(index) == expected
+    assert index_add.NOTE not in _note.read(str(tmp_path / "x.index"))
+    assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
+
+
+@pytest.mark.parametrize("change", ["file", "order", "option"])
+def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
+    for number in range(2):
+        write_lines(tmp_path / f"{number}.jsonl", range(number * 10_000, number * 10_000 + 9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        assert lsh(tmp_path, "index", "add", "x.index", "0.jsonl", "1.jsonl").returncode == 130
+    names, options = ["0.jsonl", "1.jsonl"], []
+    if change == "file":
+        os.utime(tmp_path / "1.jsonl", ns=(1, 1))
+    if change == "order":
+        names.reverse()
+    if change == "option":
+        options = ["--missing", "empty"]
+    result = lsh(tmp_path, "index", "add", "x.index", *names, *options, "--json")
+    assert b"continuing" not in result.stderr
+    counts = json.loads(result.stdout)
+    assert counts["documents"] == counts["stored"] == 18_000
+    assert counts["replaced"] > 0
+
+
+def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
+    done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
+    note = _note.read(str(tmp_path / "x.index"))
+    (tmp_path / "a.txt").write_bytes(b"some words in a line\n")
+    done(tmp_path, "index", "add", "x.index", "a.txt")
+    assert _note.read(str(tmp_path / "x.index")) == note == {"screen": {"reject": 0.7, "recommend": 0.5}}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run(tmp_path, number):
+    """The index is whole afterwards, and not locked."""
+    done(tmp_path, "index", "create", "x.index", "-q")
+    waiting = "(real(*a, **o), print(flush=True), signal.pause())"
+    command = (
+        f"import signal, sys; {DEFAULT_SIGNALS}; import lsh; from lsh.command.main import main; "
+        f"real = lsh.Index.add_docs; lsh.Index.add_docs = lambda *a, **o: {waiting}; "
+        "sys.exit(main(['index', 'add', 'x.index', 'a.txt']))"
+    )
+    (tmp_path / "a.txt").write_bytes(b"some words in a line\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", command], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"\n"
+        run.send_signal(number)
+        _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 128 + number
+    assert (
+        stderr.decode().splitlines()[-1] == f"lsh: error: {'interrupted' if number == signal.SIGINT else 'terminated'}"
+    )
+    with Index.open(tmp_path / "x.index", "a") as index:
+        assert len(index) == 0
+
+
+# Errors.
+
+
+@pytest.mark.parametrize("action", ["add", "query", "remove", "expire", "info", "verify", "compact", "merge"])
+def test_an_index_must_exist(tmp_path, action):
+    more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
+    message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
+    assert message.endswith("no index at x.index; create one with: lsh index create x.index")
+
+
+def test_another_writer_is_named(folder):
+    with Index.open(folder / "a.index", "a"):
+        for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
+            assert f"another writer has the index a.index open: process {os.getpid()} on " in refused(
+                folder, "index", *more
+            )
+        assert done(folder, "index", "query", "a.index", "--id", "s001")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "a.index"], "give one of INPUT, --text and --id; see lsh index query --help"),
+        (["query", "a.index", SAMPLE, "--text", "x"], "give one of INPUT, --text and --id"),
+        (["query", "a.index", "--text", "x", "--header"], "--header is for INPUT, and there is none; leave it out"),
+        (["query", "a.index", "--id", "nope"], "no document with the id 'nope' in a.index"),
+        (["query", "a.index", "--text", "x", "--top", "0"], "--top must be 1 or more, got 0"),
+        (["query", "a.index", "--text", "x", "--min-similarity", "1.5"], "--min-similarity must be 0 to 1, got 1.5"),
+        (["query", "a.index", "--text", "x", "--min-similarity", "0.1"], "--min-similarity 0.1 has a recall of "),
+        (["query", "a.index", SAMPLE, "-o", "x.csv"], "-o: the output is lines of JSON, got the name x.csv"),
+        (["query", "a.index", SAMPLE, "-o", "a.index/x"], "OUTPUT must not lie in INDEX"),
+        (["add", "a.index", "a.index"], "INPUT must not lie in INDEX or hold it"),
+        (["add", "a.index", "."], "INPUT must not lie in INDEX or hold it"),
+        (["add", "a.index", "nope.tsv"], "nope.tsv: No such file or directory"),
+        (["add", "a.index"], "the following arguments are required: INPUT; see lsh index add --help"),
+        (["add", "a.index", SAMPLE, "--text", "x"], "unrecognized option --text"),
+        (["add", "", SAMPLE], "the name of the index is empty; name its folder"),
+        ([], "the following arguments are required: COMMAND; see lsh index --help"),
+    ],
+)
+def test_misuse_is_refused(folder, arguments, message):
+    assert message in refused(folder, "index", *arguments)
+
+
+def test_a_bad_line_leaves_the_index_as_it_was(folder):
+    (folder / "bad.jsonl").write_bytes(b'{"id": "x", "text": "good"}\n{"id": "y"\n')
+    assert "bad.jsonl, line 2: not JSON" in refused(folder, "index", "add", "a.index", "bad.jsonl")
+    assert "x" not in Index.open(folder / "a.index")
+    result = lsh(folder, "index", "add", "a.index", "bad.jsonl", "--on-bad-line", "skip")
+    assert b"1 document added, 201 in the index, 1 bad line skipped, " in result.stderr

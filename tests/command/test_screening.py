@@ -1,0 +1,130 @@
+"""`lsh screen`: verdicts as lines of JSON, what is added, thresholds, and errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import reference
+from running import done, lsh, refused
+
+from lsh import Index, Screen
+from lsh.command import screen as command
+from lsh.index.screen import RECOMMEND, REJECT, TOP
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+TEXTS = {
+    "a": "the harbour of the northern town was closed for a week because of ice and strong wind from the east",
+    "b": "the harbour of the northern town was closed for a week because of ice and strong wind from the west",
+    "c": "because of ice and strong wind the harbour of the northern town was closed for a week and a day",
+    "d": "bees find their way home by the light of the sky even when clouds hide the sun from them",
+}
+
+
+def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
+    lines = [json.loads(line) for line in data.splitlines()]
+    return {one["id"]: (one["verdict"], [match["id"] for match in one["matches"]]) for one in lines}
+
+
+def exact(a: str, b: str) -> float:
+    first, second = (set(reference.shingles(text.lower(), 3, "word")) for text in (a, b))
+    return len(first & second) / len(first | second)
+
+
+@pytest.fixture(autouse=True)
+def constant_lock(monkeypatch):
+    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
+    monkeypatch.setattr("lsh.index._lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an empty index for screening, and documents."""
+    done(tmp_path, "index", "create", "x.index", "--screen", "--texts", "stored", "--reject", "0.8", "-q")
+    lines = [json.dumps({"id": doc_id, "text": text}) + "\n" for doc_id, text in TEXTS.items()]
+    (tmp_path / "new.jsonl").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_documents_are_screened_and_added(folder):
+    assert exact(TEXTS["a"], TEXTS["b"]) >= 0.8 > exact(TEXTS["a"], TEXTS["c"]) >= 0.5
+    result = lsh(folder, "screen", "x.index", "new.jsonl")
+    expected = {"a": ("accept", []), "b": ("reject", ["a"]), "c": ("similar", ["a"]), "d": ("accept", [])}
+    assert verdicts(result.stdout) == expected
+    assert b"4 documents, 2 accepted, 1 similar, 1 rejected, " in result.stderr
+    assert list(Index.open(folder / "x.index")) == ["a", "c", "d"]
+    line = json.loads(result.stdout.splitlines()[1])
+    similarity = exact(TEXTS["a"], TEXTS["b"])
+    match = {"id": "a", "similarity": similarity, "interval": [similarity] * 2, "verified": True}
+    assert line == {"id": "b", "verdict": "reject", "matches": [match]}
+    assert verdicts(done(folder, "screen", "x.index", "new.jsonl"))["b"] == ("reject", ["a", "c"])  # again
+    assert list(Index.open(folder / "x.index"))[:3] == ["a", "c", "d"]
+
+
+def test_checking_adds_nothing(folder):
+    assert {one for one, _ in verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check")).values()} == {
+        "accept"
+    }
+    assert len(Index.open(folder / "x.index")) == 0
+    done(folder, "screen", "x.index", "new.jsonl", "-o", "out.jsonl", "-q")
+    with Index.open(folder / "x.index", "a"):  # a check needs no lock
+        found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--top", 1))
+    assert found == {"a": ("reject", ["a"]), "b": ("reject", ["a"]), "c": ("reject", ["c"]), "d": ("reject", ["d"])}
+    assert list(verdicts((folder / "out.jsonl").read_bytes())) == list(TEXTS)
+
+
+def test_thresholds_can_be_given(folder):
+    done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--recommend", 0.9)
+    assert list(Index.open(folder / "x.index")) == list(TEXTS)
+    found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--reject", 0.5, "--recommend", 0.5))
+    assert {verdict for verdict, _ in found.values()} == {"reject"}
+    assert Screen.open(folder / "x.index").reject == 0.8
+
+
+def test_times_and_numbers_are_stored(folder):
+    (folder / "x.csv").write_text("text,at\none text of words,5\nanother one with words,2024-01-01\n", encoding="utf-8")
+    done(folder, "screen", "x.index", "x.csv", "--time-field", "at", "--field", "text")
+    with Index.open(folder / "x.index") as index:
+        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"x.csv:1": 5.0, "x.csv:2": 1704067200.0}
+
+
+def test_an_interrupted_run_adds_nothing(folder, monkeypatch):
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.indexing, "line", interrupt)
+    result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", "out.jsonl")
+    assert (result.returncode, result.stdout) == (130, b"")
+    assert len(Index.open(folder / "x.index")) == 0
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_the_help_has_the_defaults(tmp_path):
+    text = " ".join(done(tmp_path, "screen", "--help").decode().split())
+    assert f"reject from this similarity (default: as stored with the index, else {REJECT})" in text
+    assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
+    assert f"the most matches of a document (default {TOP})" in text
+    text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
+    assert f"--reject S the default of lsh screen (default {REJECT})" in text
+    assert f"--recommend S the default of lsh screen (default {RECOMMEND})" in text
+    assert "3 words in lower case, 400 components, and bands for --recommend with a recall of 0.95" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["y.index", "new.jsonl"], "no index at y.index; create one with: lsh index create y.index"),
+        (["x.index"], "the following arguments are required: INPUT; see lsh screen --help"),
+        (["x.index", "new.jsonl", "--reject", "0"], "--reject must be more than 0 and at most 1, got 0.0"),
+        (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend must be at most reject (0.4), got 0.5"),
+        (["x.index", "new.jsonl", "--recommend", "0.1"], "--recommend 0.1 has a recall of "),
+        (["x.index", "new.jsonl", "--top", "0"], "--top must be 1 or more, got 0"),
+        (["x.index", "new.jsonl", "-o", "out.csv"], "-o: the output is lines of JSON, got the name out.csv"),
+        (["x.index", "new.jsonl", "-o", "new.jsonl"], "OUTPUT must not be INPUT (new.jsonl)"),
+        (["x.index", "new.jsonl", "-o", "x.index/out"], "OUTPUT must not lie in INDEX, got x.index/out"),
+        (["x.index", "x.index"], "INPUT must not lie in INDEX or hold it"),
+    ],
+)
+def test_misuse_is_refused(folder, arguments, message):
+    assert message in refused(folder, "screen", *arguments)

@@ -1,0 +1,280 @@
+"""Files that someone has made, with right checksums: each use ends with an answer or with an error that names a file.
+
+What is changed at random is the content of a segment, of a log, of a file of removed documents, or the values of the
+manifest; then all checksums are made right again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import indexing
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from indexing import SETTINGS, text
+
+from lsh.index import DamageError, Index, _format, _log, _manifest
+from lsh.index._format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """An index with two segments, removed documents, a log, times and texts."""
+    folder = tmp_path_factory.mktemp("hostile") / "index"
+    with Index.create(folder, **SETTINGS, period=10.0) as index:
+        index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
+        index.compact()
+        index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
+        index.remove(2)
+        index._writer._needs_manifest = True
+        index.commit()
+        index.add(text(20), 20)
+        index.remove("text 9")
+        index.commit()
+    return folder
+
+
+def use(folder: Path) -> None:
+    """Use everything; an error other than a DamageError fails the test."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            index = Index.open(folder, "a")
+    except (DamageError, FileNotFoundError):
+        return
+    actions = [
+        lambda: list(index),
+        lambda: index.query_docs([text(i) for i in range(22)]),
+        lambda: [index.query(text(i), top=2) for i in range(22)],
+        lambda: [index.query(id=doc_id) for doc_id in list(index)[:5]],
+        lambda: [(index.time_of(doc_id), index.text(doc_id)) for doc_id in index],
+        index.info,
+        index.verify,
+        lambda: index.expire(5.0),
+        lambda: index.add(text(5), "text 8"),
+        index.compact,
+        lambda: list(index),
+    ]
+    try:
+        for action in actions:
+            with contextlib.suppress(KeyError):  # two documents have the same id, or an id has another hash
+                try:
+                    action()
+                except DamageError as error:
+                    if str(folder) not in str(error):
+                        raise
+    finally:
+        index._release()
+
+
+def seal_segment(data: bytearray) -> int:
+    """Make the checksums of a segment right, and return that of its footer."""
+    end = len(data)
+    sums = int.from_bytes(data[end - 32 : end - 24], "little")
+    if sums <= end:
+        values = [_format.checksum(data[at : min(at + BLOCK, sums)]) for at in range(0, sums, BLOCK)]
+        content = np.array(values, "<u8").tobytes()
+        if sums + len(content) <= end - 8:
+            data[sums : sums + len(content)] = content
+    checksum = _format.checksum(bytes(data[min(sums, end - 8) : -8]))
+    data[-8:] = checksum.to_bytes(8, "little")
+    return checksum
+
+
+def seal_log(data: bytearray) -> None:
+    """Make the checksums of the records of a log right, as far as they can be followed."""
+    number = int.from_bytes(data[16:24], "little")
+    data[24:32] = _format.checksum(bytes(data[:24])).to_bytes(8, "little")
+    at = LOG_HEADER.itemsize
+    while at + RECORD.itemsize <= len(data):
+        size = int.from_bytes(data[at : at + 8], "little")
+        end = at + RECORD.itemsize + size
+        if end > len(data):
+            return
+        payload = bytes(data[at + RECORD.itemsize : end])
+        checksum = _log._record_checksum(number, at, bytes(data[at : at + 16]), payload)
+        data[at + 16 : at + 24] = checksum.to_bytes(8, "little")
+        at = end
+
+
+def seal_manifest(folder: Path, change: Any) -> None:
+    """Change the values of the manifest."""
+    path = folder / "manifest"
+    data = path.read_bytes()
+    values = json.loads(data[_format.HEADER.itemsize : -8])
+    change(values)
+    body = json.dumps(values).encode()
+    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
+    path.write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
+
+
+def mutate(data: bytearray, rng: random.Random, first: int) -> None:
+    """Change a few bytes or a number after `first`."""
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(first, len(data))
+        how = rng.randrange(4)
+        if how == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif how == 1:
+            data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        else:
+            at -= at % (size := 4 * how - 4 or 4)
+            value = rng.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1, len(data), rng.randrange(300)])
+            data[at : at + size] = value.to_bytes(8, "little")[:size]
+
+
+@pytest.mark.parametrize("part", ["footer", "sections"])
+@given(seed=st.integers(0, 2**32), which=st.integers(0, 1))
+@strategies.examples(300)
+def test_segments_with_right_checksums(made, part, seed, which):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        name = sorted(path.name for path in folder.glob("segment-*"))[which]
+        data = bytearray((folder / name).read_bytes())
+        sums = int.from_bytes(data[-32:-24], "little")
+        if part == "footer":
+            begin = rng.choice([sums + 8, len(data) - FOOTER.itemsize])
+            mutate(data, rng, min(begin, len(data) - SECTION.itemsize))
+        else:
+            mutate(data, rng, rng.choice([64, rng.randrange(64, sums)]))
+        checksum = seal_segment(data)
+        (folder / name).write_bytes(data)
+
+        def change(values: Any) -> None:
+            values["segments"][which]["checksum"] = f"{checksum:016x}"
+
+        seal_manifest(folder, change)
+        use(folder)
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(300)
+def test_logs_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        (path,) = folder.glob("log-*")
+        data = bytearray(path.read_bytes())
+        mutate(data, rng, 0 if rng.random() < 0.1 else 64)
+        seal_log(data)
+        path.write_bytes(data)
+        use(folder)
+
+
+VALUES = [
+    None,
+    True,
+    0,
+    1,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    1.5,
+    float("nan"),
+    "",
+    "a",
+    "../x",
+    "segment-000001",
+    [],
+    [1],
+    {},
+    "f" * 16,
+]
+
+
+def places(value: Any, at: tuple = ()) -> list[tuple]:
+    """The paths to all values of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(*at, key) for key, _ in items] + [place for key, one in items for place in places(one, (*at, key))]
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(400)
+def test_manifests_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+
+    def change(values: Any) -> None:
+        *path, last = rng.choice(places(values))
+        for key in path:
+            values = values[key]
+        if rng.random() < 0.2:
+            del values[last]
+        else:
+            values[last] = rng.choice(VALUES)
+
+    with Copy(made) as folder:
+        seal_manifest(folder, change)
+        use(folder)
+
+
+@given(seed=st.integers(0, 2**32))
+@strategies.examples(100)
+def test_removed_files_with_right_checksums(made, seed):
+    rng = random.Random(seed)
+    with Copy(made) as folder:
+        (path,) = folder.glob("removed-*")
+        data = bytearray(path.read_bytes())
+        mutate(data, rng, 0)
+        checksum = _format.checksum(bytes(data[:-8]))
+        path.write_bytes(bytes(data[:-8]) + checksum.to_bytes(8, "little"))
+
+        def change(values: Any) -> None:
+            for one in values["segments"]:
+                if one["removed"]:
+                    one["removed"][2] = f"{checksum:016x}"
+
+        seal_manifest(folder, change)
+        use(folder)
+
+
+def test_a_later_format_is_named(made):
+    with Copy(made) as folder:
+        path = folder / "manifest"
+        data = path.read_bytes()[:-8]
+        later = data[:8] + (2).to_bytes(4, "little") + data[12:]
+        path.write_bytes(later + _format.checksum(later).to_bytes(8, "little"))
+        with pytest.raises(DamageError, match="format version 2, this release reads version 1; use a newer release"):
+            Index.open(folder)
+
+
+class Copy:
+    """A copy of a folder for the time of one example."""
+
+    count = 0
+
+    def __init__(self, folder: Path) -> None:
+        Copy.count += 1
+        self.folder = folder.parent / f"copy{Copy.count}"
+        shutil.copytree(folder, self.folder)
+
+    def __enter__(self) -> Path:
+        return self.folder
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder)
+
+
+def test_the_sealed_index_is_right(made):
+    """The functions that seal leave whole files as they are."""
+    assert _manifest.read(str(made)).generation > 1
+    with Copy(made) as folder:
+        for path in folder.glob("segment-*"):
+            data = bytearray(path.read_bytes())
+            seal_segment(data)
+            assert bytes(data) == path.read_bytes()
+        (log,) = folder.glob("log-*")
+        data = bytearray(log.read_bytes())
+        seal_log(data)
+        assert bytes(data) == log.read_bytes()
+        seal_manifest(folder, lambda values: None)
+        assert indexing.reopened(folder) == indexing.reopened(made)
+        use(folder)

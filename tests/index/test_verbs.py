@@ -1,0 +1,135 @@
+"""The operations that `Cache` and `Index` have in common: one body of tests over both, and equal answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh
+
+HASHER = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3))
+PLAN = lsh.plan(0.6, 0.95, 64)
+WORDS = [
+    "the",
+    "ferry",
+    "to",
+    "outer",
+    "islands",
+    "was",
+    "late",
+    "on",
+    "monday",
+    "because",
+    "a",
+    "seal",
+    "had",
+    "fallen",
+    "asleep",
+    "slipway",
+]
+
+
+class Store:
+    """A cache or an index by the same names."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        if kind == "cache":
+            cache = lsh.Cache(HASHER, bands=PLAN.bands)
+            self.all: Any = cache
+            self.add, self.remove = cache.add_doc, cache.remove_id
+            self.by_id: Callable[..., Any] = lambda doc_id, **named: cache.query(doc_id=doc_id, **named)
+        else:
+            index = lsh.Index.create(folder, HASHER, PLAN, sketch="full")
+            self.all = index
+            self.add, self.remove = index.add, index.remove
+            self.by_id = lambda doc_id, **named: index.query(id=doc_id, **named)
+        self.kind = kind
+
+    def move(self) -> None:
+        """Move the documents of an index into the log, or into a segment."""
+        if self.kind == "log":
+            self.all.commit()
+        elif self.kind == "segment":
+            self.all.compact()
+
+
+@pytest.fixture(params=["cache", "memory", "log", "segment"])
+def store(request, tmp_path):
+    made = Store(request.param, tmp_path / "index")
+    yield made
+    if made.kind != "cache":
+        made.all.close()
+
+
+def sentence(seed: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=12))
+
+
+def test_adding_and_removing(store):
+    store.add(sentence(1), "a")
+    store.all.add_docs([sentence(2), sentence(3), sentence(1)], ["b", 3, b"c"])
+    store.move()
+    assert list(store.all) == ["a", "b", 3, b"c"]
+    assert len(store.all) == 4
+    assert 3 in store.all
+    assert "3" not in store.all
+    assert [match.id for match in store.all.query(sentence(1), min_similarity=0.99)] == ["a", b"c"]
+    assert [match.id for match in store.by_id("a", min_similarity=0.99)] == [b"c"]
+    store.remove("a")
+    with pytest.raises(KeyError):
+        store.remove("a")
+    store.move()
+    assert [match.id for match in store.all.query(sentence(1), min_similarity=0.99)] == [b"c"]
+    store.add(sentence(4), 3)  # in place of the stored one
+    store.move()
+    assert sorted(map(str, store.all)) == ["3", "b", "b'c'"]
+    assert len(store.all.query(sentence(3), min_similarity=0.99)) == 0
+    assert [match.id for match in store.all.query(sentence(4), min_similarity=0.99)] == [3]
+
+
+def test_wrong_arguments(store):
+    for call in (
+        lambda: store.add(None, "a"),
+        lambda: store.add("text", None),
+        lambda: store.all.add_docs(["a", None], ["x", "y"]),
+        lambda: store.all.add_docs(["a"], ["x", "y"]),
+        lambda: store.all.add_docs("text", ["x"]),
+        lambda: store.all.query(),
+        lambda: store.all.query(5),
+        lambda: store.all.query("text", top=0),
+        lambda: store.all.query("text", min_similarity=2),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()
+    assert len(store.all) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 14), st.integers(0, 12)), min_size=1, max_size=20), st.data()
+)
+@strategies.examples(60)
+def test_an_index_answers_as_a_cache(tmp_path_factory, documents, data):
+    """The same matches, estimates and intervals, from whole fingerprints in any place."""
+    cache = lsh.Cache(HASHER, bands=PLAN.bands)
+    with lsh.Index.create(tmp_path_factory.mktemp("verbs") / "index", HASHER, PLAN, sketch="full") as index:
+        for doc_id, seed, cut in documents:
+            doc = sentence(seed)[cut:]
+            for add in (cache.add_doc, index.add):
+                add(doc, doc_id)
+            if data.draw(st.integers(0, 3)) == 0:
+                data.draw(st.sampled_from([index.commit, index.compact]))()
+        for seed in range(15):
+            top = data.draw(st.one_of(st.none(), st.integers(1, 5)))
+            found = index.query(sentence(seed), top=top, min_similarity=0.6)
+            wanted = cache.query(sentence(seed), min_similarity=0.6)
+            assert [match.similarity for match in found] == [match.similarity for match in wanted][:top]
+            everything = {(match.id, match.similarity, match.interval) for match in wanted}
+            assert {match[:3] for match in found} <= everything
+            assert len(found) == min(len(wanted), top or len(wanted))

@@ -1,0 +1,49 @@
+"""Small indexes for tests: their settings, texts and contents, and limits that make few documents fill files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lsh
+import lsh.index
+from lsh.index import Index, _writer
+
+HASHER = lsh.MinHasher(16, scheme="fss", shingles=lsh.Shingles(4))
+SETTINGS: dict[str, Any] = {"hasher": HASHER, "threshold": 0.8, "recall": 0.9, "texts": "stored"}
+LIMITS = {"MAX_RECENT": 12, "MAX_LOGGED": 7, "MOST_SIMILAR": 2, "SMALLEST": 4}
+
+
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few documents fill the log, and few segments be merged."""
+    for name, value in LIMITS.items():
+        monkeypatch.setattr(_writer, name, value)
+
+
+def text(number: int) -> str:
+    """A text that is similar to no other one."""
+    rng = random.Random(number)
+    return f"{number} " + "".join(rng.choice("abcdefghijklmnopqrstuvwxyz ") for _ in range(30 + number % 50))
+
+
+def contents(index: Index) -> dict[Any, tuple[str, float | None]]:
+    """All documents of an index; each must be found by its text, and the index must say the same in all ways."""
+    ids = list(index)
+    found = {}
+    for doc_id, matches in zip(ids, index.query_docs([index.text(doc_id) for doc_id in ids])):
+        stored = index.text(doc_id).decode()
+        assert doc_id in [match.id for match in matches if match.similarity == 1.0 and match.verified] or not stored
+        assert doc_id in index
+        found[doc_id] = (stored, index.time_of(doc_id))
+    assert len(found) == len(ids) == len(index)
+    return found
+
+
+def reopened(folder: Path) -> dict[Any, tuple[str, float | None]]:
+    """The contents of an index as another process sees it."""
+    with Index.open(folder) as index:
+        index.verify()
+        return contents(index)

@@ -24,6 +24,7 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._grouping import band_keys
+from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.index import _format, _manifest, _view, _writer
@@ -34,6 +35,7 @@ from lsh.index._log import LogReader
 from lsh.index._manifest import SKETCHES, Manifest, Parameters
 from lsh.index._query import COLLISIONS, Asked, Estimator, IndexMatch, Lookup, Matches, Search, recall_at
 from lsh.index._segment import Documents
+from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
 from lsh.index._writer import Writer
 from lsh.minhash import MinHasher
@@ -66,7 +68,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-class Index:
+class Index(Stored):
     """Documents in a folder that are found by similarity.
 
     Use `Index.create` or `Index.open`; then `add`, `remove` and `commit` to write, and `query` to read.
@@ -345,6 +347,11 @@ class Index:
                     raise RuntimeError("a change of the index was interrupted; call rollback() first")
                 self._view = self._writer.view
             yield self._view
+
+    def _snapshot(self) -> IndexSnapshot:
+        """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
+        with self._reading() as view:
+            return IndexSnapshot(view, self._lookup)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:

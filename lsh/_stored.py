@@ -1,4 +1,4 @@
-"""Documents of an index in a corpus: those that share a bucket with another document, and what a decision needs of them.
+"""Documents of an index in a corpus: those that share a bucket with another document.
 
 An index has the sorted keys of its documents. The keys of the new texts are looked up there, and only the documents
 that are found become members of the corpus, with the sketches of the index. A text is read only if it may be compared:

@@ -330,13 +330,13 @@ def deduplicate(
     most a fifth of those that `recall` allows to be missed. With a plan as `bands` it loses at most the share
     ``plan.loss``; with bands that are given without a plan, or a plan whose ``loss`` is 0, one pair in a thousand.
 
-    Where `against` is an `Index`, the hasher and the bands are those of the index; a parameter that differs is an error.
-    So is a threshold at which the bands find fewer than half of the pairs. The result is that of the texts of the index
-    as a list in its order with ``hasher=index.hasher, bands=index.bands``, except that old documents are named by
-    `Deduplication.old_ids`. Its texts are read only where two documents are compared by them, or may be identical. If
-    the index cannot return texts, ``verify="exact"`` is an error. With another `verify`, an index that stores 8 bits of
-    each component gives estimates from these bits for all pairs, and ``identical`` is False for an old document whose
-    text is unknown.
+    Where `against` is an `Index`, the hasher and the bands are those of the index; a parameter that differs is an
+    error, and so is a threshold at which the bands find fewer than half of the pairs. The result is that of the texts
+    of the index as a list in its order with ``hasher=index.hasher, bands=index.bands``, except that old documents are
+    named by `Deduplication.old_ids`. Its texts are read only where two documents are compared by them, or may be
+    identical. If the index cannot return texts, ``verify="exact"`` is an error. With another `verify`, an index that
+    stores 8 bits of each component gives estimates from these bits for all pairs, and ``identical`` is False for an old
+    document whose text is unknown.
 
     Examples
     --------
@@ -356,18 +356,30 @@ def deduplicate(
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    collections = _collections({"texts": texts, "against": None if snapshot else against}, missing)
+    collections = _collections({"texts": texts, "against": None if isinstance(against, Stored) else against}, missing)
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
-    ordered = not (isinstance(keep, str) and keep in ("first", "last"))
     more = None if snapshot is None else _members(snapshot, matching)
+    ordered = not (isinstance(keep, str) and keep in ("first", "last"))
     exact = matching.verify == "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, not exact, spill, workers, report, ordered, more)
-    new = corpus.offsets[1]
-    seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
+    seconds["fingerprints"] = time.perf_counter() - started
+    order = _by_priority(_priority(keep, corpus.offsets[1]) if priority is None else priority, corpus)
+    result = _result(corpus, order, matching, clusters, against is not None, seconds)
+    if more is None:
+        return result
+    removed, near, counts = result.removed.copy(), result.near.copy(), {**result._counts, "old": len(more.snapshot)}
+    old_ids = _named(more, removed, near)
+    parameters = {**result.parameters, "recall": matching.recall}
+    return Deduplication(result.keep, removed, near, counts, parameters, old_ids)
 
-    order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
+
+def _result(
+    corpus: Corpus, order: Order, matching: _Matching, clusters: Clusters, sides: bool, seconds: dict[str, float]
+) -> Deduplication:
+    """Decide all documents of a corpus, and return the result; `sides` says whether there are old documents."""
+    started, new = time.perf_counter(), corpus.offsets[1]
     while True:
         layout = Layout(corpus, order)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
@@ -376,21 +388,61 @@ def deduplicate(
             break
         except CollisionError:
             corpus.read()
-    spill.trim()
-    removed = _removed(layout, decided, new, against is not None)
-    near = _near(layout, decided, new, against is not None)
+    corpus.spill.trim()
+    removed, near = _removed(layout, decided, new, sides), _near(layout, decided, new, sides)
     for table in (removed, near):
         table["similarity"] = matching.corrected(table["similarity"])
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     counts = _counts(corpus, removed, decided, seconds)
-    parameters = {**matching.parameters(), "clusters": clusters}
-    old_ids = None
-    if more is not None:
-        counts["old"], parameters["recall"] = len(more.snapshot), matching.recall
-        old_ids = _named(more, removed, near)
     seconds["comparing"] = time.perf_counter() - started
-    return Deduplication(keeps, removed, near, counts, parameters, old_ids)
+    return Deduplication(keeps, removed, near, counts, {**matching.parameters(), "clusters": clusters})
+
+
+class Duplicate(NamedTuple):
+    """A document of an index that is a near duplicate of another one; see `Index.deduplicate`.
+
+    Attributes
+    ----------
+    id : str, bytes or int
+        The document to remove.
+    kept : str, bytes or int
+        Its witness: a document that is kept.
+    similarity : float
+        Their similarity.
+    identical : bool
+        Whether their texts have the same bytes; False if a text is unknown.
+    """
+
+    id: DocId
+    kept: DocId
+    similarity: float
+    identical: bool
+
+
+def duplicates_in(
+    stored: Stored,
+    threshold: float | None,
+    keep: Literal["first", "last"],
+    clusters: Clusters,
+    verify: Verify,
+    max_memory: int | str | None,
+    temp_dir: str | os.PathLike[str] | None,
+    num_threads: int | None,
+    progress: Progress | bool | None,
+) -> list[Duplicate]:
+    """Return the documents of an index to remove, in its order; see `Index.deduplicate`."""
+    matching, snapshot = _matching_in("it", stored, threshold, verify)
+    clusters = _checks.choice("clusters", clusters, get_args(Clusters))
+    keep = _checks.choice("keep", keep, ("first", "last"))
+    report, workers = checked_progress(progress), _threads.number_of(num_threads)
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
+    more, estimated = _members(snapshot, matching), matching.verify != "exact"
+    corpus = Corpus([], matching.hasher, matching.bands, estimated, spill, workers, report, more=more)
+    removed = _result(corpus, _by_priority(keep, corpus), matching, clusters, False, {}).removed
+    ids, kept = more.ids(removed["document"]), more.ids(removed["kept"])
+    values = removed["similarity"].tolist(), removed["identical"].tolist()
+    return list(map(Duplicate._make, zip(ids, kept, *values)))
 
 
 def find_pairs(
@@ -450,7 +502,7 @@ def find_pairs(
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    collections = _collections({"texts": texts, "others": None if snapshot else others}, missing)
+    collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, missing)
     more = None if snapshot is None else _members(snapshot, matching)
     return _pairs(collections, matching, spill, workers, report, more)
 
@@ -572,7 +624,12 @@ def _matching_of(
         hasher = _hasher(given["hasher"], given["shingles"], given["num_seeds"], random_state, given["bands"])
         return _matching(hasher, least, verify, given["recall"], given["bands"]), None
     _check_same(second, stored, given, random_state)
-    least = _threshold(stored.plan.threshold if threshold is None else threshold, second)
+    return _matching_in(second, stored, threshold, verify)
+
+
+def _matching_in(name: str, stored: Stored, threshold: object, verify: object) -> tuple[_Matching, Snapshot]:
+    """Return the same for an index; `name` is its name in messages."""
+    least = _threshold(stored.plan.threshold if threshold is None else threshold, name)
     matching, recall = _matching(stored.hasher, least, verify, None, stored.bands), stored.recall_at(least)
     if recall < MIN_RECALL:
         raise ValueError(
@@ -582,8 +639,8 @@ def _matching_of(
     snapshot = stored._snapshot()
     if not snapshot.has_texts and matching.verify == "exact":
         raise ValueError(
-            f"verify='exact' compares texts, which {second} does not have: open the index with texts=, a function id -> "
-            "text, or pass verify='sketch' to compare estimates"
+            "verify='exact' compares texts, and the index stores none: open it with texts=, a function id -> text, "
+            "or pass verify='sketch' to compare estimates"
         )
     collisions = 0.0 if matching.verify == "exact" else snapshot.collisions
     return matching._replace(plan=stored.plan, collisions=collisions, recall=recall), snapshot

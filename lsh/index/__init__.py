@@ -24,9 +24,11 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._grouping import band_keys
+from lsh._progress import Progress
 from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
+from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
 from lsh.index import _format, _manifest, _view, _writer
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
@@ -42,7 +44,7 @@ from lsh.minhash import MinHasher
 from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
 from lsh.shingling import Shingles, checked_shingles
 
-__all__ = ["DamageError", "Index", "IndexLockedError", "IndexMatch", "Matches"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "Matches"]
 
 Time = float | datetime | np.datetime64
 Sketch = Literal["8bit", "full", "none"]
@@ -733,6 +735,53 @@ class Index(Stored):
             if self._writer is not None:
                 return search.matches(view, asked, search.found(view, asked, False) + recent)
         return search.matches(view, asked, search.found(view, asked, False) + recent)
+
+    def deduplicate(
+        self,
+        threshold: float | None = None,
+        *,
+        keep: Literal["first", "last"] = "first",
+        clusters: Clusters = "representative",
+        verify: Verify = "exact",
+        max_memory: int | str | None = None,
+        temp_dir: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> list[Duplicate]:
+        """Find the near duplicates among the documents of the index; nothing is removed.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Documents with this Jaccard similarity or a higher one are near duplicates. Default: that of the index.
+        keep : {"first", "last"}, optional
+            Which one of several near duplicates to keep, in the order of the index.
+        clusters, verify, max_memory, temp_dir, num_threads, progress
+            As for `lsh.deduplicate`. ``verify="exact"`` requires texts.
+
+        Returns
+        -------
+        list of Duplicate
+            The documents to remove, in the order of the index: ``id``, ``kept`` (the id of the witness), their
+            ``similarity``, and whether they are ``identical``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, the recall at `threshold` is below 0.5, or the index cannot return texts.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
+        >>> for duplicate in index.deduplicate():
+        ...     print(duplicate.id, duplicate.kept, duplicate.similarity)
+        ...     index.remove(duplicate.id)
+        b a 0.92
+        >>> index.close()
+        """
+        return duplicates_in(self, threshold, keep, clusters, verify, max_memory, temp_dir, num_threads, progress)
 
     def verify(self) -> None:
         """Read all files of the last commit and check them; a DamageError names the file that is damaged."""

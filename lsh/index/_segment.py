@@ -410,7 +410,8 @@ class Segment:
         """Return all keys of a band, ascending, and the numbers of their documents."""
         numbers, directory = self._checked(f"numbers.{band}", "<u4"), self._checked(f"directory.{band}", "<u4")
         self._check_numbers(numbers)
-        high, counts = len(directory).bit_length() - 1, np.diff(directory.astype(np.int64))
+        high = (len(directory) - 1).bit_length() - 1  # of 2^high + 1 entries
+        counts: NDArray[np.int64] = np.diff(directory.astype(np.int64)).astype(np.int64)
         if (counts < 0).any() or counts.sum() != len(numbers):
             raise self.damage("a directory does not ascend")
         width = 8 - high // 8

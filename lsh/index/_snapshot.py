@@ -1,4 +1,4 @@
-"""The documents of an index for `lsh.deduplicate` and `lsh.find_pairs`: a snapshot that later changes leave as it is."""
+"""A snapshot of an index for `lsh.deduplicate` and `lsh.find_pairs`: later changes leave it as it is."""
 
 from __future__ import annotations
 

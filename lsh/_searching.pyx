@@ -135,9 +135,10 @@ cdef class Blocks:
         return DamageError(f"{self.name} is damaged: bytes {first} to {last} do not have their checksum")
 
     cdef bint _has(self, const uint8_t *start, size_t length) noexcept nogil:
-        """Whether an array lies within the file."""
+        """Whether an array lies within the file, or is empty."""
         cdef size_t first = <size_t> start, file = <size_t> self.blocks.file
-        return first >= file and first - file <= self.blocks.size and length <= self.blocks.size - (first - file)
+        cdef size_t size = self.blocks.size
+        return length == 0 or first >= file and first - file <= size and length <= size - (first - file)
 
 
 cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
@@ -337,6 +338,7 @@ cdef class _Search:
     cdef c.lsh_search *search
     cdef c.lsh_matches matches
     cdef Py_buffer rows
+    cdef bint compares
 
     def __cinit__(self, size_t queries, size_t runs, size_t tallies):
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
@@ -351,8 +353,8 @@ cdef class _Search:
         if self.search != NULL:
             free(self.search.runs)
             free(self.search.tallies)
-            if self.search.rows != NULL:
-                PyBuffer_Release(&self.rows)
+        if self.compares:
+            PyBuffer_Release(&self.rows)
         free(self.search)
         free(self.matches.bounds)
         free(self.matches.numbers)
@@ -361,6 +363,7 @@ cdef class _Search:
     cdef int set_rows(self, rows, dtype, size_t k) except -1:
         """Compare the sketches of the queries, too."""
         PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
+        self.compares = True
         self.search.rows = <const uint8_t *> self.rows.buf
         if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.search.queries
                 or <size_t> self.rows.shape[1] != k or rows.dtype != dtype or self.rows.itemsize != dtype.itemsize):
@@ -373,7 +376,7 @@ cdef class _Search:
         if self.matches.capacity - count < c.LSH_PIECE:
             count = 2 * count + 2 * c.LSH_PIECE
             self.matches.numbers = <uint32_t *> resize(self.matches.numbers, count, sizeof(uint32_t))
-            if self.search.rows != NULL:
+            if self.compares:
                 self.matches.equal = <uint16_t *> resize(self.matches.equal, count, sizeof(uint16_t))
             self.matches.capacity = count
         return 0
@@ -383,7 +386,7 @@ cdef class _Search:
         return (
             _array(self.matches.bounds, self.search.queries + 1, _INT64),
             _array(self.matches.numbers, count, _UINT32),
-            None if self.search.rows == NULL else _array(self.matches.equal, count, _UINT16),
+            _array(self.matches.equal, count, _UINT16) if self.compares else None,
         )
 
 

@@ -469,7 +469,7 @@ def test_numbers_and_keys_out_of_order():
 
 def test_numbers_out_of_order_in_several_windows():
     documents = 200_000
-    keys, numbers, directory = sorted_keys(numpy.zeros(4, numpy.uint64), numpy.arange(4, dtype=numpy.uint32))
+    keys, _, directory = sorted_keys(numpy.zeros(4, numpy.uint64), numpy.arange(4, dtype=numpy.uint32))
     bad = SortedKeys(keys, numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32), directory)
     with pytest.raises(DamageError, match="the sorted keys are not in order"):
         Searcher([bad], documents).search(numpy.zeros((1, 1), numpy.uint64))
@@ -527,6 +527,14 @@ def test_bad_parts_of_a_segment():
         Searcher([None], 5)
     with pytest.raises(ValueError, match="rows require sketches"):
         Searcher([band], 5).search(numpy.zeros((1, 1), numpy.uint64), numpy.zeros((1, 8), numpy.uint8))
+
+
+def test_a_file_without_documents():
+    a_file = File(numpy.random.default_rng(0), 0, 2, 9)
+    bands, searcher = a_file.open()
+    bounds, numbers, equal = searcher.search(numpy.zeros((2, 3), numpy.uint64), numpy.zeros((3, 64), numpy.uint8))
+    assert [bounds.tolist(), numbers.tolist(), equal.tolist()] == [[0, 0, 0, 0], [], []]
+    bands[0].verify(0)
 
 
 def test_parts_of_several_files():

@@ -202,10 +202,9 @@ def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 
 def _remove(namespace: argparse.Namespace) -> None:
-    wanted = list(namespace.id)
+    wanted = list(map(os.fsencode, namespace.id))
     if namespace.ids is not None:
-        listed = files.content(namespace.ids).split(b"\n")
-        wanted += [console.decoded(one.removesuffix(b"\r")) for one in listed if one.strip()]
+        wanted += [one.removesuffix(b"\r") for one in files.content(namespace.ids).split(b"\n") if one.strip()]
     if not wanted:
         namespace.parser.error("give an ID, or --ids FILE")
     with indexing.opened(namespace.index, "a") as index:
@@ -217,7 +216,8 @@ def _remove(namespace: argparse.Namespace) -> None:
             else:
                 index.remove(found)
         if unknown and namespace.unknown == "error":
-            shown = ", ".join(map(repr, unknown[:MAX_SHOWN_IDS])) + (", ..." if len(unknown) > MAX_SHOWN_IDS else "")
+            shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
+            shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
         left = len(index)

@@ -31,8 +31,7 @@ examples:
 A document whose id is in the index replaces the stored one. The documents are committed after each 65,536 of them, or
 each 30 seconds. After an interrupt the same command continues after the last commit, if the files have not changed.
 
-{indexing.IDS}
-{options.FORMATS}
+{indexing.FORMATS}
 {console.EXITS}"""
 
 
@@ -45,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    indexing.add_arriving(parser)
+    indexing.add_new_documents(parser)
     options.add(parser, "--json")
     indexing.add_quiet(parser)
     options.add_reading(parser)
@@ -57,18 +56,20 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.json:
         console.check_standard_output()
     started = time.perf_counter()
-    arrivals = indexing.arriving(namespace)
-    with indexing.opened(namespace.index, "a") as index, arrivals:
+    documents = indexing.new_documents(namespace)
+    with indexing.opened(namespace.index, "a") as index, documents:
         before = len(index)
-        _add(index, arrivals, console.progress(namespace.quiet, files.STANDARD if namespace.json else None, [arrivals]))
+        _add(
+            index, documents, console.progress(namespace.quiet, files.STANDARD if namespace.json else None, [documents])
+        )
         after = len(index)
     counts = {
-        "documents": arrivals.count,
-        "replaced": before + arrivals.count - after,
+        "documents": documents.count,
+        "replaced": before + documents.count - after,
         "stored": after,
-        "bytes": arrivals.num_bytes,
-        "skipped": arrivals.skipped,
-        "hidden": arrivals.hidden,
+        "bytes": documents.num_bytes,
+        "skipped": documents.skipped,
+        "hidden": documents.hidden,
     }
     if namespace.json:
         console.write_data(json.dumps(counts) + "\n")
@@ -76,23 +77,23 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(_summary(counts, time.perf_counter() - started))
 
 
-def _add(index: Index, arrivals: indexing.Arrivals, meter: console.Meter) -> None:
+def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
     from lsh.index import _note  # late, as other commands do not need it
 
     note = _note.read(index.path)
-    state = arrivals.state()
+    state = documents.state()
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
     file, count = _place(note.pop(NOTE, {}), digest)
     if count:
-        console.say(f"continuing after an interrupt, after {counted(count, 'document')} of file {file + 1}")
+        console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
     added, committed = 0, time.monotonic()
-    for arrival in arrivals.read(file, count):
-        index.add_docs(arrival.texts, arrival.ids, times=arrival.times, missing="empty")
-        added += len(arrival.ids)
+    for part in documents.read(file, count):
+        index.add_docs(part.texts, part.ids, times=part.times, missing="empty")
+        added += len(part.ids)
         meter.reading("adding")
         if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-            place = {"digest": digest, "file": arrival.file, "count": arrival.end}
+            place = {"digest": digest, "file": part.file, "count": part.end}
             _commit(index, note if digest is None else {**note, NOTE: place})
             added, committed = 0, time.monotonic()
     meter.reading("adding")

@@ -85,8 +85,9 @@ def run(namespace: argparse.Namespace) -> None:
             target.write(indexing.line(identity, matches))
         target.commit()
     if not namespace.quiet and not namespace.text:
-        parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches"]
-        console.say(", ".join([*parts, f"{found:,} matches in all", f"{time.perf_counter() - started:.1f} seconds"]))
+        matches_in_all = "1 match" if found == 1 else f"{found:,} matches"
+        parts = [f"{counted(asked, 'document')} asked", f"{matched:,} with matches", f"{matches_in_all} in all"]
+        console.say(", ".join([*parts, f"{time.perf_counter() - started:.1f} seconds"]))
 
 
 def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answer]:
@@ -98,10 +99,10 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
         indexing.check_apart(namespace.index, [], namespace.output)
         index = opened.enter_context(indexing.opened(namespace.index))
         return _of_stored(namespace, index)
-    arrivals = indexing.arriving(namespace, needs_ids=False)
+    documents = indexing.new_documents(namespace, needs_ids=False)
     index = opened.enter_context(indexing.opened(namespace.index))
-    opened.enter_context(arrivals)
-    return _of_files(namespace, index, arrivals, console.progress(namespace.quiet, namespace.output, [arrivals]))
+    opened.enter_context(documents)
+    return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
 
 
 def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
@@ -115,13 +116,13 @@ def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
 
 
 def _of_files(
-    namespace: argparse.Namespace, index: Index, arrivals: indexing.Arrivals, meter: console.Meter
+    namespace: argparse.Namespace, index: Index, documents: indexing.NewDocuments, meter: console.Meter
 ) -> Iterator[Answer]:
     """Yield the matches of the documents of files."""
-    for arrival in arrivals.read():
+    for part in documents.read():
         found = index.query_docs(
-            arrival.texts, top=namespace.top, min_similarity=namespace.min_similarity, missing="empty"
+            part.texts, top=namespace.top, min_similarity=namespace.min_similarity, missing="empty"
         )
-        yield from zip(arrival.ids, found)
+        yield from zip(part.ids, found)
         meter.reading("asking")
     meter.reading("asking")

@@ -1,4 +1,4 @@
-"""What the commands of an index share: opening it, ids, times, matches as JSON, and documents that arrive."""
+"""What the commands of an index share: opening it, ids, times, matches as JSON, and new documents."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ if TYPE_CHECKING:  # other commands do not need it
     from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
+WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
-NUMBERS_NOTE = "id: record number"  # ends the note on how files are read if the numbers of the records are the ids
-PREFIX = "record number"  # what --id-prefix is for
+NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
-IDS = """\
-The id is that of the id column. Without one, in .txt files, and with --id-field none, it is the name of the file and
-the number of the record, such as news.txt:17. In a folder of texts it is the path within the folder.
+FORMATS = (
+    options.FORMATS.removesuffix("Without an id the number of the record is the id.\n")
+    + """\
+Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
+as news.txt:17.
 """
+)
+ID_REMEDY = "name the right one with --id-field"  # ends the message on a record without an id
 
 
 # ---- the index ----
@@ -54,7 +58,11 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
     try:
         return lsh.Index.open(folder, mode)
     except FileNotFoundError:
+        if os.path.lexists(folder):
+            raise ValueError(f"{folder} is not an index; name the folder of one") from None
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
+    except lsh.index.IndexLockedError as error:  # its remedy is for programs
+        raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:
@@ -80,20 +88,19 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 # ---- ids ----
 
 
-def stored_id(index: Index, text: str) -> DocId | None:
-    """Return the id of a stored document by its text: that text, else the whole number, else the bytes."""
-    candidates: list[DocId] = [text]
-    with suppress(ValueError):
-        candidates.append(int(text))
-    candidates.append(os.fsencode(text))
+def stored_id(index: Index, given: bytes) -> DocId | None:
+    """Return the id of a stored document as it was given: that text, else the whole number, else the bytes."""
+    candidates: list[DocId] = [console.decoded(given), given]
+    if WHOLE_NUMBER.fullmatch(given):
+        candidates.insert(1, int(given))
     return next((one for one in candidates if one in index), None)
 
 
 def found_id(index: Index, text: str) -> DocId:
-    """Return the id of a stored document; an error if there is none."""
-    found = stored_id(index, text)
+    """Return the id of a stored document from the command line; an error if there is none."""
+    found = stored_id(index, os.fsencode(text))
     if found is None:
-        raise ValueError(f"no document with the id {text!r} in {index.path}")
+        raise ValueError(f"no document of the index has the id {text!r}")
     return found
 
 
@@ -179,11 +186,11 @@ def shown_time(seconds: float) -> str:
         return f"{seconds:g} seconds"
 
 
-# ---- documents that arrive ----
+# ---- documents for an index ----
 
 
-class Arrival(NamedTuple):
-    """Documents for an index, and where they end: in which file, and after how many of its documents."""
+class Part(NamedTuple):
+    """Some documents, and where they end: in which file, and after how many of its documents."""
 
     texts: Batch
     ids: list[str]
@@ -192,7 +199,7 @@ class Arrival(NamedTuple):
     end: int
 
 
-class Arrivals:
+class NewDocuments:
     """The documents of some files, with ids that differ from file to file, and with their times.
 
     Parameters
@@ -242,11 +249,15 @@ class Arrivals:
         self.hidden = sources.hidden
         self.position = self.size = 0
 
-    def __enter__(self) -> Arrivals:
-        for source in self._sources.found:
-            one = files.Sources([source], 0, self._named(source), self._sources.pattern)
-            self._opened.append(inputs.open_documents(self._reading, one))
-            self.size += self._opened[-1].size
+    def __enter__(self) -> NewDocuments:
+        try:
+            for source in self._sources.found:
+                one = files.Sources([source], 0, self._named(source), self._sources.pattern)
+                self._opened.append(inputs.open_documents(self._reading, one))
+                self.size += self._opened[-1].size
+        except BaseException:  # an interrupt, too
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -257,13 +268,14 @@ class Arrivals:
         is_folder = source.format.name == files.FOLDER
         return self._sources.named if is_folder else [files.Place(source.path, False, source.state)]
 
-    def read(self, file: int = 0, count: int = 0) -> Iterator[Arrival]:
-        """Yield the documents from a place on: a file, and how many of its documents are left out."""
+    def read(self, file: int = 0, count: int = 0) -> Iterator[Part]:
+        """Yield the documents, from a file on and without the first `count` documents of that file."""
         self.position = sum(documents.size for documents in self._opened[:file])
         for number in range(file, len(self._opened)):
             yield from self._file(number, count if number == file else 0)
 
-    def _file(self, number: int, left_out: int) -> Iterator[Arrival]:
+    def _file(self, number: int, left_out: int) -> Iterator[Part]:
+        """Yield the documents of a file, without the first ones."""
         documents, before, done = self._opened[number], self.position, 0
         for block in files.prefetched(self._blocks(documents, before)):
             self._say_notes(documents)
@@ -276,7 +288,7 @@ class Arrivals:
             texts = Batch(block.texts, missing=True, start=start)
             times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
             self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())
-            yield Arrival(texts, ids, times, number, done)
+            yield Part(texts, ids, times, number, done)
         self._say_notes(documents)
         self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
 
@@ -287,14 +299,21 @@ class Arrivals:
                 self.position = before + documents.position
                 yield block
         except files.InputError as error:
-            error.args = (str(error).replace("--source-field", "--time-field"),)
+            message = str(error).replace("--source-field", "--time-field")
+            if message.endswith(ID_REMEDY):
+                message += ", or use --id-field none"
+            error.args = (message,)
             raise
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
-        decoded = list(map(console.decoded, ids))
+        """Return the ids of documents of a file, which differ from those of other files."""
+        decoded, prefix = list(map(console.decoded, ids)), self._prefix
         if not self._are_numbers(documents):
+            if prefix:
+                raise files.InputError(
+                    documents.name, "its documents have ids, and --id-prefix is for record numbers; leave it out"
+                )
             return decoded
-        prefix = self._prefix
         if prefix is None and documents.path == files.STANDARD:
             raise files.InputError(
                 documents.name, "its documents have no ids; name their column with --id-field, or give --id-prefix"
@@ -307,7 +326,7 @@ class Arrivals:
         if documents.format.name == files.FOLDER:
             return False
         without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or any(note.endswith(NUMBERS_NOTE) for note in documents.notes)
+        return without or any(NUMBERS_NOTE in note for note in documents.notes)
 
     def _times(
         self, documents: files.Documents, ids: Sequence[str], values: Iterable[bytes]
@@ -322,10 +341,15 @@ class Arrivals:
         return times
 
     def _say_notes(self, documents: files.Documents) -> None:
+        """Print the notes that have not been printed."""
         for note in documents.notes if self._notes is not None else ():
             if self._notes is not None and note not in self._notes:
                 self._notes.add(note)
                 console.say(note)
+
+    def name(self, file: int) -> str:
+        """Return the name of a file."""
+        return self._opened[file].name
 
     def state(self) -> list[object] | None:
         """Return what is the same for the same files and options at another time; ``None`` if this is not known."""
@@ -348,8 +372,8 @@ def _state(source: Any) -> list[object] | None:
     return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
 
 
-def add_arriving(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `Arrivals`."""
+def add_new_documents(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `NewDocuments`."""
     parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder")
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
@@ -358,11 +382,11 @@ def add_arriving(parser: argparse.ArgumentParser) -> None:
         "--id-prefix",
         action=options.Once,
         metavar="TEXT",
-        help=f"what precedes a {PREFIX} as id (default: the name of the file and a colon)",
+        help="what precedes a record number as id (default: the name of the file and a colon)",
     )
 
 
-def arriving(namespace: argparse.Namespace, needs_ids: bool = True) -> Arrivals:
+def new_documents(namespace: argparse.Namespace, needs_ids: bool = True) -> NewDocuments:
     """Return the documents that the options name."""
     reading = options.reading(namespace)
     places = files.expanded(namespace.input)
@@ -370,4 +394,4 @@ def arriving(namespace: argparse.Namespace, needs_ids: bool = True) -> Arrivals:
     inputs.check_files(inputs.named("INPUT", places), [] if output is None else [("OUTPUT", output)], reading)
     check_apart(namespace.index, places, output)
     sources = inputs.find(reading, places)
-    return Arrivals(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)
+    return NewDocuments(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)

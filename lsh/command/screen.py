@@ -16,15 +16,14 @@ EPILOG = f"""\
 examples:
   lsh index create papers.index --screen --texts stored
   lsh screen papers.index today.jsonl -o verdicts.jsonl
-  lsh screen papers.index draft.txt --format files --check
+  lsh screen papers.index drafts/ --check
 
 Each line is a JSON object: the id of the document, the verdict, and the documents of the index that are similar to it,
 the most similar first. The verdict is reject if one of them is as similar as --reject, similar if one is as similar as
 --recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
 run adds nothing.
 
-{indexing.IDS}
-{options.FORMATS}
+{indexing.FORMATS}
 {console.EXITS}"""
 
 
@@ -38,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    indexing.add_arriving(parser)
+    indexing.add_new_documents(parser)
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
     )
@@ -66,20 +65,20 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     indexing.check_lines(namespace.output)
-    arrivals = indexing.arriving(namespace)
+    documents = indexing.new_documents(namespace)
     verdicts: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
         screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
-        opened.enter_context(arrivals)
-        meter = console.progress(namespace.quiet, namespace.output, [arrivals])
+        opened.enter_context(documents)
+        meter = console.progress(namespace.quiet, namespace.output, [documents])
         target = opened.enter_context(files.Target(namespace.output))
-        for arrival in arrivals.read():
+        for part in documents.read():
             if namespace.check:
-                decided = screen.check_docs(arrival.texts, missing="empty")
+                decided = screen.check_docs(part.texts, missing="empty")
             else:
-                decided = screen.submit_docs(arrival.texts, arrival.ids, times=arrival.times, missing="empty")
-            for identity, (verdict, matches) in zip(arrival.ids, decided):
+                decided = screen.submit_docs(part.texts, part.ids, times=part.times, missing="empty")
+            for identity, (verdict, matches) in zip(part.ids, decided):
                 verdicts[verdict] += 1
                 target.write(indexing.line(identity, matches, verdict=verdict))
             meter.reading("screening")
@@ -88,15 +87,15 @@ def run(namespace: argparse.Namespace) -> None:
             screen.commit()
         target.commit()
     if not namespace.quiet:
-        console.say(_summary(verdicts, arrivals, time.perf_counter() - started))
+        console.say(_summary(verdicts, documents, time.perf_counter() - started))
 
 
-def _summary(verdicts: Counter[str], arrivals: indexing.Arrivals, seconds: float) -> str:
-    parts = [counted(arrivals.count, "document")]
+def _summary(verdicts: Counter[str], documents: indexing.NewDocuments, seconds: float) -> str:
+    parts = [counted(documents.count, "document")]
     parts += [
         f"{verdicts['accept']:,} accepted",
         f"{verdicts['similar']:,} similar",
         f"{verdicts['reject']:,} rejected",
     ]
-    parts += [f"{counted(arrivals.skipped, 'bad line')} skipped"] if arrivals.skipped else []
-    return ", ".join([*parts, *console.cost(seconds, arrivals.num_bytes)])
+    parts += [f"{counted(documents.skipped, 'bad line')} skipped"] if documents.skipped else []
+    return ", ".join([*parts, *console.cost(seconds, documents.num_bytes)])

@@ -286,7 +286,8 @@ class Tables:
         source = None if self._options.source_field is None else _by_number(schema, self._options.source_field)
         for column, option in ((identity, "--id-field"), (source, "--source-field")):
             kind = None if column is None else self._type(name, schema, column, option)
-            if kind is not None and not _is_identity(kind):
+            is_known = kind is None or _is_identity(kind) or (column == source and _is_time(kind))
+            if not is_known:
                 problem = f"column {column!r} must hold strings or numbers, got {kind}"
                 raise InputError(name, f"{problem}; name another column with {option}")
         return _Columns(texts, identity, source)
@@ -400,7 +401,12 @@ def _sources(batch: Any, name: str | None, file: bytes) -> list[bytes]:
     """Return where the rows are from."""
     if name is None:
         return [file] * len(batch)
-    return [_as_bytes(value, b"") for value in _column(batch, name).to_pylist()]
+    from pyarrow import timestamp, types
+
+    column = _column(batch, name)
+    if types.is_timestamp(column.type):  # Python has no nanoseconds
+        column = column.cast(timestamp("us", column.type.tz), safe=False)
+    return [_as_bytes(value, b"") for value in column.to_pylist()]
 
 
 def _between(positions: Array, first: int, stop: int) -> Array:
@@ -425,6 +431,12 @@ def _is_identity(kind: Any) -> bool:
     from pyarrow import types
 
     return _is_text(kind) or types.is_integer(kind) or types.is_floating(kind)
+
+
+def _is_time(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
 
 
 def _listed(schema: Any) -> str:

@@ -12,8 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from itertools import islice
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
@@ -29,7 +28,8 @@ from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
-from lsh.index import _format, _manifest, _view, _writer
+from lsh.index import _arguments, _format, _manifest, _view, _writer
+from lsh.index._arguments import Time
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
@@ -41,16 +41,13 @@ from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
 from lsh.index._writer import Writer
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
-from lsh.shingling import Shingles, checked_shingles
+from lsh.planning import Plan
+from lsh.shingling import Shingles
 
 __all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "Matches"]
 
-Time = float | datetime | np.datetime64
 Sketch = Literal["8bit", "full", "none"]
 
-DEFAULT_THRESHOLD = 0.8
-DEFAULT_SEEDS = 128
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
@@ -179,11 +176,11 @@ class Index(Stored):
         TypeError, ValueError
             If a parameter is wrong, or no bands reach the recall.
         """
-        stored, lookup = _where_texts_are(texts)
-        chosen = _chosen_hasher(hasher, shingles, num_seeds, random_state)
+        stored, lookup = _arguments.where_texts_are(texts)
+        chosen = _arguments.chosen_hasher(hasher, shingles, num_seeds, random_state)
         parameters = Parameters(
             chosen,
-            _chosen_plan(chosen, plan, threshold, recall),
+            _arguments.chosen_plan(chosen, plan, threshold, recall),
             _checks.choice("sketch", sketch, SKETCHES),
             stored,
             _manifest.microseconds("period", period),
@@ -192,8 +189,8 @@ class Index(Stored):
             raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
         if parameters.sketch == "none" and texts is None:
             raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
-        folder, disk = os.fspath(path), Disk()
-        made = _made_folders(folder)
+        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
+        made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
@@ -230,14 +227,14 @@ class Index(Stored):
             If a file is damaged; the message names it.
         """
         _checks.choice("mode", mode, ("r", "a"))
-        folder, disk = os.fspath(path), Disk()
+        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
         if mode == "a":
             manifest = _manifest.read(folder)
-            lookup = _checked_lookup(texts, manifest.parameters)
+            lookup = _arguments.checked_lookup(texts, manifest.parameters)
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
         view, log = _view.opened(folder)
         parameters = view.manifest.parameters
-        return cls(folder, parameters, _checked_lookup(texts, parameters), view, log, disk)
+        return cls(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk)
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
@@ -286,7 +283,7 @@ class Index(Stored):
 
     @property
     def path(self) -> str:
-        """The folder."""
+        """The folder, as an absolute path."""
         return self._path
 
     @property
@@ -335,6 +332,13 @@ class Index(Stored):
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
         return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle an index that is open for reading as its path: the copy is opened when it is unpickled."""
+        with self._reading():
+            if self._writer is not None:
+                raise TypeError("an index that is open for writing cannot be pickled; open it for reading elsewhere")
+        return partial(Index.open, self._path, texts=self._lookup), ()
 
     # ---- states ----
 
@@ -440,7 +444,7 @@ class Index(Stored):
             If an argument is wrong.
         """
         codes = [_format.encoded_id("id", id)]
-        times = np.array([_as_time("time", time)], np.int64)
+        times = np.array([_arguments.as_time("time", time)], np.int64)
         rows = self.hasher.fingerprint(_checks.text("text", text))[None]
         documents = self._documents(codes, rows, times, Batch([text]))
         with self._writing() as writer:
@@ -486,9 +490,9 @@ class Index(Stored):
             count = len(piece)
             batch = Batch(piece, first, allowed)
             more = isinstance(pieces, Iterator)
-            codes = _format.encoded_ids("ids", _listed("ids", next_ids, count, first, more))
-            values = None if next_times is None else _listed("times", next_times, count, first, more)
-            self._add_batch(codes, batch, _as_times(values, count))
+            codes = _format.encoded_ids("ids", _arguments.listed("ids", next_ids, count, first, more))
+            values = None if next_times is None else _arguments.listed("times", next_times, count, first, more)
+            self._add_batch(codes, batch, _arguments.as_times(values, count))
             first += count
         for name, rest in (("ids", next_ids), ("times", next_times)):
             if rest is not None and isinstance(pieces, Iterator) and next(rest, None) is not None:
@@ -542,7 +546,7 @@ class Index(Stored):
 
         Files whose documents are all older are dropped as a whole. Documents without a time stay.
         """
-        limit = _as_time("before", before)
+        limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
             raise TypeError("before must be a time, got None")
         with self._writing() as writer:
@@ -817,106 +821,3 @@ class Index(Stored):
                 "period": self._parameters.period / 1e6,
                 "hasher": self.hasher.to_dict(),
             }
-
-
-# ---- arguments ----
-
-
-def _where_texts_are(texts: object) -> tuple[bool, Lookup | None]:
-    """Return whether texts are stored, and the function that returns them."""
-    if texts is None or texts == "stored":
-        return texts == "stored", None
-    if not callable(texts):
-        raise TypeError(f"texts must be None, 'stored' or a function id -> text, got {texts!r:.80}")
-    return False, texts
-
-
-def _checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
-    if texts is None:
-        return None
-    if not callable(texts):
-        raise TypeError(f"texts must be a function id -> text, got {type(texts).__name__}")
-    if parameters.texts:
-        raise ValueError("texts must not be given: the index stores its texts")
-    return texts
-
-
-def _chosen_hasher(
-    hasher: MinHasher | None, shingles: Shingles | None, num_seeds: int | None, random_state: int | None
-) -> MinHasher:
-    if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else num_seeds
-        state = 0 if random_state is None else random_state
-        return MinHasher(count, random_state=state, scheme="fss", shingles=checked_shingles(shingles))
-    _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    for name, value in (("shingles", shingles), ("num_seeds", num_seeds), ("random_state", random_state)):
-        if value is not None:
-            raise ValueError(f"{name} and hasher cannot be combined; give one of them")
-    return hasher
-
-
-def _chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, recall: float | None) -> Plan:
-    if plan is None:
-        least = DEFAULT_THRESHOLD if threshold is None else threshold
-        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=True)
-    _checks.instance("plan", plan, Plan, "a Plan", "; use lsh.plan")
-    for name, value in (("threshold", threshold), ("recall", recall)):
-        if value is not None:
-            raise ValueError(f"{name} and plan cannot be combined; give one of them")
-    check_plan(plan, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
-    return plan
-
-
-def _made_folders(folder: str) -> list[str]:
-    """Make the folder of a new index, and return the folders in which one was made.
-
-    An error if it has other files than those of an index that was not finished.
-    """
-    parents, missing = [], os.path.abspath(folder)
-    while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
-        missing = os.path.dirname(missing)
-        parents.append(missing)
-    os.makedirs(folder, exist_ok=True)
-    for name in os.listdir(folder):
-        if name == _format.MANIFEST:
-            raise FileExistsError(f"there is an index in {folder}; use Index.open")
-        if name not in (_format.LOCK, _format.NEW_MANIFEST) and _format.file_number(None, name) is None:
-            raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
-    return parents
-
-
-def _listed(name: str, values: Iterator[Any], count: int, first: int, more: bool) -> list[Any]:
-    """Return the next elements, one for each of `count` texts; if there are no more texts, these must be all."""
-    listed = list(islice(values, count if more else count + 1))
-    if len(listed) != count:
-        found = f"{first + len(listed)}" if len(listed) < count else "more"
-        raise ValueError(f"{name} must have one element for each text ({first + count}), got {found}")
-    return listed
-
-
-def _as_times(values: list[Any] | None, count: int) -> NDArray[np.int64]:
-    if values is None:
-        return np.full(count, NO_TIME, np.int64)
-    return np.array([_as_time(f"times[{i}]", value) for i, value in enumerate(values)], np.int64)
-
-
-def _as_time(name: str, value: Any) -> int:
-    """Return a time as microseconds since 1970, NO_TIME for ``None``."""
-    if value is None:
-        return NO_TIME
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError(f"{name} must have a time zone, got {value!r}; use value.replace(tzinfo=...)")
-        seconds: Any = value.timestamp()
-        microseconds = round(seconds * 1e6)
-    elif isinstance(value, np.datetime64):
-        if np.isnat(value):
-            return NO_TIME
-        microseconds = int(value.astype("datetime64[us]").astype(np.int64))
-    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_)):
-        if not abs(value) < 2**43:  # also NaN
-            raise ValueError(f"{name} must be seconds since 1970, less than 2^43, got {value}")
-        microseconds = round(value * 1_000_000) if isinstance(value, (int, np.integer)) else round(float(value) * 1e6)
-    else:
-        raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")
-    return int(microseconds)

@@ -73,6 +73,11 @@ MAX_TEXT = 2**32 - 1  # bytes
 SKETCH_DTYPES = {"8bit": np.dtype("u1"), "full4": np.dtype("<u4"), "full8": np.dtype("<u8")}
 
 
+def damaged(path: str, what: str) -> DamageError:
+    """Return the error that a file is damaged."""
+    return DamageError(f"{path} is damaged: {what}; restore the index from a backup, or create it again")
+
+
 def checksum(data: Any, seed: int = 0) -> int:
     """Return the first half of MurmurHash3_x64_128 of the data."""
     return murmur3_x64_128(memoryview(data).cast("B") if memoryview(data).nbytes else b"", seed & 0xFFFFFFFF)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -51,7 +52,8 @@ class WriterLock:
                     f"another writer has the index {folder} open: {self._holder()}; "
                     "wait until it has closed the index, or open it for reading"
                 )
-            self._write_holder()
+            with contextlib.suppress(OSError):  # such as a full disk: only the message of a second writer needs it
+                self._write_holder()
         except BaseException:
             self.release()
             raise

@@ -178,7 +178,7 @@ class LogReader:
 
     def damage(self, what: str) -> DamageError:
         """Return the error that the file is damaged."""
-        return DamageError(f"{self.path} is damaged: {what}")
+        return _format.damaged(self.path, what)
 
     def read(self, limit: int | None = None) -> list[Change]:
         """Return the changes that were committed since the last call, before the place `limit` of the log."""

@@ -166,12 +166,12 @@ class Manifest:
         """Return the manifest of the content of a file, checked."""
         size = HEADER.itemsize
         if len(data) < size + 8:
-            raise DamageError(f"{path} is damaged: it is too short")
+            raise _format.damaged(path, "it is too short")
         head = _format.parsed(HEADER, data)
         if head["magic"] != MANIFEST_MAGIC:
-            raise DamageError(f"{path} is not the manifest of an index")
+            raise _format.damaged(path, "it does not begin as the manifest of an index")
         if head["size"] != len(data) - size - 8 or data[-8:] != _format.checksum(data[:-8]).to_bytes(8, "little"):
-            raise DamageError(f"{path} is damaged: its checksum is wrong")
+            raise _format.damaged(path, "its checksum is wrong")
         if head["version"] != _format.VERSION:
             raise DamageError(
                 f"{path} has format version {head['version']}, this release reads version {_format.VERSION}; "
@@ -180,7 +180,7 @@ class Manifest:
         try:
             return replace(cls._from_dict(json.loads(data[size:-8])), source=data)
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
-            raise DamageError(f"{path} is damaged: {error}") from None
+            raise _format.damaged(path, str(error)) from None
 
     @classmethod
     def _from_dict(cls, values: Any) -> Manifest:
@@ -242,7 +242,7 @@ def read_removed(folder: str, removed: Removed, documents: int) -> Array:
         content = file.read()
     size = REMOVED_HEADER.itemsize
     if len(content) != size + (documents + 7) // 8 + 8:
-        raise DamageError(f"{path} is damaged: it has {len(content)} bytes")
+        raise _format.damaged(path, f"it has {len(content)} bytes")
     head = _format.parsed(REMOVED_HEADER, content)
     checksum = _format.checksum(content[:-8])
     bitmap: Array = np.frombuffer(content[size:-8], np.uint8).copy()
@@ -250,7 +250,7 @@ def read_removed(folder: str, removed: Removed, documents: int) -> Array:
     facts = head["magic"], head["version"], head["documents"], head["removed"], count
     wanted = REMOVED_MAGIC, _format.VERSION, documents, removed.count, removed.count
     if facts != wanted or checksum != removed.checksum or content[-8:] != checksum.to_bytes(8, "little"):
-        raise DamageError(f"{path} is damaged: its checksum is wrong, or it is not the file that the manifest names")
+        raise _format.damaged(path, "its checksum is wrong, or it is not the file that the manifest names")
     return bitmap
 
 

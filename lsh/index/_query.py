@@ -279,7 +279,7 @@ class Search:
         """Return the exact similarity of a text and others."""
         if not others:
             return []
-        sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])()
+        sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])
         similarities: list[float] = sets.matrix(1, 1)[0].tolist()
         return similarities
 

@@ -62,7 +62,7 @@ class Recent:
         count = self.count
         for name in ("_keys", "_keyed", "_sketches", "_times", "_alive"):
             old: Array = getattr(self, name)
-            grown = np.zeros((size, *old.shape[1:]), old.dtype)
+            grown = np.empty((size, *old.shape[1:]), old.dtype)
             grown[:count] = old[:count]
             setattr(self, name, grown)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,15 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._searching import Blocks, SortedKeys, block_sums, merged, sorted_keys
+from lsh._searching import Blocks, SortedKeys
 from lsh.index import _format
-from lsh.index._disk import Disk, DiskFile
 from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError, DocId
 
-STEP = 1 << 16  # documents that are copied at once
-TEXT_BLOCK = 1 << 13  # bytes of texts that are compressed together
-LEVEL = 1  # of zlib
-DROPPED = 0xFFFFFFFF  # in place of a number in a merged segment
+STEP = 1 << 16  # documents that are read at once
 
 
 @dataclass(frozen=True)
@@ -74,162 +70,9 @@ class Written:
     times: tuple[int, int, int] | None  # the earliest and the latest time, and how many documents have one
 
 
-class SegmentWriter:
-    """Writes the sections of a segment one after the other."""
-
-    def __init__(self, disk: Disk, folder: str, name: str) -> None:
-        self._name = name
-        self._file: DiskFile = disk.create(os.path.join(folder, name))
-        self._rest = bytearray()
-        self._sums: list[Array] = []
-        self._table: list[tuple[bytes, int, int]] = []
-        self._size = 0
-        self._write(_format.structure(SEGMENT_HEADER, magic=_format.SEGMENT_MAGIC, version=_format.VERSION))
-
-    def _write(self, data: Any) -> None:
-        view = memoryview(data).cast("B")
-        self._size += len(view)
-        at = 0
-        if self._rest:
-            at = min(BLOCK - len(self._rest), len(view))
-            self._rest += view[:at]
-            if len(self._rest) < BLOCK:
-                return
-            self._write_blocks(memoryview(self._rest))
-            self._rest = bytearray()
-        whole = at + (len(view) - at) // BLOCK * BLOCK
-        if whole > at:
-            self._write_blocks(view[at:whole])
-        self._rest += view[whole:]
-
-    def _write_blocks(self, view: memoryview) -> None:
-        self._sums.append(block_sums(view))
-        self._file.write(view)
-
-    def section(self, name: str, parts: Iterable[Array]) -> None:
-        """Write a section, the parts one after the other."""
-        self._write(bytes(_format.padding(self._size)))
-        begin = self._size
-        for part in parts:
-            if part.nbytes:
-                self._write(np.ascontiguousarray(part).view(np.uint8).reshape(-1))
-        self._table.append((name.encode(), begin, self._size - begin))
-
-    def keys(self, label: str, triple: tuple[Array, Array, Array]) -> None:
-        """Write the three sections of sorted keys."""
-        for name, array in zip(("keys", "numbers", "directory"), triple):
-            self.section(f"{name}.{label}", [array])
-
-    def finish(self, documents: int, keyed: int, times: tuple[int, int, int] | None) -> Written:
-        """Write the checksums and the footer, and sync the file."""
-        self._write(bytes(_format.padding(self._size)))
-        if self._rest:
-            self._write_blocks(memoryview(bytes(self._rest)))
-        table = np.array(self._table, SECTION)
-        footer = _format.structure(
-            FOOTER,
-            magic=_format.SEGMENT_MAGIC,
-            version=_format.VERSION,
-            sections=len(table),
-            documents=documents,
-            keyed=keyed,
-            sums=self._size,
-        )
-        end = np.concatenate(self._sums).astype("<u8").tobytes() + table.tobytes() + footer[:-8]
-        checksum = _format.checksum(end)
-        self._file.write(end + checksum.to_bytes(8, "little"))
-        self._file.sync()
-        return Written(self._name, documents, self._file.size, checksum, times)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> Written:
-    """Write documents, whose ids differ from each other, as a segment."""
-    writer = SegmentWriter(disk, folder, name)
-    try:
-        numbers = np.arange(len(documents), dtype=np.uint32)
-        keyed = numbers[documents.keyed]
-        for band in range(documents.keys.shape[1]):
-            writer.keys(str(band), sorted_keys(np.ascontiguousarray(documents.keys[keyed, band]), keyed))
-        writer.keys("ids", sorted_keys(_format.hashed_ids(documents.codes), numbers))
-        writer.section("sketches", [documents.sketches])
-        _write_ids(writer, documents.codes)
-        known = documents.times[documents.times != NO_TIME]
-        if len(known):
-            writer.section("times", [documents.times.astype("<i8")])
-        if documents.texts is not None:
-            blocks = _TextBlocks()
-            writer.section("texts", blocks.packed(documents.texts))
-            blocks.write_tables(writer)
-        times = (int(known.min()), int(known.max()), len(known)) if len(known) else None
-        return writer.finish(len(documents), len(keyed), times)
-    finally:
-        writer.close()
-
-
-def _write_ids(writer: SegmentWriter, codes: list[bytes]) -> None:
-    """Write encoded ids, as int64 where all are numbers."""
-    ends, data = _format.joined(codes)
-    size = 9  # of an encoded number
-    if np.array_equal(ends, np.arange(1, len(codes) + 1, dtype=np.uint64) * np.uint64(size)):
-        rows = data.reshape(-1, size)
-        if (rows[:, 0] == ord("i")).all():
-            writer.section("ids", [rows[:, 1:]])
-            return
-    writer.section("id_ends", [ends.astype(_ends_dtype(len(data)))])
-    writer.section("id_bytes", [data])
-
-
-def _ends_dtype(size: int) -> np.dtype[Any]:
+def ends_dtype(size: int) -> np.dtype[Any]:
     """Return the type of the ends of ids, of which the last is `size`."""
     return np.dtype("<u4" if size < 2**32 else "<u8")
-
-
-class _TextBlocks:
-    """Texts packed into compressed blocks, and the tables by which they are found."""
-
-    def __init__(self) -> None:
-        self.ends: list[int] = []  # of each block, in the section of texts
-        self.sizes: list[int] = []  # of each block, not compressed
-        self.places: list[Array] = []
-        self._end = 0
-        self._open: list[bytes] = []  # texts of the block that is not full yet
-        self._open_size = 0
-
-    def packed(self, texts: Iterable[bytes]) -> Iterator[Array]:
-        """Yield the blocks of texts, and remember where each text is."""
-        listed = list(texts)
-        places = np.empty(len(listed), TEXT_PLACE)
-        self.places.append(places)
-        for i, text in enumerate(listed):
-            if self._open and self._open_size + len(text) > TEXT_BLOCK:
-                yield self._packed_block()
-            places[i] = len(self.ends), self._open_size, len(text)
-            self._open.append(text)
-            self._open_size += len(text)
-        if self._open:
-            yield self._packed_block()
-
-    def _packed_block(self) -> Array:
-        raw = b"".join(self._open)
-        small = zlib.compress(raw, LEVEL)
-        stored = small if len(small) < len(raw) else raw
-        self._open, self._open_size = [], 0
-        return self.append(np.frombuffer(stored, np.uint8), len(raw))
-
-    def append(self, stored: Array, size: int) -> Array:
-        """Append a block as it is stored; `size` is that of its texts."""
-        self._end += len(stored)
-        self.ends.append(self._end)
-        self.sizes.append(size)
-        return stored
-
-    def write_tables(self, writer: SegmentWriter) -> None:
-        writer.section("text_ends", [np.array(self.ends, "<u8")])
-        writer.section("text_sizes", [np.array(self.sizes, "<u4")])
-        writer.section("text_places", self.places)
 
 
 class Segment:
@@ -259,7 +102,7 @@ class Segment:
 
     def damage(self, what: str) -> DamageError:
         """Return the error that the file is damaged."""
-        return DamageError(f"{self.name} is damaged: {what}")
+        return _format.damaged(self.name, what)
 
     def _read_footer(self) -> tuple[dict[str, tuple[int, int]], Array]:
         size, end = len(self._file), FOOTER.itemsize
@@ -289,21 +132,21 @@ class Segment:
     def _check_sections(self) -> None:
         """Check that all sections are there and have the right sizes."""
         n, layout = self.documents, self.layout
-        self._section("sketches", layout.dtype, n * layout.components)
-        self._int_ids = "ids" in self._sections
-        if self._int_ids:
-            self._section("ids", "<i8", n)
+        self.section("sketches", layout.dtype, n * layout.components)
+        self.has_int_ids = "ids" in self._sections
+        if self.has_int_ids:
+            self.section("ids", "<i8", n)
         else:
-            self._ends_dtype = _ends_dtype(len(self._section("id_bytes", "u1")))
-            self._section("id_ends", self._ends_dtype, n)
+            self._ends_dtype = ends_dtype(len(self.section("id_bytes", "u1")))
+            self.section("id_ends", self._ends_dtype, n)
         if self.written.times is not None:
-            self._section("times", "<i8", n)
+            self.section("times", "<i8", n)
         if layout.texts:
-            self._section("text_places", TEXT_PLACE, n)
-            self._section("text_sizes", "<u4", len(self._section("text_ends", "<u8")))
-            self._section("texts", "u1")
+            self.section("text_places", TEXT_PLACE, n)
+            self.section("text_sizes", "<u4", len(self.section("text_ends", "<u8")))
+            self.section("texts", "u1")
 
-    def _section(self, name: str, dtype: Any, count: int | None = None) -> Array:
+    def section(self, name: str, dtype: Any, count: int | None = None) -> Array:
         """Return a section, whose blocks have not been checked."""
         if name not in self._sections:
             raise self.damage(f"section {name} is missing")
@@ -313,9 +156,9 @@ class Segment:
             raise self.damage(f"section {name} has a wrong size")
         return self._file[offset : offset + size].view(wanted)
 
-    def _checked(self, name: str, dtype: Any, start: int = 0, stop: int | None = None) -> Array:
+    def checked(self, name: str, dtype: Any, start: int = 0, stop: int | None = None) -> Array:
         """Return items start to stop - 1 of a section, checked."""
-        array = self._section(name, dtype)
+        array = self.section(name, dtype)
         end = len(array) if stop is None else stop
         if not 0 <= start <= end <= len(array):
             raise self.damage(f"section {name} has {len(array)} items, item {end} is asked for")
@@ -326,7 +169,7 @@ class Segment:
 
     def _checked_at(self, name: str, dtype: Any, numbers: Array) -> Array:
         """Return some items of a section, checked."""
-        array, offset = self._section(name, dtype), self._sections[name][0]
+        array, offset = self.section(name, dtype), self._sections[name][0]
         if len(numbers) and int(numbers.max()) >= len(array):
             raise self.damage(f"it has {len(array)} documents, number {int(numbers.max())} is asked for")
         begins = offset + numbers.astype(np.int64) * array.itemsize
@@ -349,11 +192,11 @@ class Segment:
 
     def _sorted_keys(self, label: str, count: int) -> SortedKeys:
         names = [f"{name}.{label}" for name in ("keys", "numbers", "directory")]
-        keys, numbers = self._section(names[0], "u1"), self._section(names[1], "<u4", count)
-        directory = self._section(names[2], "<u4")
+        keys, numbers = self.section(names[0], "u1"), self.section(names[1], "<u4", count)
+        directory = self.section(names[2], "<u4")
         try:
             return SortedKeys(keys, numbers, directory, self.blocks)
-        except ValueError as error:
+        except DamageError as error:
             raise self.damage(str(error)) from None
 
     @cached_property
@@ -371,18 +214,18 @@ class Segment:
         """The sketches, (n, k), whose blocks have not been checked, and ``None`` where there are none."""
         if not self.layout.components:
             return None
-        return self._section("sketches", self.layout.dtype).reshape(self.documents, self.layout.components)
+        return self.section("sketches", self.layout.dtype).reshape(self.documents, self.layout.components)
 
     def sketch(self, number: int) -> Array:
         """Return the sketch of a document."""
         k = self.layout.components
-        return self._checked("sketches", self.layout.dtype, number * k, (number + 1) * k)
+        return self.checked("sketches", self.layout.dtype, number * k, (number + 1) * k)
 
     def keys_of(self, number: int) -> NDArray[np.uint64] | None:
         """Return the keys of a document, ``None`` if it has none. This reads the numbers of each band."""
         found = np.empty(self.layout.bands, np.uint64)
         for band in range(self.layout.bands):
-            numbers = self._checked(f"numbers.{band}", "<u4")
+            numbers = self.checked(f"numbers.{band}", "<u4")
             places = np.flatnonzero(numbers == number)
             if not len(places):
                 return None
@@ -391,10 +234,10 @@ class Segment:
 
     def _key_at(self, band: int, place: int) -> int:
         """Return the key at a place of a band: its high bits are in the directory."""
-        directory = self._checked(f"directory.{band}", "<u4")
+        directory = self.checked(f"directory.{band}", "<u4")
         high = len(directory).bit_length() - 1  # of 2^high + 1 entries
         width = 8 - high // 8
-        low = self._checked(f"keys.{band}", "u1", place * width, (place + 1) * width).tobytes()
+        low = self.checked(f"keys.{band}", "u1", place * width, (place + 1) * width).tobytes()
         top = int(np.searchsorted(directory, place, side="right")) - 1
         if not 0 <= top < 1 << high:
             raise self.damage("a directory does not ascend")
@@ -450,7 +293,7 @@ class Segment:
 
     def ids(self, numbers: Array) -> list[DocId]:
         """Return the ids of some documents."""
-        if self._int_ids:
+        if self.has_int_ids:
             ids: list[DocId] = self._checked_at("ids", "<i8", numbers).tolist()
             return ids
         try:
@@ -460,26 +303,26 @@ class Segment:
 
     def id(self, number: int) -> DocId:
         """Return the id of a document; much faster than `ids` for one."""
-        if self._int_ids:
-            return int(self._checked("ids", "<i8", number, number + 1)[0])
-        ends = self._checked("id_ends", self._ends_dtype, max(number - 1, 0), number + 1).tolist()
+        if self.has_int_ids:
+            return int(self.checked("ids", "<i8", number, number + 1)[0])
+        ends = self.checked("id_ends", self._ends_dtype, max(number - 1, 0), number + 1).tolist()
         begin = ends[0] if number else 0
         if begin >= ends[-1]:
             raise self.damage("the ends of ids do not ascend")
         try:
-            return _format.decoded_id(self._checked("id_bytes", "u1", begin, ends[-1]).tobytes())
+            return _format.decoded_id(self.checked("id_bytes", "u1", begin, ends[-1]).tobytes())
         except ValueError:
             raise self.damage("an id is malformed") from None
 
     def codes(self, numbers: Array) -> list[bytes]:
         """Return the encoded ids of some documents."""
-        if self._int_ids:
+        if self.has_int_ids:
             packed = self._checked_at("ids", "<i8", numbers).tobytes()
             return [b"i" + packed[at : at + 8] for at in range(0, len(packed), 8)]
         ends = self._checked_at("id_ends", self._ends_dtype, numbers).astype(np.int64)
         before = np.maximum(numbers.astype(np.int64) - 1, 0)
         begins = self._checked_at("id_ends", self._ends_dtype, before).astype(np.int64) * (numbers > 0)
-        data, offset = self._section("id_bytes", "u1"), self._sections["id_bytes"][0]
+        data, offset = self.section("id_bytes", "u1"), self._sections["id_bytes"][0]
         if (begins < 0).any() or (begins >= ends).any() or (ends > len(data)).any():
             raise self.damage("the ends of ids do not ascend")
         self._check_ranges(offset + begins, offset + ends)
@@ -489,13 +332,13 @@ class Segment:
         """Yield the number of the first document of a part, and the encoded ids of the part, in order."""
         for start in range(0, self.documents, STEP):
             stop = min(start + STEP, self.documents)
-            if self._int_ids:
+            if self.has_int_ids:
                 yield start, self.codes(np.arange(start, stop))
                 continue
-            ends = self._checked("id_ends", self._ends_dtype, start, stop)
-            begin = int(self._checked("id_ends", self._ends_dtype, start - 1, start)[0]) if start else 0
+            ends = self.checked("id_ends", self._ends_dtype, start, stop)
+            begin = int(self.checked("id_ends", self._ends_dtype, start - 1, start)[0]) if start else 0
             try:
-                data = self._checked("id_bytes", "u1", begin, int(ends[-1]))
+                data = self.checked("id_bytes", "u1", begin, int(ends[-1]))
                 yield start, list(_format.split(ends, data, begin))
             except ValueError:
                 raise self.damage("the ends of ids do not ascend") from None
@@ -504,7 +347,7 @@ class Segment:
         """Return the times of documents, NO_TIME for none."""
         if self.written.times is None:
             return np.full((self.documents if stop is None else stop) - start, NO_TIME, np.int64)
-        return self._checked("times", "<i8", start, stop)
+        return self.checked("times", "<i8", start, stop)
 
     def texts(self, numbers: Array) -> list[bytes]:
         """Return the texts of some documents."""
@@ -518,15 +361,15 @@ class Segment:
             texts.append(text)
         return texts
 
-    def _stored_block(self, block: int) -> tuple[Array, int]:
+    def stored_block(self, block: int) -> tuple[Array, int]:
         """Return a block of texts as it is stored, and the size of its texts."""
-        size = int(self._checked("text_sizes", "<u4", block, block + 1)[0])
-        begin = int(self._checked("text_ends", "<u8", block - 1, block)[0]) if block else 0
-        end = int(self._checked("text_ends", "<u8", block, block + 1)[0])
-        return self._checked("texts", "u1", begin, end), size
+        size = int(self.checked("text_sizes", "<u4", block, block + 1)[0])
+        begin = int(self.checked("text_ends", "<u8", block - 1, block)[0]) if block else 0
+        end = int(self.checked("text_ends", "<u8", block, block + 1)[0])
+        return self.checked("texts", "u1", begin, end), size
 
     def _text_block(self, block: int) -> bytes:
-        stored, size = self._stored_block(block)
+        stored, size = self.stored_block(block)
         if len(stored) == size:
             return stored.tobytes()
         unpacking = zlib.decompressobj()
@@ -552,145 +395,3 @@ class Segment:
         if self.layout.texts:
             for start in range(0, self.documents, STEP):
                 self.texts(np.arange(start, min(start + STEP, self.documents)))
-
-
-def merge_segments(
-    disk: Disk, folder: str, name: str, parts: list[Segment], removed: list[NDArray[np.bool_] | None]
-) -> Written:
-    """Write the documents of several segments, in order, without those that are removed, as one segment."""
-    kept = [None if mask is None else ~mask for mask in removed]
-    counts = [part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept)]
-    writer = SegmentWriter(disk, folder, name)
-    try:
-        keyed = _merge_keys(writer, parts, _renumbered(parts, kept))
-        writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
-        _merge_ids(writer, parts, kept)
-        times = _merge_times(writer, parts, kept)
-        if parts[0].layout.texts:
-            blocks = _TextBlocks()
-            writer.section("texts", _merged_texts(blocks, parts, kept))
-            blocks.write_tables(writer)
-        return writer.finish(sum(counts), keyed, times)
-    finally:
-        writer.close()
-
-
-def _renumbered(parts: list[Segment], kept: list[NDArray[np.bool_] | None]) -> list[NDArray[np.uint32]]:
-    """Return for each document of each part its number in the merged segment, DROPPED if it is removed."""
-    result, first = [], 0
-    for part, keep in zip(parts, kept):
-        numbers = np.arange(first, first + part.documents, dtype=np.uint32)
-        if keep is not None:
-            numbers = np.where(keep, first + np.cumsum(keep) - 1, DROPPED).astype(np.uint32)
-        result.append(numbers)
-        first += part.documents if keep is None else int(keep.sum())
-    return result
-
-
-def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[NDArray[np.uint32]]) -> int:
-    """Write the merged keys, and return how many documents have some."""
-    keyed = 0
-    for band in range(parts[0].layout.bands):
-        triple = merged([part.bands[band] for part in parts], renumbered)
-        keyed = len(triple[1])
-        writer.keys(str(band), triple)
-    writer.keys("ids", merged([part.id_keys for part in parts], renumbered))
-    return keyed
-
-
-def _ranges(part: Segment, keep: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, NDArray[np.bool_] | None]]:
-    """Yield the documents of a segment in steps, and which of them are kept, ``None`` for all."""
-    for start in range(0, part.documents, STEP):
-        stop = min(start + STEP, part.documents)
-        chosen = None if keep is None else keep[start:stop]
-        yield start, stop, None if chosen is None or chosen.all() else chosen
-
-
-def _kept_items(parts: list[Segment], kept: list[NDArray[np.bool_] | None], name: str, width: int) -> Iterator[Array]:
-    """Yield the items of a section that are of documents which are kept."""
-    dtype = parts[0].layout.dtype
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            items = part._checked(name, dtype, start * width, stop * width)
-            yield items if chosen is None else items.reshape(stop - start, width)[chosen]
-
-
-def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: list[NDArray[np.bool_] | None]) -> None:
-    if all(part._int_ids for part in parts):
-        writer.section("ids", _kept_ids(parts, kept))
-        return
-    sizes: list[Array] = []
-    writer.section("id_bytes", _kept_codes(parts, kept, sizes))
-    ends, end = [], np.uint64(0)
-    for part_sizes in sizes:
-        ends.append(end + np.cumsum(part_sizes, dtype=np.uint64))
-        end = ends[-1][-1]
-    writer.section("id_ends", (part.astype(_ends_dtype(int(end))) for part in ends))
-
-
-def _kept_ids(parts: list[Segment], kept: list[NDArray[np.bool_] | None]) -> Iterator[Array]:
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            ids = part._checked("ids", "<i8", start, stop)
-            yield ids if chosen is None else ids[chosen]
-
-
-def _kept_codes(parts: list[Segment], kept: list[NDArray[np.bool_] | None], sizes: list[Array]) -> Iterator[Array]:
-    """Yield the bytes of the encoded ids that are kept, and note their sizes."""
-    for part, keep in zip(parts, kept):
-        for start, codes in part.all_codes():
-            if keep is not None:
-                codes = [codes[i] for i in np.flatnonzero(keep[start : start + len(codes)]).tolist()]
-            if codes:
-                sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
-                yield np.frombuffer(b"".join(codes), np.uint8)
-
-
-def _merge_times(
-    writer: SegmentWriter, parts: list[Segment], kept: list[NDArray[np.bool_] | None]
-) -> tuple[int, int, int] | None:
-    """Write the times, if some document has one, and return the earliest, the latest and their number."""
-    if all(part.written.times is None for part in parts):
-        return None
-    least, most, count = 2**63 - 1, NO_TIME, 0
-
-    def each() -> Iterator[Array]:
-        nonlocal least, most, count
-        for part, keep in zip(parts, kept):
-            for start, stop, chosen in _ranges(part, keep):
-                times = part.times(start, stop)
-                times = times if chosen is None else times[chosen]
-                known = times[times != NO_TIME]
-                if len(known):
-                    least, most, count = min(least, int(known.min())), max(most, int(known.max())), count + len(known)
-                yield times
-
-    writer.section("times", each())
-    return (least, most, count) if count else None
-
-
-def _merged_texts(blocks: _TextBlocks, parts: list[Segment], kept: list[NDArray[np.bool_] | None]) -> Iterator[Array]:
-    """Yield the blocks of texts; a block without removed documents is copied as it is."""
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            places = part._checked("text_places", TEXT_PLACE, start, stop)
-            if chosen is not None:
-                places = places[chosen]
-            yield from _merged_places(blocks, part, places, start, stop, chosen)
-
-
-def _merged_places(
-    blocks: _TextBlocks, part: Segment, places: Array, start: int, stop: int, chosen: NDArray[np.bool_] | None
-) -> Iterator[Array]:
-    numbers = np.arange(start, stop) if chosen is None else start + np.flatnonzero(chosen)
-    if chosen is not None:
-        yield from blocks.packed(part.texts(numbers))
-        return
-    own = places.copy()
-    named = np.unique(places["block"])
-    if len(named) and int(named[-1]) >= len(part._section("text_sizes", "<u4")):
-        raise part.damage("a text is in no block")
-    own["block"] = len(blocks.ends) + np.searchsorted(named, places["block"]).astype(np.uint32)
-    blocks.places.append(own)
-    for block in named.tolist():
-        yield blocks.append(*part._stored_block(block))

@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lsh.index import _format, _log, _manifest, _view
+from lsh.index._build import merge_segments, write_segment
 from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
 from lsh.index._log import Change, LogReader, LogWriter
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
-from lsh.index._segment import Documents, Written, merge_segments, write_segment
+from lsh.index._segment import Documents, Written
 from lsh.index._view import Held, Place, View
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
@@ -28,8 +30,9 @@ MAX_RECENT_BYTES = 1 << 26
 MAX_LOGGED = 1 << 15  # documents, and removals, in a log
 MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it opens the index
 MAX_LOG_BYTES = 1 << 24
+MAX_SEGMENTS = 256  # each takes a file descriptor of every process that has the index open
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MOST_SIMILAR = 8  # segments of similar size; more of them are merged
+MOST_SIMILAR = 4  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
@@ -79,7 +82,7 @@ class Writer:
 
     def add(self, documents: Documents) -> None:
         """Add documents, whose ids differ from each other, in place of those with the same ids."""
-        places = [place for place in self.view.find(documents.codes) if place is not None]
+        places = list(filter(None, self.view.find(documents.codes)))
         with self._changing():
             removed = self._remove(places)
             self.view.recent.add(documents)
@@ -96,6 +99,8 @@ class Writer:
 
     def _note(self, change: Change) -> None:
         """Keep a change for the log, unless the next commit writes a manifest."""
+        if self._pending_removals >= MAX_LOGGED:  # too many for the log
+            self._needs_manifest, self._changes = True, []
         if not self._needs_manifest:
             self._changes.append(change)
 
@@ -108,7 +113,7 @@ class Writer:
     def expire(self, before: int) -> int:
         """Remove the documents with a time before the given one, and return their number."""
         count = len(self.view)
-        places = [Place(IN_LOG, number) for number in self.view.recent.before(before)]
+        expired: list[tuple[int, NDArray[np.int64]]] = [(IN_LOG, np.array(self.view.recent.before(before), np.int64))]
         dropped = []
         for part, held in enumerate(self.view.held):
             times = held.segment.written.times
@@ -117,16 +122,28 @@ class Writer:
             if times[1] < before and times[2] == held.segment.documents:
                 dropped.append(held)
                 continue
-            own = held.segment.times()
-            expired = np.flatnonzero((own != NO_TIME) & (own < before)).tolist()
-            places += [Place(part, number) for number in expired if held.is_alive(number)]
-        if places:
-            self.remove(places)
+            own, alive = held.segment.times(), held.alive()
+            expired.append((part, alive[(own[alive] != NO_TIME) & (own[alive] < before)]))
+        self._remove_numbers([(part, numbers) for part, numbers in expired if len(numbers)])
         if dropped:
             with self._changing():
                 self.view.held = [held for held in self.view.held if held not in dropped]
                 self._needs_manifest = True
         return count - len(self.view)
+
+    def _remove_numbers(self, expired: list[tuple[int, NDArray[np.int64]]]) -> None:
+        """Remove documents by the parts where they are and their numbers there."""
+        with self._changing():
+            for part, numbers in expired:
+                if part == IN_LOG:
+                    for number in numbers.tolist():
+                        self.view.recent.remove(number)
+                else:
+                    self.view.held[part].remove_many(numbers)
+                removed = np.empty(len(numbers), REMOVAL)
+                removed["segment"], removed["number"] = part, numbers
+                self._pending_removals += len(numbers)
+                self._note(Change(None, removed))
 
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""
@@ -145,7 +162,7 @@ class Writer:
         if not len(documents):
             return
         timed = documents.times != NO_TIME
-        periods = np.where(timed, documents.times // self._manifest.parameters.period, NO_TIME)
+        periods = np.where(timed, documents.times // self._period_length(), NO_TIME)
         values = np.unique(periods)
         if not 1 < len(values) <= MAX_PERIODS:
             yield self._new_name("segment"), documents
@@ -255,24 +272,42 @@ class Writer:
 
     def _merge_similar(self) -> None:
         """Merge segments of similar size, and rewrite those of which more than half is removed."""
-        while True:
-            groups: dict[object, list[Held]] = {}
-            for held in self.view.held:
-                groups.setdefault((self._period(held), _size_class(len(held))), []).append(held)
-            group = next((group for group in groups.values() if len(group) > MOST_SIMILAR), None)
-            if group is None:
-                group = next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
-            if group is None or sum(map(len, group)) > _format.NUMBERS:
-                return
+        while (group := self._next_to_merge()) is not None and sum(map(len, group)) <= _format.NUMBERS:
             self._merge(group)
 
-    def _period(self, held: Held) -> int | str | None:
-        """Return the period of the documents of a segment: a number, ``"several"``, or ``None`` without times."""
-        times = held.segment.written.times
-        if times is None:
-            return None
-        first, last = (time // self._manifest.parameters.period for time in times[:2])
-        return first if first == last and times[2] == held.segment.documents else "several"
+    def _next_to_merge(self) -> list[Held] | None:
+        """Return the segments that should be merged next, ``None`` if none should."""
+        periods = self._by_period()
+        for group in periods:
+            classes: dict[int, list[Held]] = {}
+            for held in group:
+                classes.setdefault(_size_class(len(held)), []).append(held)
+            similar = max(classes.values(), key=len)
+            if len(similar) > MOST_SIMILAR:
+                return similar
+        if len(self.view.held) > MAX_SEGMENTS and len(most := max(periods, key=len)) > 1:
+            return most
+        return next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
+
+    def _period_length(self) -> int:
+        """Return the length of a period: that of the index, doubled until the segments have few periods."""
+        times = [held.segment.written.times for held in self.view.held]
+        known = [time for one in times if one is not None for time in one[:2]]
+        length = self._manifest.parameters.period
+        while known and (max(known) - min(known)) // length >= MAX_SEGMENTS // 2:
+            length *= 2
+        return length
+
+    def _by_period(self) -> list[list[Held]]:
+        """Return the segments by the period of their documents; those of several periods are a group, too."""
+        length, groups = self._period_length(), dict[object, list[Held]]()
+        for held in self.view.held:
+            period: object = None  # without times
+            if (times := held.segment.written.times) is not None:
+                first, last, timed = times[0] // length, times[1] // length, times[2]
+                period = first if first == last and timed == held.segment.documents else "several"
+            groups.setdefault(period, []).append(held)
+        return list(groups.values())
 
     def _merge(self, group: list[Held]) -> None:
         """Replace segments by one with their documents, in the place of the first one."""
@@ -292,10 +327,7 @@ class Writer:
         """Merge the segments of each period into one without removed documents, and commit."""
         if self.view.recent.count:
             self._flush()
-        groups: dict[object, list[Held]] = {}
-        for held in self.view.held:
-            groups.setdefault(self._period(held), []).append(held)
-        for group in groups.values():
+        for group in self._by_period():
             if len(group) > 1 or any(held.removed_count for held in group):
                 self._merge(group)
         self.commit()

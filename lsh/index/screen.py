@@ -18,7 +18,8 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._texts import Missing, Text, Texts
-from lsh.index import DAY, PIECE, Index, Sketch, Time, _as_time, _as_times, _format, _listed, _note
+from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format, _note
+from lsh.index._arguments import Time
 from lsh.index._format import DocId
 from lsh.index._query import MIN_RECALL, Lookup, Matches
 from lsh.minhash import MinHasher
@@ -303,7 +304,7 @@ class Screen:
             If an argument is wrong, or the index is open for reading.
         """
         codes = [_format.encoded_id("id", id)]
-        times = np.array([_as_time("time", time)], np.int64)
+        times = np.array([_arguments.as_time("time", time)], np.int64)
         rows = self._index.hasher.fingerprint(_checks.text("text", text))[None]
         return self._submitted(codes[0], rows, times, Batch([text]))
 
@@ -403,8 +404,9 @@ def _pieces(
     for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
         batch = Batch(piece, first, allowed)
         count = len(batch)
-        codes = _format.encoded_ids("ids", _listed("ids", next_ids, count, first, more))
-        stamps = _as_times(None if next_times is None else _listed("times", next_times, count, first, more), count)
+        codes = _format.encoded_ids("ids", _arguments.listed("ids", next_ids, count, first, more))
+        values = None if next_times is None else _arguments.listed("times", next_times, count, first, more)
+        stamps = _arguments.as_times(values, count)
         first += count
         for start in range(0, count, PIECE):
             stop = min(start + PIECE, count)

@@ -331,7 +331,7 @@ enum lsh_fault {
 enum {
     LSH_BLOCK = 1 << 16,  /* bytes that share a checksum */
     LSH_KEY_PADDING = 8,  /* bytes behind the last key, as a key is read as a word */
-    LSH_LOOKUPS = 256,    /* lookups that wait for memory together; what they prefetch fits into the second-level cache */
+    LSH_LOOKUPS = 256,    /* lookups of a group; what they prefetch fits into the second-level cache */
     LSH_WINDOW = 1 << 16, /* documents whose occurrences are marked in a bitmap */
     LSH_PIECE = 256       /* documents compared at a time */
 };
@@ -350,13 +350,13 @@ typedef struct {
 /* Write the checksum of each block of `size` bytes to `sums`. */
 void lsh_block_sums(const uint8_t *data, size_t size, lsh_hash hash, uint8_t *sums);
 
-/* Compare the checksums of the blocks that hold `length` bytes at `start`, which is within the file, if they are not marked
- * as checked. Returns the number of the first wrong one; SIZE_MAX if there is none. */
+/* Compare the checksums of the blocks that hold `length` bytes at `start`, which are within the file, unless they are
+ * marked as checked. Returns the number of the first wrong one; SIZE_MAX if there is none. */
 size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length);
 
-/* Keys and the numbers of their documents, ascending by key, then number. The directory has 2**bits + 1 uint32: where the keys
- * with each value of the top `bits` bits begin, and `count`. Of a key the lower 64 - bits bits are stored, in 8 - bits / 8
- * bytes, with LSH_KEY_PADDING bytes behind the last one. A number is a uint32. */
+/* Keys and the numbers of their documents, ascending by key, then number. The directory has 2**bits + 1 uint32: where the
+ * keys with each value of the top `bits` bits begin, and `count`. Of a key the lower 64 - bits bits are stored, in
+ * 8 - bits / 8 bytes, with LSH_KEY_PADDING bytes behind the last one. A number is a uint32. */
 typedef struct {
     const uint8_t *keys, *numbers, *directory;
     size_t count;             /* less than 2**32 */
@@ -396,7 +396,8 @@ typedef struct {
 } lsh_run;
 
 /* Find the places of each key, LSH_LOOKUPS keys or fewer. With LSH_BAD_BLOCK, *block is set to its number. */
-enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs, size_t *block);
+enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs,
+                             size_t *block);
 
 /* Check that keys number first .. first + count - 1, and the key before them, ascend with their documents, which are
  * below `documents`, and are in the cell of the directory that they should be in; with first == 0 also the directory. */
@@ -448,7 +449,7 @@ enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, l
 /* One of the sorted arrays that are merged, and where the merge is in it. */
 typedef struct {
     const lsh_sorted *sorted;
-    const uint32_t *renumbered; /* the new number of each document, in their order; LSH_NOTHING of one that is dropped */
+    const uint32_t *renumbered; /* the new number of each document, ascending; LSH_NOTHING of one that is dropped */
     size_t documents;
     size_t at, cell, checked; /* 0 to begin with */
 } lsh_merge_part;
@@ -459,16 +460,17 @@ typedef struct {
     uint32_t number, part;
 } lsh_merge_head;
 
-/* Count the next keys of a part whose documents are not dropped, and add their number to *kept; at the end part->at is the
- * number of all keys. */
+/* Count the next keys of a part whose documents are not dropped, and add their number to *kept; at the end part->at is
+ * the number of all keys. */
 enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block);
 
-/* Begin a merge: fill the heap, which holds a head a part, and set *heads to how many it has. Each part->at is 0. *part is set to the
- * number of the part that is at work. */
+/* Begin a merge: fill the heap, which has memory for a head a part, and set *heads to their number. Each part->at is 0.
+ * *part is set to the number of the part that was read last. */
 enum lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
                                size_t *block);
 
-/* Append some of the next keys to `out`, in order. *heads is 0 at the end. More keys than there is memory for are LSH_BAD_ORDER. */
+/* Append some of the next keys to `out`, in order; *heads is 0 at the end. More keys than there is memory for are
+ * LSH_BAD_ORDER. */
 enum lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
                               size_t *part, size_t *block);
 

@@ -1,23 +1,22 @@
 /* Sorted keys of a segment of an index: sort, search, merge. See kernels.h.
  *
- * The keys are hashes, so the place of a key in its cell of the directory follows from its value to within a few keys
- * (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). From there the search proceeds in doubling steps
- * (Bentley and Yao 1976), so that cells with other contents take logarithmic time. Lookups are made in groups: first all of a group
- * prefetch their cells of the directory, then all their keys, then all their documents.
+ * Search. Keys are hashes, so the place of a key in its cell of the directory follows from its value, to within a few
+ * keys (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). A binary search among the keys near that place
+ * finds it; if it is not among them, a binary search in the rest of the cell does. A lookup mostly waits for memory, so
+ * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents.
  *
- * The documents of a query are those of its runs, one run a band, each ascending. A bitmap of a window of 2**16 documents
- * removes repetitions; a second bitmap tells which words of the first are not 0. So a walk takes time in
- * proportion to the runs and a constant amount of memory.
+ * Documents. Each band has a run of documents for a query, ascending. A bitmap of 2**16 documents removes repetitions,
+ * and a second bitmap tells which words of the first are not 0. Time is in proportion to the runs; memory is constant.
  *
- * Blocks of the file are checked after they were searched and before the result is used: a search in wrong data reads
- * within the arrays, too.
+ * Checksums. A block is checked after it was searched and before the result is used. That is safe because a search
+ * stays within the arrays whatever they hold.
  */
 #include <string.h>
 
 #include "../_murmur3.h"
 #include "kernels.h"
 
-/* The work of a call, in about a nanosecond each: so long a caller cannot handle signals. */
+/* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
 enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 32 };
 
@@ -162,8 +161,8 @@ static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, lsh
     return LSH_SOUND;
 }
 
-/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. No branch depends on
- * a key, so the processor works on several lookups at a time. */
+/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. No branch
+ * depends on a key, so the processor works on several lookups at a time. */
 static inline size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, size_t high)
 {
     for (size_t left = high - low; left; left /= 2) {
@@ -211,7 +210,8 @@ static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, lsh_r
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 
-/* Find the keys of `count` queries in each band: query q of band b is keys[b * stride + q]; its run, runs[q * bands + b]. */
+/* Find the keys of `count` queries in each band: that of query q and band b is keys[b * stride + q], and its run is
+ * runs[q * num_bands + b]. */
 static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t *block)
 {
@@ -301,8 +301,8 @@ static size_t count_equal(const lsh_segment *segment, const uint8_t *a, const ui
     if (segment->width == 1)
         return kernels->count_equal_8(a, b, segment->k);
     if (segment->width == 4)
-        return kernels->count_equal_32((const uint32_t *)(const void *)a, (const uint32_t *)(const void *)b, segment->k);
-    return kernels->count_equal_64((const uint64_t *)(const void *)a, (const uint64_t *)(const void *)b, segment->k);
+        return kernels->count_equal_32((const void *)a, (const void *)b, segment->k);
+    return kernels->count_equal_64((const void *)a, (const void *)b, segment->k);
 }
 
 /* Find the runs of the next queries. */
@@ -505,7 +505,7 @@ enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, l
 
 /* ---- merge ---- */
 
-/* Go to the next key of a part whose document is not dropped; returns it in *head. *is_end is set where there is none. */
+/* Set *head to the next key of a part whose document is not dropped; *is_end tells whether there is none. */
 static enum lsh_fault advance(lsh_merge_part *part, lsh_merge_head *head, int *is_end, size_t *block)
 {
     const lsh_sorted *s = part->sorted;

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ import reference
 from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 
 import lsh as package
-from lsh.command import index_add
+from lsh.command import console, index_add
 from lsh.index import Index, _note
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
@@ -99,7 +100,8 @@ def test_bad_options_create_nothing(tmp_path, options, message):
 
 
 def test_create_replaces_nothing(folder):
-    assert "there is an index in a.index; name another folder" in refused(folder, "index", "create", "a.index")
+    message = refused(folder, "index", "create", "a.index")
+    assert "a.index; name another folder, or add to it with lsh index add" in message
     (folder / "full").mkdir()
     (folder / "full" / "file").write_bytes(b"")
     assert "full is not empty; create the index in a new folder" in refused(folder, "index", "create", "full")
@@ -187,14 +189,24 @@ def test_all_formats_are_read(tmp_path):
 
 def test_parquet_is_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
+    from pyarrow import compute, parquet
 
-    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], "at": [1.5, None]})
+    day = datetime(2024, 1, 2, 3, 4, 5, 678901)
+    days = {
+        "number": pyarrow.array([1.5, None]),
+        "us": pyarrow.array([day, None], pyarrow.timestamp("us")),
+        "ns": pyarrow.array([day, None], pyarrow.timestamp("ns")).cast(pyarrow.int64()),
+        "date": pyarrow.array([day.date(), None]),
+    }
+    days["ns"] = compute.add(days["ns"], 999).cast(pyarrow.timestamp("ns", "Europe/Rome"))
+    table = pyarrow.table({"id": [5, 6], "text": ["one text", "another text"], **days})
     parquet.write_table(table, tmp_path / "x.parquet")
     done(tmp_path, "index", "create", "x.index")
-    done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", "at")
-    with Index.open(tmp_path / "x.index") as index:
-        assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": 1.5, "6": None}
+    seconds = day.replace(tzinfo=timezone.utc).timestamp()
+    for name, expected in [("number", 1.5), ("us", seconds), ("ns", seconds), ("date", 86400.0 * (seconds // 86400))]:
+        done(tmp_path, "index", "add", "x.index", "x.parquet", "--time-field", name)
+        with Index.open(tmp_path / "x.index") as index:
+            assert {doc_id: index.time_of(doc_id) for doc_id in index} == {"5": expected, "6": None}
 
 
 def test_urls_are_read(tmp_path):
@@ -203,7 +215,7 @@ def test_urls_are_read(tmp_path):
         file.write(b"one text\nanother text\n")
     done(tmp_path, "index", "create", "x.index")
     done(tmp_path, "index", "add", "x.index", "memory://index-test/*.txt")
-    assert list(Index.open(tmp_path / "x.index")) == ["memory://index-test/a.txt:1", "memory://index-test/a.txt:2"]
+    assert list(Index.open(tmp_path / "x.index")) == ["memory:///index-test/a.txt:1", "memory:///index-test/a.txt:2"]
 
 
 def test_records_without_ids_are_named_by_file_and_number(tmp_path):
@@ -221,9 +233,13 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
         assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
     message = refused(tmp_path, "index", "add", "x.index", "-", "--format", "txt", stdin=b"six\n")
     assert "standard input: its documents have no ids; name their column with --id-field, or give --id-p" in message
-    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right" in refused(
-        tmp_path, "index", "add", "x.index", "d.jsonl"
-    )
+    message = refused(tmp_path, "index", "add", "x.index", "d.jsonl")
+    assert "d.jsonl, line 1: no field 'id' among 'text'; name the right one with --id-field, or use --id-f" in message
+    (tmp_path / "e.tsv").write_bytes(b"e\tseven\n")
+    message = refused(tmp_path, "index", "add", "x.index", "e.tsv", "--id-prefix", "x")
+    assert "e.tsv: its documents have ids, and --id-prefix is for record numbers; leave it out" in message
+    for command in (["index", "add"], ["screen"]):
+        assert b"the number of the record is the id" not in done(tmp_path, *command, "--help")
     assert [one["id"] for one in answers(done(tmp_path, "index", "query", "x.index", "d.jsonl"))] == ["1"]
     found = answers(done(tmp_path, "index", "query", "x.index", "a.txt", "b.txt"))
     assert [one["id"] for one in found] == ["a.txt:1", "a.txt:2", "b.txt:1"]
@@ -231,11 +247,16 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
 
 def test_ids_of_other_types_are_printed(tmp_path):
     with Index.create(tmp_path / "x.index", texts="stored") as index:
-        index.add_docs([text(0)] * 4, ["é", b"bytes\xff", 7, "7x"])
+        index.add_docs([text(0)] * 6, ["é", b"bytes\xff", -7, "7x", "\ud800", 8])
     (found,) = answers(done(tmp_path, "index", "query", "x.index", "--text", text(0)))
-    assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", 7, "7x"]
-    done(tmp_path, "index", "remove", "x.index", "7", os.fsdecode(b"bytes\xff"))
-    assert list(Index.open(tmp_path / "x.index")) == ["é", "7x"]
+    assert [match["id"] for match in found["matches"]] == ["é", "bytes\udcff", -7, "7x", "\ud800", 8]
+    done(tmp_path, "index", "remove", "x.index", os.fsdecode(b"bytes\xff"), "8")
+    assert list(Index.open(tmp_path / "x.index")) == ["é", -7, "7x", "\ud800"]
+    done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"-7\n\xc3\xa9\n\xed\xa0\x80\n")
+    assert list(Index.open(tmp_path / "x.index")) == ["7x"]
+    assert "2 ids not in the index: '\\udcff', '\\ud801'" in refused(
+        tmp_path, "index", "remove", "x.index", "--ids", "-", stdin=b"\xff\n\xed\xa0\x81\n"
+    )
 
 
 # Times.
@@ -349,7 +370,8 @@ def test_info_is_printed(tmp_path):
     with Index.open(tmp_path / "x.index") as index:
         facts = json.loads(json.dumps(index.info()))
     printed = json.loads(done(tmp_path, "index", "info", "x.index", "--json"))
-    assert printed == {**facts, "path": "x.index", "screen": None}
+    assert printed == {**facts, "screen": None}
+    assert facts["path"] == str(tmp_path / "x.index")
     table = done(tmp_path, "index", "info", "x.index").decode()
     assert table.splitlines()[0] == "documents   4"
     assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 days\n" in table
@@ -399,7 +421,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
             stop_after(patch, commits)
             result = lsh(tmp_path, *command)
         assert result.returncode == 130
-        assert (b"continuing after an interrupt, after " in result.stderr) == (stored > 0)
+        assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
             stored = len(index)
@@ -414,6 +436,73 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
         assert set(index) == expected
     assert index_add.NOTE not in _note.read(str(tmp_path / "x.index"))
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
+
+
+def test_a_commit_without_its_note_is_repeated(tmp_path, monkeypatch, small_steps):
+    """The place is noted after a commit; if that fails, the documents are added again in place of themselves."""
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+
+    def fail(*arguments: object) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_note, "replace", fail)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
+    with Index.open(tmp_path / "x.index") as index:
+        stored = len(index)
+    counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
+    assert 0 < stored == counts["replaced"]
+    assert counts["stored"] == counts["documents"] == 9_000
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues(tmp_path):
+    """Killed at ten moments, each run adds what is left; then the index has every document once."""
+    write_lines(tmp_path / "x.jsonl", range(60_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    command = "from lsh.command import index_add; index_add.COMMIT_DOCUMENTS = 1; from lsh.command.main import main; "
+    command += "import sys; sys.exit(main(['index', 'add', 'x.index', 'x.jsonl', '--json']))"
+    stored = added = 0
+    for moment in range(10):
+        with subprocess.Popen([sys.executable, "-c", command], cwd=tmp_path, env=environment(), stderr=-1) as run:
+            assert run.stderr is not None
+            run.stderr.readline()  # the run has begun
+            time.sleep(0.02 * moment)
+            run.kill()
+        with Index.open(tmp_path / "x.index") as index:
+            assert stored <= len(index) == len(set(index))
+            stored = len(index)
+        if stored == 60_000:
+            break
+        added = stored
+    assert added > 0
+    done(tmp_path, "index", "add", "x.index", "x.jsonl")
+    with Index.open(tmp_path / "x.index") as index:
+        index.verify()
+        assert sorted(index) == sorted(f"d{i}" for i in range(60_000))
+
+
+def test_progress_is_in_bytes(tmp_path, monkeypatch):
+    """Of all files together, and it never decreases."""
+    shown = []
+
+    def progress(quiet, output, streams):
+        return console.Meter(lambda *drawn: shown.append(drawn), streams)
+
+    monkeypatch.setattr(console, "progress", progress)
+    for number in range(2):
+        write_lines(tmp_path / f"{number}.jsonl", range(9_000))
+    size = sum((tmp_path / f"{number}.jsonl").stat().st_size for number in range(2))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    for command in (["index", "add"], ["index", "query"]):
+        shown.clear()
+        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl")
+        places = [place for _, place, _, _ in shown]
+        assert {(total, unit) for _, _, total, unit in shown} == {(size, "byte")}
+        assert places == sorted(set(places))
+        assert places[-1] == size
+        assert len(places) >= 2
 
 
 @pytest.mark.parametrize("change", ["file", "order", "option"])
@@ -480,14 +569,17 @@ def test_an_index_must_exist(tmp_path, action):
     more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
     message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
     assert message.endswith("no index at x.index; create one with: lsh index create x.index")
+    (tmp_path / "x.index").mkdir()
+    message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
+    assert message.endswith("x.index is not an index; name the folder of one")
 
 
 def test_another_writer_is_named(folder):
     with Index.open(folder / "a.index", "a"):
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
-            assert f"another writer has the index a.index open: process {os.getpid()} on " in refused(
-                folder, "index", *more
-            )
+            message = refused(folder, "index", *more)
+            assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message
+            assert message.endswith("); run this again when it has ended")
         assert done(folder, "index", "query", "a.index", "--id", "s001")
 
 
@@ -497,7 +589,7 @@ def test_another_writer_is_named(folder):
         (["query", "a.index"], "give one of INPUT, --text and --id; see lsh index query --help"),
         (["query", "a.index", SAMPLE, "--text", "x"], "give one of INPUT, --text and --id"),
         (["query", "a.index", "--text", "x", "--header"], "--header is for INPUT, and there is none; leave it out"),
-        (["query", "a.index", "--id", "nope"], "no document with the id 'nope' in a.index"),
+        (["query", "a.index", "--id", "nope"], "no document of the index has the id 'nope'"),
         (["query", "a.index", "--text", "x", "--top", "0"], "--top must be 1 or more, got 0"),
         (["query", "a.index", "--text", "x", "--min-similarity", "1.5"], "--min-similarity must be 0 to 1, got 1.5"),
         (["query", "a.index", "--text", "x", "--min-similarity", "0.1"], "--min-similarity 0.1 has a recall of "),

@@ -561,5 +561,5 @@ class IndexMachine(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-IndexMachine.TestCase.settings = strategies.examples(40, stateful_step_count=30)
+IndexMachine.TestCase.settings = strategies.examples(25, stateful_step_count=30)
 TestIndexMachine = IndexMachine.TestCase

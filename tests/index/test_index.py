@@ -19,7 +19,7 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexLockedError, _format, _query
+from lsh.index import Index, IndexLockedError, _format, _query, _writer
 
 FERRY = (
     "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
@@ -229,6 +229,22 @@ def test_expire_drops_whole_files(folder):
         assert not [name for name in after - before if name.startswith("segment")]
 
 
+def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
+    monkeypatch.setattr(_writer, "MAX_SEGMENTS", 10)
+    with Index.create(folder, **SETTINGS, period=1.0) as index:
+        for i in range(60):
+            index.add_docs([text(i), text(100 + i)], [i, 100 + i], times=[float(i), None])
+            index._writer._needs_manifest = True
+            index.commit()
+            assert index.info()["segments"] <= 11
+        index.compact()
+        assert 4 <= index.info()["segments"] <= 10
+        index.expire(30.0)
+        expected = {i: (text(i), float(i)) for i in range(30, 60)} | {100 + i: (text(100 + i), None) for i in range(60)}
+        assert contents(index) == expected
+    assert reopened(folder) == expected
+
+
 # Commits and readers.
 
 
@@ -346,6 +362,26 @@ def test_segments_are_merged(folder, monkeypatch):
     assert reopened(folder) == {i: (text(i), None) for i in range(390, 400)}
 
 
+def test_many_removals_are_not_kept_for_the_log(folder, monkeypatch):
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(i) for i in range(30)], range(30))
+        index.compact()
+        indexing.small_limits(monkeypatch)
+        for i in range(14):
+            index.remove(i)
+        assert len(index._writer._changes) == 0
+        index.rollback()
+        assert len(index) == 30
+        for i in range(6):
+            index.remove(i)
+        index.commit()
+        assert index.info()["generation"] == 2
+        index.remove(6)
+        index.commit()
+        assert index.info()["generation"] == 3
+    assert sorted(reopened(folder)) == list(range(7, 30))
+
+
 def test_merge_adds_another_index(tmp_path, monkeypatch):
     indexing.small_limits(monkeypatch)
     with Index.create(tmp_path / "a", **SETTINGS) as first, Index.create(tmp_path / "b", **SETTINGS) as second:
@@ -383,6 +419,20 @@ def test_a_reader_cannot_write(folder):
         for change in (lambda: index.add("a", 1), index.commit, index.rollback, index.compact, lambda: index.expire(1)):
             with pytest.raises(ValueError, match=r"open for reading; open it with Index.open\(path, 'a'\)"):
                 change()
+
+
+def test_the_folder_does_not_depend_on_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Index.create("index", **SETTINGS) as index, Index.open(b"index") as reader:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        index.add_docs([text(1), text(2)], [1, 2])
+        index.compact()
+        assert reader.refresh()
+        assert sorted(pickle.loads(pickle.dumps(reader))) == [1, 2]
+        with pytest.raises(TypeError, match="open for writing cannot be pickled"):
+            pickle.dumps(index)
+        assert index.path == str(tmp_path / "index")
 
 
 def test_create_refuses_folders_in_use(tmp_path):
@@ -583,3 +633,23 @@ def test_codes_of_ids_round_trip():
     assert hashes.tolist() == [_format.checksum(code) for code in codes]
     assert len(set(hashes.tolist())) == len(IDS)
     assert HASHER.num_seeds == 16
+
+
+@pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
+def test_recall_at_the_threshold(folder, sketch):
+    """800 pairs of similarity 0.8: with a recall of 0.99, more than 20 misses have a probability below 0.0001."""
+    rng = random.Random(8)
+    pairs = []
+    for _ in range(800):
+        words = [f"w{number}" for number in rng.sample(range(10**6), 100)]
+        pairs.append((" ".join(words[:90]), " ".join(words[:80] + words[90:])))  # 80 of 100 words are shared
+    shingles = lsh.Shingles(1, unit="word")
+    assert lsh.jaccard(*pairs[0], shingles=shingles) == 0.8
+    with Index.create(folder, shingles=shingles, threshold=0.8, recall=0.99, sketch=sketch, texts="stored") as index:
+        index.add_docs([stored for stored, _ in pairs], range(800))
+        index.compact()
+        answers = index.query_docs([asked for _, asked in pairs])
+    missed = sum(i not in [match.id for match in matches] for i, matches in enumerate(answers))
+    assert missed <= 20
+    assert all(match.similarity == 0.8 for matches in answers for match in matches)
+    assert answers[0].recall >= 0.99

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.index import DamageError, Index, _note
+from lsh.index import DamageError, Index, _format, _note
 from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -292,6 +292,29 @@ def test_threads_add_one_of_equal_documents(folder):
         found = list(pool.map(submit, range(threads)))
         assert all(sorted(verdicts) == ["accept", *["reject"] * (threads - 1)] for verdicts in zip(*found))
         assert len(screen.index) == rounds
+
+
+def test_the_bytes_of_a_note_are_those_of_format_version_1(folder):
+    Screen.create(folder, 0.75, 0.5).close()
+    body = b'{"screen":{"recommend":0.5,"reject":0.75}}'
+    head = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0, len(body), 0, 0, 0, 0, 0, 0, 0])
+    data = (folder / "note").read_bytes()
+    assert data[:-8] == head + body
+    assert data[-8:] == bytes.fromhex("01edd9950e35b0d8")
+    _note.replace(str(folder), {"x": {"y": "z" * 65_520}})
+    with pytest.raises(ValueError, match="note must have at most 65536 bytes as JSON, got 65552"):
+        _note.replace(str(folder), {"x": {"y": "z" * 65_538}})
+    assert _note.read(str(folder)) == {"x": {"y": "z" * 65_520}}
+
+
+@pytest.mark.parametrize("body", [b"[]", b'{"a":1}', b"{", b"\xff", b"[" * 20_000, b""])
+def test_a_hostile_note_is_refused(folder, body):
+    """Its checksum is right."""
+    Screen.create(folder).close()
+    content = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0]) + len(body).to_bytes(8, "little") + body
+    (folder / "note").write_bytes(content + _format.checksum(content).to_bytes(8, "little"))
+    with pytest.raises(DamageError, match="note is "):
+        Screen.open(folder)
 
 
 def test_a_damaged_note_is_named(folder):

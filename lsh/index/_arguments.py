@@ -1,0 +1,125 @@
+"""The arguments of `Index`, checked: where texts are, hasher and plan, folders, lists of ids, and times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh import _checks
+from lsh.index import _format
+from lsh.index._format import NO_TIME
+from lsh.index._manifest import Parameters
+from lsh.index._query import Lookup
+from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
+from lsh.shingling import Shingles, checked_shingles
+
+Time = float | datetime | np.datetime64
+
+DEFAULT_THRESHOLD = 0.8
+DEFAULT_SEEDS = 128
+
+
+def where_texts_are(texts: object) -> tuple[bool, Lookup | None]:
+    """Return whether texts are stored, and the function that returns them."""
+    if texts is None or texts == "stored":
+        return texts == "stored", None
+    if not callable(texts):
+        raise TypeError(f"texts must be None, 'stored' or a function id -> text, got {texts!r:.80}")
+    return False, texts
+
+
+def checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
+    if texts is None:
+        return None
+    if not callable(texts):
+        raise TypeError(f"texts must be a function id -> text, got {type(texts).__name__}")
+    if parameters.texts:
+        raise ValueError("texts must not be given: the index stores its texts")
+    return texts
+
+
+def chosen_hasher(
+    hasher: MinHasher | None, shingles: Shingles | None, num_seeds: int | None, random_state: int | None
+) -> MinHasher:
+    if hasher is None:
+        count = DEFAULT_SEEDS if num_seeds is None else num_seeds
+        state = 0 if random_state is None else random_state
+        return MinHasher(count, random_state=state, scheme="fss", shingles=checked_shingles(shingles))
+    _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+    for name, value in (("shingles", shingles), ("num_seeds", num_seeds), ("random_state", random_state)):
+        if value is not None:
+            raise ValueError(f"{name} and hasher cannot be combined; give one of them")
+    return hasher
+
+
+def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, recall: float | None) -> Plan:
+    if plan is None:
+        least = DEFAULT_THRESHOLD if threshold is None else threshold
+        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=True)
+    _checks.instance("plan", plan, Plan, "a Plan", "; use lsh.plan")
+    for name, value in (("threshold", threshold), ("recall", recall)):
+        if value is not None:
+            raise ValueError(f"{name} and plan cannot be combined; give one of them")
+    check_plan(plan, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
+    return plan
+
+
+def made_folders(folder: str) -> list[str]:
+    """Make the folder of a new index, and return the folders in which one was made.
+
+    An error if it has other files than those of an index that was not finished.
+    """
+    parents, missing = [], os.path.abspath(folder)
+    while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
+        missing = os.path.dirname(missing)
+        parents.append(missing)
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name == _format.MANIFEST:
+            raise FileExistsError(f"there is an index in {folder}; use Index.open")
+        if name not in (_format.LOCK, _format.NEW_MANIFEST) and _format.file_number(None, name) is None:
+            raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
+    return parents
+
+
+def listed(name: str, values: Iterator[Any], count: int, first: int, more: bool) -> list[Any]:
+    """Return the next elements, one for each of `count` texts; if there are no more texts, these must be all."""
+    listed = list(islice(values, count if more else count + 1))
+    if len(listed) != count:
+        found = f"{first + len(listed)}" if len(listed) < count else "more"
+        raise ValueError(f"{name} must have one element for each text ({first + count}), got {found}")
+    return listed
+
+
+def as_times(values: list[Any] | None, count: int) -> NDArray[np.int64]:
+    if values is None:
+        return np.full(count, NO_TIME, np.int64)
+    return np.array([as_time(f"times[{i}]", value) for i, value in enumerate(values)], np.int64)
+
+
+def as_time(name: str, value: Any) -> int:
+    """Return a time as microseconds since 1970, NO_TIME for ``None``."""
+    if value is None:
+        return NO_TIME
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError(f"{name} must have a time zone, got {value!r}; use value.replace(tzinfo=...)")
+        microseconds = round(value.timestamp() * 1e6)
+    elif isinstance(value, np.datetime64):
+        if np.isnat(value):
+            return NO_TIME
+        microseconds = int(value.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_)):
+        if not abs(value) < 2**43:  # also NaN
+            raise ValueError(f"{name} must be seconds since 1970, less than 2^43, got {value}")
+        microseconds = round(value * 1_000_000) if isinstance(value, (int, np.integer)) else round(float(value) * 1e6)
+    else:
+        raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")
+    return int(microseconds)

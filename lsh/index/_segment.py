@@ -251,7 +251,7 @@ class Segment:
 
     def all_keys(self, band: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Return all keys of a band, ascending, and the numbers of their documents."""
-        numbers, directory = self._checked(f"numbers.{band}", "<u4"), self._checked(f"directory.{band}", "<u4")
+        numbers, directory = self.checked(f"numbers.{band}", "<u4"), self.checked(f"directory.{band}", "<u4")
         self._check_numbers(numbers)
         high = (len(directory) - 1).bit_length() - 1  # of 2^high + 1 entries
         counts: NDArray[np.int64] = np.diff(directory.astype(np.int64)).astype(np.int64)
@@ -259,7 +259,7 @@ class Segment:
             raise self.damage("a directory does not ascend")
         width = 8 - high // 8
         low = np.zeros((len(numbers), 8), np.uint8)
-        stored = self._checked(f"keys.{band}", "u1", 0, len(numbers) * width)
+        stored = self.checked(f"keys.{band}", "u1", 0, len(numbers) * width)
         low[:, :width] = stored.reshape(len(numbers), width)
         keys = low.view("<u8")[:, 0].astype(np.uint64)
         if high:

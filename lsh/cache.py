@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -562,6 +563,61 @@ class Cache:
 
     # ---- copying ----
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the cache in a new folder, as an index: `Cache.load` loads it, and `Index.open` opens it.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder. It must not exist, or be empty.
+
+        Raises
+        ------
+        FileExistsError
+            If there is an index, or the folder has other files.
+        TypeError, ValueError
+            If an id is not a str, bytes or a whole number of 64 bits.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> cache = lsh.Cache.plan(lsh.MinHasher(128, scheme="fss"))
+        >>> cache.add_doc("The quick brown fox jumps over the lazy dog, and runs away.", "a")
+        >>> folder = f"{tempfile.mkdtemp()}/stories"
+        >>> cache.save(folder)
+        >>> list(lsh.Cache.load(folder))
+        ['a']
+        """
+        with self._reading() as stored:
+            ids, rows = stored.content()
+        _files().save(os.fspath(path), self._hasher, self._bands, ids, rows)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Cache:
+        """Load a cache that `save` wrote, or the documents of an index that was created with ``sketch="full"``.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+
+        Returns
+        -------
+        Cache
+            The hasher, the bands and the documents are those of the index, in its order.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no index.
+        ValueError
+            If the index has no whole fingerprints, or a file is damaged.
+        """
+        hasher, bands, ids, rows = _files().load(os.fspath(path))
+        cache = cls(hasher, bands=bands)
+        cache._store(ids, rows)
+        return cache
+
     def __getstate__(self) -> dict[str, Any]:
         with self._reading() as stored:
             own = {name: value for name, value in self.__dict__.items() if name not in _OWN_STATE}
@@ -572,6 +628,11 @@ class Cache:
         self._version = 0
         self._store(*state["documents"])
         self._renew_lock()
+
+
+def _files() -> Any:
+    """Return the module that saves and loads caches. It is of a higher layer, so it is loaded when it is used."""
+    return import_module("lsh.index._cache")
 
 
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})

@@ -91,6 +91,13 @@ class IndexSnapshot(Snapshot):
     def __len__(self) -> int:
         return self._count
 
+    def all_places(self, step: int) -> Iterator[Array]:
+        """Yield the places of all documents, at most `step` at once."""
+        for first, part in zip(self._firsts.tolist(), self._parts):
+            for start in range(0, part.count, step):
+                numbers = np.arange(start, min(start + step, part.count))
+                yield first + (numbers if part.removed is None else numbers[~part.removed[numbers]])
+
     def buckets(self, band: int, keys: Array) -> tuple[Array, Array]:
         """Return the documents whose key in a band is one of some keys: their keys and places."""
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from running import done, refused
+from running import done, lsh, refused
 
 import lsh as package
 from lsh.index import Index
@@ -53,7 +53,7 @@ def test_equals_the_file(folder, options):
 
 
 def test_counts_report_and_recall(folder):
-    ran = done(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--json", "--report", "r.html")
+    ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--json", "--report", "r.html")
     counts, index = json.loads(ran.stdout), Index.open(folder / "a.index")
     new = [line.split(b"\t", 1)[1] for line in (folder / "new.tsv").read_bytes().splitlines()]
     expected = package.deduplicate(new, against=index).summary()
@@ -62,7 +62,7 @@ def test_counts_report_and_recall(folder):
     assert b"reference documents" in ran.stderr
     assert b"recall" not in ran.stderr
     assert b"a.index" in (folder / "r.html").read_bytes()
-    ran = done(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--threshold", "0.7")
+    ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--threshold", "0.7")
     assert f"--threshold 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index".encode() in ran.stderr
 
 

@@ -19,7 +19,6 @@
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
 enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 64 };
-enum { LATER = 16 }; /* lookups that begin between the beginning of one and its end */
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -234,16 +233,7 @@ static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const
 
 enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, size_t count, lsh_run *runs, size_t *block)
 {
-    enum lsh_fault fault;
-    for (size_t q = 0; q < count + LATER; q++) {
-        if (q + LATER < count)
-            lsh_prefetch(sorted->directory + 4 * cell_of(keys[q + LATER], sorted->bits));
-        if (q < count && (fault = begin_lookup(sorted, keys[q], runs + q, block)))
-            return fault;
-        if (q >= LATER && (fault = end_lookup(sorted, keys[q - LATER], runs + q - LATER, block)))
-            return fault;
-    }
-    return LSH_SOUND;
+    return find_keys(sorted, 1, keys, count, count, runs, block);
 }
 
 static enum lsh_fault check_directory(const lsh_sorted *s, size_t *block)

@@ -9,6 +9,7 @@ are not held here.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -176,6 +177,24 @@ class Collection:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
 
+class MoreDocuments(ABC):
+    """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
+
+    low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
+
+    @abstractmethod
+    def find(self, corpus: Corpus, keyed: Array) -> None:
+        """Find the documents that share a bucket with a text; `keyed` says of each text whether it has shingles."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many were found."""
+
+    @abstractmethod
+    def append(self, corpus: Corpus) -> Batch:
+        """Append what is known of them to the columns of the corpus, and return their texts."""
+
+
 @dataclass(eq=False)
 class Corpus:
     """Band keys and sketches of all documents; positions run through all collections in turn.
@@ -194,6 +213,8 @@ class Corpus:
         The number of threads, and the callable for progress, as for `deduplicate`.
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
+    more : MoreDocuments, optional
+        Documents that come after those of the collections, as one more collection.
 
     Attributes
     ----------
@@ -217,12 +238,16 @@ class Corpus:
     num_threads: int
     report: Progress
     is_ordered: bool = False
+    more: MoreDocuments | None = None
 
     def __post_init__(self) -> None:
+        self._given = list(self.collections)
+        self._low_bytes = self.more is not None and self.more.low_bytes
         self.read()
 
     def read(self) -> None:
         """Read every collection, after a collision of content keys once more: with another secret."""
+        self.collections = list(self._given)
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
@@ -253,7 +278,7 @@ class Corpus:
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
             content_keys(raw, self.secret, content)
-            sketches = rows if self.keep_fingerprints else rows.astype(np.uint8)
+            sketches = rows.astype(np.uint8) if self._low_bytes or not self.keep_fingerprints else rows
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
@@ -266,11 +291,24 @@ class Corpus:
                 column.append(more)
             self.num_missing += missing
             self.report("fingerprints", stop, total)
-        self.total = self.offsets[-1]
-        self._check_bound(self.total)
         self.has_shingles = flags.read()
         flags.free()
+        if self.more is not None:
+            self._read_more(self.more)
+        self.total = self.offsets[-1]
+        self._check_bound(self.total)
         spill.trim()
+
+    def _read_more(self, more: MoreDocuments) -> None:
+        """Append the further documents."""
+        more.find(self, self.has_shingles)
+        total = self.offsets[-1] + len(more)
+        if total > MAX_DOCUMENTS:
+            raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
+        self._check_bound(total)
+        self.collections.append(Collection("documents of the index", more.append(self), False))
+        self.has_shingles = np.concatenate([self.has_shingles, np.ones(len(more), np.bool_)])
+        self.offsets.append(total)
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
         """Raise ValueError if the bound is too small for `count` documents; reserve the memory that they need.

@@ -202,6 +202,7 @@ cdef extern from "kernels/kernels.h" nogil:
     enum:
         LSH_BLOCK
         LSH_KEY_PADDING
+        LSH_FOUND
         LSH_LOOKUPS
         LSH_PIECE
 

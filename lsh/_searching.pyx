@@ -281,14 +281,14 @@ cdef class SortedKeys:
             none.
         """
         cdef Py_ssize_t i, at = 0, more, count = keys.shape[0]
-        cdef c.lsh_run runs[c.LSH_LOOKUPS]
+        cdef c.lsh_run runs[c.LSH_FOUND]
         cdef c.lsh_fault fault = c.LSH_SOUND
         cdef size_t block = 0
         cdef int64_t[::1] starts = np.empty(count, np.int64), stops = np.empty(count, np.int64)
         check_aligned(&keys[0], sizeof(uint64_t))
         with nogil:
             while at < count and fault == c.LSH_SOUND:
-                more = min(count - at, <Py_ssize_t> c.LSH_LOOKUPS)
+                more = min(count - at, <Py_ssize_t> c.LSH_FOUND)
                 fault = c.lsh_find_keys(&self.sorted, &keys[at], more, runs, &block)
                 if fault == c.LSH_SOUND:
                     for i in range(more):

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -278,6 +279,10 @@ class Cache:
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         self._add(row[None], [new_id("doc_id", doc_id)])
 
+    def add(self, doc: Text, doc_id: Hashable) -> None:
+        """Add a document; the same as `add_doc`, by the name that `Index` has for it."""
+        self.add_doc(doc, doc_id)
+
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
         if isinstance(fingerprint, _checks.TEXT_TYPES):
@@ -342,6 +347,10 @@ class Cache:
             stored.remove(doc_id)
             self._pack_if_sparse()
 
+    def remove(self, doc_id: Hashable) -> None:
+        """Remove a document; the same as `remove_id`, by the name that `Index` has for it."""
+        self.remove_id(doc_id)
+
     def remove_doc(self, doc: Text) -> None:
         """Remove every document with the fingerprint of this text; it is not an error if there is none."""
         row = self._hasher.fingerprint(_checks.text("doc", doc))
@@ -402,19 +411,53 @@ class Cache:
         a 0.92 [0.85, 0.96]
         b 0.73 [0.64, 0.81]
         """
-        most = None if top is None else _checks.whole_number("top", top, 1)
-        least = _checks.optional_fraction("min_similarity", min_similarity)
+        most, least = _limits(top, min_similarity)
         with self._reading() as stored:
             row, own = self._asked(stored, doc, doc_id)
-            numbers = stored.find(row)
-            if own is not None:
-                numbers = numbers[numbers != own]
-            estimates = self._hasher.similarities(row, stored.rows[numbers])
-            best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
-            if least is not None:
-                best = best[estimates[best] >= least]
-            best = best[:most]
-            ids = [stored.ids[number] for number in numbers[best].tolist()]
+            return self._matches(stored, row, own, most, least)
+
+    def query_docs(
+        self,
+        docs: Texts,
+        *,
+        top: int | None = None,
+        min_similarity: float | None = None,
+        missing: Missing = "error",
+    ) -> list[list[Match]]:
+        """Find the stored documents that share a bucket with each of many documents; see `query`.
+
+        Parameters
+        ----------
+        docs : iterable of str or bytes, numpy array, or Arrow column
+            The texts, as for `MinHasher.fingerprints`.
+        top, min_similarity : optional
+            As for `query`.
+        missing : {"error", "empty"}, optional
+            What to do with ``None`` or a null in `docs`: raise a ValueError, or treat it as an empty text.
+
+        Returns
+        -------
+        list of list of Match
+            One list for each text, all of the same moment.
+        """
+        most, least = _limits(top, min_similarity)
+        rows = self._hasher.fingerprints(docs, missing=missing)
+        with self._reading() as stored:
+            return [self._matches(stored, row, None, most, least) for row in rows]
+
+    def _matches(
+        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float | None
+    ) -> list[Match]:
+        """Return the matches of a fingerprint, but not the document with the number `own`."""
+        numbers = stored.find(row)
+        if own is not None:
+            numbers = numbers[numbers != own]
+        estimates = self._hasher.similarities(row, stored.rows[numbers])
+        best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
+        if least is not None:
+            best = best[estimates[best] >= least]
+        best = best[:top]
+        ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
         return [Match(doc_id, similarity, intervals[similarity]) for doc_id, similarity in zip(ids, similarities)]
@@ -562,6 +605,61 @@ class Cache:
 
     # ---- copying ----
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the cache in a new folder, as an index: `Cache.load` loads it, and `Index.open` opens it.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder. It must not exist, or be empty.
+
+        Raises
+        ------
+        FileExistsError
+            If there is an index, or the folder has other files.
+        TypeError, ValueError
+            If an id is not a str, bytes or a whole number of 64 bits.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> cache = lsh.Cache.plan(lsh.MinHasher(128, scheme="fss"))
+        >>> cache.add_doc("The quick brown fox jumps over the lazy dog, and runs away.", "a")
+        >>> folder = f"{tempfile.mkdtemp()}/stories"
+        >>> cache.save(folder)
+        >>> list(lsh.Cache.load(folder))
+        ['a']
+        """
+        with self._reading() as stored:
+            ids, rows = stored.content()
+        _files().save(os.fspath(path), self._hasher, self._bands, ids, rows)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Cache:
+        """Load a cache that `save` wrote, or the documents of an index that was created with ``sketch="full"``.
+
+        Parameters
+        ----------
+        path : str or path
+            The folder.
+
+        Returns
+        -------
+        Cache
+            The hasher, the bands and the documents are those of the index, in its order.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no index.
+        ValueError
+            If the index has no whole fingerprints, or a file is damaged.
+        """
+        hasher, bands, ids, rows = _files().load(os.fspath(path))
+        cache = cls(hasher, bands=bands)
+        cache._store(ids, rows)
+        return cache
+
     def __getstate__(self) -> dict[str, Any]:
         with self._reading() as stored:
             own = {name: value for name, value in self.__dict__.items() if name not in _OWN_STATE}
@@ -572,6 +670,17 @@ class Cache:
         self._version = 0
         self._store(*state["documents"])
         self._renew_lock()
+
+
+def _limits(top: object, min_similarity: object) -> tuple[int | None, float | None]:
+    """Return the parameters of a query that leave out matches, checked."""
+    most = None if top is None else _checks.whole_number("top", top, 1)
+    return most, _checks.optional_fraction("min_similarity", min_similarity)
+
+
+def _files() -> Any:
+    """Return the module that saves and loads caches. It is of a higher layer, so it is loaded when it is used."""
+    return import_module("lsh.index._cache")
 
 
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})

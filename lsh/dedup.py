@@ -28,6 +28,7 @@ from lsh._linking import Order
 from lsh._placing import merged
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
+from lsh._stored import DocId, Members, Snapshot, Stored
 from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+DEFAULT_THRESHOLD = 0.8
+MIN_RECALL = 0.5  # of an index at the threshold; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
 DEFAULT_SEEDS = 128
 
@@ -79,6 +82,7 @@ class Deduplication:
     keep: NDArray[np.bool_]
     removed: NDArray[np.void]
     near: NDArray[np.void]
+    old_ids: tuple[DocId, ...] | None
     _counts: dict[str, Any]
     _parameters: dict[str, Any]
 
@@ -89,10 +93,12 @@ class Deduplication:
         near: NDArray[np.void],
         counts: dict[str, Any],
         parameters: dict[str, Any],
+        old_ids: tuple[DocId, ...] | None = None,
     ) -> None:
         for array in (keep, removed, near):
             array.flags.writeable = False
-        self.__dict__.update(keep=keep, removed=removed, near=near, _counts=counts, _parameters=parameters)
+        self.__dict__.update(keep=keep, removed=removed, near=near, old_ids=old_ids)
+        self.__dict__.update(_counts=counts, _parameters=parameters)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Deduplication is immutable; copy {name} instead of setting it")
@@ -101,7 +107,7 @@ class Deduplication:
         raise AttributeError(f"a Deduplication is immutable; {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[object, ...]:
-        values = (self.keep, self.removed, self.near, self._counts, self._parameters)
+        values = (self.keep, self.removed, self.near, self._counts, self._parameters, self.old_ids)
         return Deduplication, values  # which makes the arrays read-only again
 
     def __len__(self) -> int:
@@ -129,7 +135,8 @@ class Deduplication:
         """The parameters that were used, as a new dict.
 
         ``threshold``, ``hasher``, ``bands``, ``plan`` (``None`` if the bands were given without a plan), ``verify`` and
-        ``clusters``.
+        ``clusters``. Where `against` is an `Index` also ``recall``, the least probability with which a pair at the
+        threshold is found.
         """
         return dict(self._parameters)
 
@@ -207,7 +214,7 @@ class Deduplication:
 
 def deduplicate(
     texts: TextsOrCallable,
-    threshold: float = 0.8,
+    threshold: float | None = None,
     *,
     recall: float | None = None,
     bands: Bands | Plan | None = None,
@@ -215,7 +222,7 @@ def deduplicate(
     hasher: MinHasher | None = None,
     num_seeds: int | None = None,
     random_state: int | None = 0,
-    against: TextsOrCallable | None = None,
+    against: TextsOrCallable | Stored | None = None,
     keep: Keep | Sequence[float] | Sequence[date] | SupportsArray = "first",
     clusters: Clusters = "representative",
     verify: Verify = "exact",
@@ -236,7 +243,8 @@ def deduplicate(
         ``n`` documents, as for `MinHasher.fingerprints`. A callable must return an iterable of the same texts at each
         call. It is called twice, and only the texts that are compared are held in memory.
     threshold : float, optional
-        Documents with this Jaccard similarity or a higher one are near duplicates; more than 0 and at most 1.
+        Documents with this Jaccard similarity or a higher one are near duplicates; more than 0 and at most 1. Default:
+        that of the index where `against` is one, else 0.8.
     recall : float, optional
         The least probability with which a pair at the threshold is found, more than 0 and less than 1; more similar
         pairs are found with a higher probability. Default 0.99, if `bands` is not given. With scheme ``"fss"``, which
@@ -256,10 +264,11 @@ def deduplicate(
         if `hasher` is given.
     random_state : int or None, optional
         Determines the seeds of the hash functions; ``None`` draws new ones. An error if `hasher` is given.
-    against : iterable of str or bytes, numpy array, Arrow column, or callable, optional
+    against : iterable of str or bytes, numpy array, Arrow column, callable, or Index, optional
         Old documents, such as a test set that must not be in a training set. They are all kept, they come before all of
         `texts`, and they are not compared with each other. The documents of `texts` are compared with each other, too.
         To compare them with old documents only, use ``{i for i, j, similarity in find_pairs(texts, others=against)}``.
+        An `Index` is searched, not read; see Notes.
     keep : {"first", "last", "longest"} or array_like, optional
         Which one of several near duplicates to keep: the first, the last, the one with the most UTF-8 bytes, or the one
         with the highest priority, if one priority is given for each text: finite numbers, or dates of one type
@@ -323,6 +332,14 @@ def deduplicate(
     most a fifth of those that `recall` allows to be missed. With a plan as `bands` it loses at most the share
     ``plan.loss``; with bands that are given without a plan, or a plan whose ``loss`` is 0, one pair in a thousand.
 
+    Where `against` is an `Index`, the hasher and the bands are those of the index; a parameter that differs is an
+    error, and so is a threshold at which the bands find fewer than half of the pairs. The result is that of the texts
+    of the index as a list in its order with ``hasher=index.hasher, bands=index.bands``, except that old documents are
+    named by `Deduplication.old_ids`. Its texts are read only where two documents are compared by them, or may be
+    identical. If the index cannot return texts, ``verify="exact"`` is an error. With another `verify`, an index that
+    stores 8 bits of each component gives estimates from these bits for all pairs, and ``identical`` is False for an old
+    document whose text is unknown.
+
     Examples
     --------
     >>> import lsh
@@ -335,23 +352,36 @@ def deduplicate(
     """
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    least = _threshold(threshold, "against")
-    hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
-    matching = _matching(hasher, least, verify, recall, bands)
+    given = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher, "num_seeds": num_seeds}
+    matching, snapshot = _matching_of("against", against, threshold, verify, given, random_state)
     clusters = _checks.choice("clusters", clusters, get_args(Clusters))
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    collections = _collections({"texts": texts, "against": against}, missing)
+    collections = _collections({"texts": texts, "against": None if isinstance(against, Stored) else against}, missing)
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
+    more = None if snapshot is None else _members(snapshot, matching)
     ordered = not (isinstance(keep, str) and keep in ("first", "last"))
-    corpus = Corpus(collections, hasher, matching.bands, verify != "exact", spill, workers, report, ordered)
-    new = corpus.offsets[1]
-    seconds["fingerprints"], started = time.perf_counter() - started, time.perf_counter()
+    exact = matching.verify == "exact"
+    corpus = Corpus(collections, matching.hasher, matching.bands, not exact, spill, workers, report, ordered, more)
+    seconds["fingerprints"] = time.perf_counter() - started
+    order = _by_priority(_priority(keep, corpus.offsets[1]) if priority is None else priority, corpus)
+    result = _result(corpus, order, matching, clusters, against is not None, seconds)
+    if more is None:
+        return result
+    removed, near, counts = result.removed.copy(), result.near.copy(), {**result._counts, "old": len(more.snapshot)}
+    old_ids = _named(more, removed, near)
+    parameters = {**result.parameters, "recall": matching.recall}
+    return Deduplication(result.keep, removed, near, counts, parameters, old_ids)
 
-    order = _by_priority(_priority(keep, new) if priority is None else priority, corpus)
+
+def _result(
+    corpus: Corpus, order: Order, matching: _Matching, clusters: Clusters, sides: bool, seconds: dict[str, float]
+) -> Deduplication:
+    """Decide all documents of a corpus, and return the result; `sides` says whether there are old documents."""
+    started, new = time.perf_counter(), corpus.offsets[1]
     while True:
         layout = Layout(corpus, order)
         seconds["grouping"], started = time.perf_counter() - started, time.perf_counter()
@@ -360,22 +390,68 @@ def deduplicate(
             break
         except CollisionError:
             corpus.read()
-    spill.trim()
-    removed = _removed(layout, decided, new, against is not None)
-    near = _near(layout, decided, new, against is not None)
+    corpus.spill.trim()
+    removed, near = _removed(layout, decided, new, sides), _near(layout, decided, new, sides)
+    for table in (removed, near):
+        table["similarity"] = matching.corrected(table["similarity"])
     keeps = np.ones(new, np.bool_)
     keeps[removed["document"]] = False
     counts = _counts(corpus, removed, decided, seconds)
-    parameters = {**matching.parameters(), "clusters": clusters}
     seconds["comparing"] = time.perf_counter() - started
-    return Deduplication(keeps, removed, near, counts, parameters)
+    return Deduplication(keeps, removed, near, counts, {**matching.parameters(), "clusters": clusters})
+
+
+class Duplicate(NamedTuple):
+    """A document of an index that is a near duplicate of another one; see `Index.deduplicate`.
+
+    Attributes
+    ----------
+    id : str, bytes or int
+        The document to remove.
+    kept : str, bytes or int
+        Its witness: a document that is kept.
+    similarity : float
+        Their similarity.
+    identical : bool
+        Whether their texts have the same bytes; False if a text is unknown.
+    """
+
+    id: DocId
+    kept: DocId
+    similarity: float
+    identical: bool
+
+
+def duplicates_in(
+    stored: Stored,
+    threshold: float | None,
+    keep: Literal["first", "last"],
+    clusters: Clusters,
+    verify: Verify,
+    max_memory: int | str | None,
+    temp_dir: str | os.PathLike[str] | None,
+    num_threads: int | None,
+    progress: Progress | bool | None,
+) -> list[Duplicate]:
+    """Return the documents of an index to remove, in its order; see `Index.deduplicate`."""
+    matching, snapshot = _matching_in("it", stored, threshold, verify)
+    clusters = _checks.choice("clusters", clusters, get_args(Clusters))
+    keep = _checks.choice("keep", keep, ("first", "last"))
+    report, workers = checked_progress(progress), _threads.number_of(num_threads)
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
+    more, estimated = _members(snapshot, matching), matching.verify != "exact"
+    corpus = Corpus([], matching.hasher, matching.bands, estimated, spill, workers, report, more=more)
+    removed = _result(corpus, _by_priority(keep, corpus), matching, clusters, False, {}).removed
+    ids, kept = more.ids(removed["document"]), more.ids(removed["kept"])
+    values = removed["similarity"].tolist(), removed["identical"].tolist()
+    return list(map(Duplicate._make, zip(ids, kept, *values)))
 
 
 def find_pairs(
     texts: TextsOrCallable,
-    threshold: float = 0.8,
+    threshold: float | None = None,
     *,
-    others: TextsOrCallable | None = None,
+    others: TextsOrCallable | Stored | None = None,
     recall: float | None = None,
     bands: Bands | Plan | None = None,
     shingles: Shingles | None = None,
@@ -388,7 +464,7 @@ def find_pairs(
     temp_dir: str | os.PathLike[str] | None = None,
     num_threads: int | None = None,
     progress: Progress | bool | None = None,
-) -> Iterator[tuple[int, int, float]]:
+) -> Iterator[tuple[int, Any, float]]:
     """Find the pairs of near-duplicate documents, in one collection or between two.
 
     Documents whose fingerprints agree in at least one band share a bucket, and only such documents are compared.
@@ -398,9 +474,11 @@ def find_pairs(
     texts : iterable of str or bytes, numpy array, Arrow column, or callable
         The documents, as for `deduplicate`.
     threshold : float, optional
-        The least Jaccard similarity of a pair, more than 0 and at most 1.
-    others : iterable of str or bytes, numpy array, Arrow column, or callable, optional
-        A second collection: find pairs of one document of `texts` and one of `others`, and no other pairs.
+        The least Jaccard similarity of a pair, more than 0 and at most 1. Default: that of the index where `others` is
+        one, else 0.8.
+    others : iterable of str or bytes, numpy array, Arrow column, callable, or Index, optional
+        A second collection: find pairs of one document of `texts` and one of `others`, and no other pairs. An `Index`
+        is searched, not read, as in `deduplicate`.
     recall, bands, shingles, hasher, num_seeds, random_state, verify, missing
         As for `deduplicate`.
     max_memory, temp_dir, num_threads, progress
@@ -410,7 +488,8 @@ def find_pairs(
     -------
     iterator of tuple
         ``(i, j, similarity)`` in ascending order, each pair once: i and j are positions in `texts` with i < j, or i is
-        a position in `texts` and j one in `others`. These are all pairs that share a bucket and have an exact Jaccard
+        a position in `texts` and j one in `others`, or the id of a document where `others` is an `Index`, whose order
+        counts then. These are all pairs that share a bucket and have an exact Jaccard
         similarity of at least `threshold` (see `verify`), identical texts included. Their number is not limited.
 
     Examples
@@ -420,23 +499,28 @@ def find_pairs(
     >>> list(lsh.find_pairs(texts, threshold=0.8, shingles=lsh.Shingles(4)))
     [(0, 2, 0.92)]
     """
-    least = _threshold(threshold, "others")
-    hasher = _hasher(hasher, shingles, num_seeds, random_state, bands)
-    matching = _matching(hasher, least, verify, recall, bands)
+    given = {"recall": recall, "bands": bands, "shingles": shingles, "hasher": hasher, "num_seeds": num_seeds}
+    matching, snapshot = _matching_of("others", others, threshold, verify, given, random_state)
     report = checked_progress(progress)
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    collections = _collections({"texts": texts, "others": others}, missing)
-    return _pairs(collections, matching, spill, workers, report)
+    collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, missing)
+    more = None if snapshot is None else _members(snapshot, matching)
+    return _pairs(collections, matching, spill, workers, report, more)
 
 
 def _pairs(
-    collections: list[Collection], matching: _Matching, spill: Spill, num_threads: int, report: Progress
-) -> Iterator[tuple[int, int, float]]:
+    collections: list[Collection],
+    matching: _Matching,
+    spill: Spill,
+    num_threads: int,
+    report: Progress,
+    more: Members | None,
+) -> Iterator[tuple[int, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
-    two = len(collections) == 2
+    two = len(collections) == 2 or more is not None
     estimated = matching.verify != "exact"
-    corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report)
+    corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report, more=more)
     rows, total = corpus.offsets[1], corpus.total
     order = Order([(rows, total, True), (0, rows, True)], entered=1 if two else 2)
     while True:
@@ -449,7 +533,8 @@ def _pairs(
             corpus.read()
     with spill.released():
         for documents, partners, values in found:
-            yield from zip(documents.tolist(), partners.tolist(), values.tolist())
+            others = partners.tolist() if more is None else more.ids(partners)
+            yield from zip(documents.tolist(), others, matching.corrected(values).tolist())
 
 
 def _found(
@@ -506,15 +591,87 @@ class _Matching(NamedTuple):
     bands: Bands
     plan: Plan | None
     least_equal: int | None  # components that must be equal to pass the filter; ``None`` without a filter
+    collisions: float = 0.0  # probability that a component of two documents is equal although the fingerprints differ
+    recall: float | None = None  # of an index at the threshold
 
     @property
     def least(self) -> float:
-        """The least similarity of a near duplicate, exact or estimated."""
-        return 0.0 if self.verify is None else self.threshold
+        """The least similarity of a near duplicate, exact or the share of equal components."""
+        if self.verify is None or not self.collisions:
+            return 0.0 if self.verify is None else self.threshold
+        shares = np.arange(self.hasher.num_seeds + 1) / self.hasher.num_seeds
+        return float(shares[np.searchsorted(self.corrected(shares), self.threshold)])
+
+    def corrected(self, similarities: Array) -> Array:
+        """Return estimates of the similarity for shares of equal components (b-bit minwise hashing)."""
+        if not self.collisions:
+            return similarities
+        corrected: Array = np.clip((similarities - self.collisions) / (1.0 - self.collisions), 0.0, 1.0)
+        return corrected
 
     def parameters(self) -> dict[str, Any]:
         """Return these parameters for `Deduplication.parameters`."""
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "plan", "verify")}
+
+
+def _matching_of(
+    second: str, stored: object, threshold: object, verify: object, given: dict[str, Any], random_state: int | None
+) -> tuple[_Matching, Snapshot | None]:
+    """Return the parameters that define near duplicates, checked, and the documents of the index if there is one.
+
+    `second` is the parameter for a second collection, and `stored` its value.
+    """
+    if not isinstance(stored, Stored):
+        least = _threshold(DEFAULT_THRESHOLD if threshold is None else threshold, second)
+        hasher = _hasher(given["hasher"], given["shingles"], given["num_seeds"], random_state, given["bands"])
+        return _matching(hasher, least, verify, given["recall"], given["bands"]), None
+    _check_same(second, stored, given, random_state)
+    return _matching_in(second, stored, threshold, verify)
+
+
+def _matching_in(name: str, stored: Stored, threshold: object, verify: object) -> tuple[_Matching, Snapshot]:
+    """Return the same for an index; `name` is its name in messages."""
+    least = _threshold(stored.plan.threshold if threshold is None else threshold, name)
+    matching, recall = _matching(stored.hasher, least, verify, None, stored.bands), stored.recall_at(least)
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"threshold={least:g} has a recall of {recall:.2g} with the bands of the index, which are for "
+            f"{stored.plan.threshold:g}; create an index with threshold={least:g} for it"
+        )
+    snapshot = stored._snapshot()
+    if not snapshot.has_texts and matching.verify == "exact":
+        raise ValueError(
+            "verify='exact' compares texts, and the index stores none: open it with texts=, a function id -> text, "
+            "or pass verify='sketch' to compare estimates"
+        )
+    collisions = 0.0 if matching.verify == "exact" else snapshot.collisions
+    return matching._replace(plan=stored.plan, collisions=collisions, recall=recall), snapshot
+
+
+def _check_same(second: str, stored: Stored, given: dict[str, Any], random_state: int | None) -> None:
+    """Check that the parameters that are given are those of an index."""
+    if random_state != 0:
+        raise ValueError(f"random_state and {second}, an index, cannot be combined; the index has its hasher")
+    own = {
+        "recall": stored.plan.recall,
+        "bands": stored.plan if isinstance(given["bands"], Plan) else stored.bands,
+        "shingles": stored.hasher.shingles,
+        "hasher": stored.hasher,
+        "num_seeds": stored.hasher.num_seeds,
+    }
+    for name, value in given.items():
+        if name == "shingles" and value is not None:
+            value = checked_shingles(value)
+        if value is not None and value != own[name]:
+            raise ValueError(
+                f"{name} must be that of the index given as {second} ({own[name]!r}) or left out, got {value!r}"
+            )
+
+
+def _members(snapshot: Snapshot, matching: _Matching) -> Members:
+    """Return the documents of an index for a corpus."""
+    exact = matching.least_equal is not None
+    return Members(snapshot, exact, matching.hasher.num_seeds if matching.least_equal is None else matching.least_equal)
 
 
 def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
@@ -570,6 +727,8 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
     allowed = allows_missing(missing)
     second = list(given)[1]
     texts: object = given["texts"]
+    if isinstance(texts, Stored):
+        raise TypeError("texts must be a collection of texts, got an index; use its method deduplicate")
     for name, value in given.items():
         _refuse_threshold(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
@@ -729,6 +888,16 @@ def _removed(layout: Layout, decided: _parts.Decided, new: int, with_sides: bool
     removed["identical"] = first[documents] == first[by]
     _set_position(removed, "kept", by, new)
     return removed
+
+
+def _named(members: Members, removed: Array, near: Array) -> tuple[DocId, ...]:
+    """Return the ids of the old documents of two tables, and replace their numbers there by positions among these."""
+    places = [np.flatnonzero(table["side"] == "old") for table in (removed, near)]
+    numbers = [table[name][old] for table, name, old in zip((removed, near), ("kept", "j"), places)]
+    named, positions = np.unique(np.concatenate(numbers), return_inverse=True)
+    removed["kept"][places[0]] = positions[: len(places[0])]
+    near["j"][places[1]] = positions[len(places[0]) :]
+    return tuple(members.ids(named))
 
 
 def _counts(corpus: Corpus, removed: Array, decided: _parts.Decided, seconds: dict[str, float]) -> dict[str, Any]:

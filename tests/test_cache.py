@@ -20,6 +20,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -1732,14 +1733,18 @@ QUESTIONS = {
     "__repr__": repr,
     "__getstate__": pickle.dumps,
     "__setstate__": lambda c: c.__setstate__(c.__getstate__()),
+    "add": lambda c: c.add(FERRY, "new"),
     "add_doc": lambda c: c.add_doc(FERRY, "new"),
     "add_docs": lambda c: c.add_docs([FERRY], ["new"]),
     "add_fingerprint": lambda c: c.add_fingerprint(list(range(200)), "new"),
     "add_fingerprints": lambda c: c.add_fingerprints([list(range(200))], ["new"]),
+    "remove": lambda c: c.remove(1),
     "remove_id": lambda c: c.remove_id(1),
     "remove_doc": lambda c: c.remove_doc(FERRY),
     "clear": lambda c: c.clear(),
     "query": lambda c: c.query(FERRY),
+    "query_docs": lambda c: c.query_docs([FERRY]),
+    "save": lambda c: c.save(tempfile.mkdtemp()),
     "get_duplicates_of": lambda c: c.get_duplicates_of(FERRY),
     "is_duplicate": lambda c: c.is_duplicate(FERRY),
     "get_all_duplicates": lambda c: c.get_all_duplicates(),
@@ -1766,7 +1771,7 @@ def test_every_method_is_tried_below():
     """Every member of the class is tested in another thread, except constant members and views."""
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
-    assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "bins", "fingerprints"}
+    assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "load", "bins", "fingerprints"}
     assert without_lock() == {"hasher", "bands", "num_bands", "band_width", "bins_"}
 
 

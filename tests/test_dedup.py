@@ -1229,7 +1229,7 @@ PARAMETERS = [
     ({"threshold": math.inf}, ValueError, "threshold must be more than 0 and at most 1, got inf"),
     ({"threshold": "x"}, TypeError, r"threshold must be a number \(more than 0 and at most 1\), got str"),
     ({"threshold": "0.8"}, TypeError, "threshold must be a number .* got str"),
-    ({"threshold": None}, TypeError, "threshold must be a number .* got NoneType"),
+    ({"threshold": object()}, TypeError, "threshold must be a number .* got object"),
     ({"threshold": True}, TypeError, "threshold must be a number .* got bool"),
     ({"threshold": [0.8]}, TypeError, "threshold must be a number .* got list"),
     ({"threshold": numpy.array([0.8])}, TypeError, "threshold must be a number .* got ndarray"),

@@ -13,21 +13,26 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import lsh
 from lsh import files
+from lsh._stored import DocId
 from lsh._words import counted
-from lsh.command import console, inputs, options
+from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
-from lsh.dedup import CAP
+from lsh.dedup import CAP, MIN_RECALL
 from lsh.files import compression
 from lsh.planning import checked_bands
 
+if TYPE_CHECKING:  # most runs do not need it
+    from lsh.index import Index
+
 Removed = np.ndarray[Any, Any]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 MAX_ROWS = 1 << 12  # of a table that are written at once
@@ -53,12 +58,14 @@ examples:
   lsh dedup news.tsv.gz -o unique.tsv --threshold 0.8 --ngram 5 --unit byte --removed removed.tsv
   lsh dedup 'part-*.jsonl.gz' -o unique.jsonl.gz --report report.html --max-memory 4GB
   lsh dedup 'part-*.jsonl.gz' -o unique/
+  lsh dedup today.jsonl --against-index news.index -o new.jsonl --removed removed.tsv
 
 {options.FORMATS}Kept documents are written unchanged and in their order, lines byte for byte.
 
 tables, tab-separated, without a header line:
   --removed   id of the removed document, id of the kept one, their similarity; with --against also where the kept one
-              is: new (INPUT) or old (OLD); with several files also the file of each, and identical or similar texts
+              is: new (INPUT) or old (OLD or INDEX); with several files also the file of each, and identical or similar
+              texts
   --clusters  number of the cluster, id; one line per document, the kept document of each cluster first
 
 {console.EXITS}"""
@@ -102,12 +109,15 @@ class Request:
         The files of INPUT.
     references : sequence of files.Sources
         The files of each --against.
+    index : Index or None
+        The index of --against-index.
     given : dict of str to str
         The options that the report lists.
     """
 
     sources: files.Sources
     references: Sequence[files.Sources]
+    index: Index | None
     keep: Literal["first", "last", "longest"]
     matching: Matching
     reading: Reading
@@ -181,6 +191,13 @@ def _add_keeping(parser: argparse.ArgumentParser) -> None:
         help="reference files: never written; documents like them are removed",
     )
     group.add_argument(
+        "--against-index",
+        action=options.Once,
+        metavar="INDEX",
+        help="the folder of an index: documents like those in it are removed. Its shingles, bands and threshold are "
+        "used; without stored texts it requires --verify sketch",
+    )
+    group.add_argument(
         "--keep",
         choices=("first", "last", "longest"),
         default="first",
@@ -200,6 +217,9 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
+    index, least = request.index, request.matching.threshold
+    if index is not None and least != index.threshold and not request.running.quiet:
+        console.say(f"--threshold {least:g}: recall {index.recall_at(least):.4g} with the bands of the index")
     if not request.outputs.dry_run:
         inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
     counts = _deduplicate(request, watch)
@@ -235,8 +255,12 @@ def _request(namespace: argparse.Namespace) -> Request:
         raise ValueError("--source-field requires --report")
     if outputs.rejects is not None and namespace.on_bad_line != "skip":
         raise ValueError("--rejects requires --on-bad-line skip")
-    matching, reading, running = options.matching(namespace), options.reading(namespace), options.running(namespace)
+    index = _opened_index(namespace, outputs)
+    matching = options.matching(namespace) if index is None else _matching_of(namespace, index)
+    reading, running = options.reading(namespace), options.running(namespace)
     places = files.expanded(namespace.input)
+    if index is not None:
+        indexing.check_apart(index.path, places)
     references = [files.expanded([path]) for path in namespace.against or ()]
     read = inputs.named("INPUT", places) + [pair for one in references for pair in inputs.named("--against", one)]
     inputs.check_files(read, outputs.named(), reading, into_folder=True)
@@ -246,6 +270,7 @@ def _request(namespace: argparse.Namespace) -> Request:
     return Request(
         inputs.find(reading, places),
         [inputs.find(reading, one) for one in references],
+        index,
         namespace.keep,
         matching,
         reading,
@@ -253,6 +278,40 @@ def _request(namespace: argparse.Namespace) -> Request:
         outputs,
         _given(namespace),
     )
+
+
+def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | None:
+    """Open the index of --against-index, if it is given."""
+    path = namespace.against_index
+    if path is None:
+        return None
+    if namespace.against:
+        raise ValueError("--against-index cannot be combined with --against; add those documents to the index")
+    folder = indexing.folder_of(path)
+    for name, output in outputs.named():
+        if output is not None and files.lies_in(output, folder):
+            raise ValueError(f"{name} must not lie in the index {files.shown(path)}; write to another place")
+    return indexing.opened(path)
+
+
+def _matching_of(namespace: argparse.Namespace, index: Index) -> Matching:
+    """Return which documents are near duplicates of each other and of those of an index."""
+    matching = options.matching_of_index(namespace, index.plan, index.hasher)
+    name, recall = files.shown(namespace.against_index), index.recall_at(matching.threshold)
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"--threshold {matching.threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
+            f"are for {index.threshold:g}; create an index with --threshold {matching.threshold:g}"
+        )
+    if not index.info()["texts"]:
+        if matching.verify == "exact":
+            raise ValueError(
+                f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
+                "index with --texts stored"
+            )
+        if namespace.report is not None:
+            raise ValueError(f"--report shows texts, and {name} stores none; leave --report out")
+    return matching
 
 
 def _check_report(path: str | None) -> None:
@@ -270,6 +329,7 @@ def _given(namespace: argparse.Namespace) -> dict[str, str]:
     given = {
         "INPUT": " ".join(map(files.shown, namespace.input)),
         "--against": " ".join(map(files.shown, namespace.against or ())),
+        "--against-index": files.shown(namespace.against_index or ""),
         **{f"--{name.replace('_', '-')}": getattr(namespace, name) for name in OPTIONS_OF_REPORT},
     }
     return {name: "yes" if value is True else files.shown(str(value)) for name, value in given.items() if value}
@@ -315,12 +375,13 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
         with_report = outputs.report is not None
         notes = None if request.running.quiet else ""
         texts = TextStream([documents], outputs.with_ids, with_report, with_report, notes, spill)
-        against = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
+        old = TextStream(references, outputs.with_ids, notes=None if notes is None else "--against: ", spill=spill)
         shown_output = files.STANDARD if outputs.json else outputs.documents
-        streams, running = [texts, against] if references else [texts], request.running
+        streams, running = [texts, old] if references else [texts], request.running
         meter = console.progress(running.quiet, shown_output, streams, running.verbose)
         watch.stage("preparing")
-        result = _decide(request, texts, against, meter)
+        result = _decide(request, texts, old if references else request.index, meter)
+        against = old if request.index is None else _Stored(request.index, result.old_ids or ())
         watch.stage("preparing", result.summary()["seconds"])
         report = None
         if outputs.report is not None:
@@ -338,14 +399,47 @@ def _deduplicate(request: Request, watch: _Stopwatch) -> dict[str, Any]:
     return counts
 
 
-def _decide(request: Request, texts: TextStream, against: TextStream, meter: console.Meter) -> lsh.Deduplication:
+class _Stored:
+    """The documents of an index that a result names, with the methods of `TextStream` that outputs use."""
+
+    num_bytes, num_files = 0, 1
+
+    def __init__(self, index: Index, ids: Sequence[DocId]) -> None:
+        self._index, self._ids = index, ids
+
+    def ids(self, positions: Positions) -> _Stored:
+        """Return the ids: this object has them all."""
+        return self
+
+    def of(self, positions: Positions) -> list[bytes]:
+        """Return the ids at some positions."""
+        return [self._shown(position) for position in positions.tolist()]
+
+    def _shown(self, position: int) -> bytes:
+        identity = self._ids[position]
+        return identity if isinstance(identity, bytes) else str(identity).encode("utf-8", "surrogatepass")
+
+    def files_of(self, positions: Positions) -> list[bytes]:
+        """Return the name of the index for each position."""
+        return [os.fsencode(self._index.path)] * len(positions)
+
+    def at(self, positions: Iterable[int], report: Callable[[], object]) -> Iterator[tuple[int, files.Record]]:
+        """Yield some positions and the documents there; `report` is called between them."""
+        for position in sorted(set(positions)):
+            report()
+            yield position, files.Record(self._shown(position), self._index.text(self._ids[position]), b"")
+
+
+def _decide(
+    request: Request, texts: TextStream, against: TextStream | Index | None, meter: console.Meter
+) -> lsh.Deduplication:
     matching, running = request.matching, request.running
     return lsh.deduplicate(
         texts,
         matching.threshold,
         bands=matching.bands,
         hasher=matching.hasher,
-        against=against if request.references else None,
+        against=against,
         keep=request.keep,
         clusters=matching.clusters,
         verify=matching.verify,
@@ -358,7 +452,7 @@ def _decide(request: Request, texts: TextStream, against: TextStream, meter: con
 
 
 def _report(
-    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream, meter: console.Meter
+    request: Request, result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored, meter: console.Meter
 ) -> str:
     """Return the report; the texts that it shows are read again."""
     from lsh import report
@@ -393,7 +487,7 @@ def _write(
     documents: files.Documents,
     result: lsh.Deduplication,
     texts: TextStream,
-    against: TextStream,
+    against: TextStream | _Stored,
     target: files.Target | files.FolderTarget,
     meter: console.Meter,
 ) -> None:
@@ -415,7 +509,9 @@ def _write(
             each.commit()
 
 
-def _removed_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+def _removed_rows(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
+) -> Iterator[Iterable[bytes]]:
     """Yield removed id, kept id and similarity; with reference documents, also where the kept one is, new or old.
 
     With several files the row ends with both files, as ids may repeat, and tells identical texts from similar ones.
@@ -449,7 +545,9 @@ def _is_new(removed: Removed) -> Flags:
     return removed["side"] == "new" if "side" in (removed.dtype.names or ()) else np.ones(len(removed), np.bool_)
 
 
-def _cluster_rows(result: lsh.Deduplication, texts: TextStream, against: TextStream) -> Iterator[Iterable[bytes]]:
+def _cluster_rows(
+    result: lsh.Deduplication, texts: TextStream, against: TextStream | _Stored
+) -> Iterator[Iterable[bytes]]:
     """Yield the number of the cluster and the id of each document that is in one."""
     clusters = result.clusters()
     ids = texts.ids(np.concatenate([np.empty(0, np.int64), *clusters]))
@@ -474,7 +572,7 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
             f"seconds: {stages}"
         )
     if not request.running.quiet:
-        console.say(_summary(counts, with_references=bool(request.references)))
+        console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
 
 
 def _summary(counts: dict[str, Any], with_references: bool) -> str:

@@ -306,6 +306,24 @@ def matching(namespace: argparse.Namespace) -> Matching:
     return _with_bands(values, recall=None if namespace.bands is not None else recall(namespace))
 
 
+def matching_of_index(namespace: argparse.Namespace, plan: lsh.Plan, hasher: lsh.MinHasher) -> Matching:
+    """Return which documents are near duplicates where an index has the hasher and the plan.
+
+    Raises
+    ------
+    ValueError
+        If an option that the index decides is given.
+    """
+    for name in ("preset", "bands", "recall", "num_seeds", *SHINGLE_OPTIONS):
+        if getattr(namespace, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} cannot be combined with --against-index, which has its own; leave {option} out")
+    verify = _given_or_default(namespace, "verify")
+    least = plan.threshold if namespace.threshold is None else threshold(namespace)
+    clusters = _given_or_default(namespace, "clusters_mode")
+    return Matching(least, hasher, plan, None if verify == "none" else verify, clusters)
+
+
 def _with_bands(values: dict[str, Any], recall: float | None) -> Matching:
     """Return the values with their bands, checked or planned; bands are planned only here."""
     filtered = values["verify"] == "exact"

@@ -23,8 +23,11 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._grouping import band_keys
+from lsh._progress import Progress
+from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
+from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
 from lsh.index._arguments import Time
 from lsh.index._disk import Disk
@@ -34,13 +37,14 @@ from lsh.index._log import LogReader
 from lsh.index._manifest import SKETCHES, Manifest, Parameters
 from lsh.index._query import COLLISIONS, Asked, Estimator, IndexMatch, Lookup, Matches, Search, recall_at
 from lsh.index._segment import Documents
+from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
 from lsh.index._writer import Writer
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
-__all__ = ["DamageError", "Index", "IndexLockedError", "IndexMatch", "Matches"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "Matches"]
 
 Sketch = Literal["8bit", "full", "none"]
 
@@ -63,7 +67,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-class Index:
+class Index(Stored):
     """Documents in a folder that are found by similarity.
 
     Use `Index.create` or `Index.open`; then `add`, `remove` and `commit` to write, and `query` to read.
@@ -349,6 +353,11 @@ class Index:
                     raise RuntimeError("a change of the index was interrupted; call rollback() first")
                 self._view = self._writer.view
             yield self._view
+
+    def _snapshot(self) -> IndexSnapshot:
+        """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
+        with self._reading() as view:
+            return IndexSnapshot(view, self._lookup)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
@@ -730,6 +739,53 @@ class Index:
             if self._writer is not None:
                 return search.matches(view, asked, search.found(view, asked, False) + recent)
         return search.matches(view, asked, search.found(view, asked, False) + recent)
+
+    def deduplicate(
+        self,
+        threshold: float | None = None,
+        *,
+        keep: Literal["first", "last"] = "first",
+        clusters: Clusters = "representative",
+        verify: Verify = "exact",
+        max_memory: int | str | None = None,
+        temp_dir: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> list[Duplicate]:
+        """Find the near duplicates among the documents of the index; nothing is removed.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Documents with this Jaccard similarity or a higher one are near duplicates. Default: that of the index.
+        keep : {"first", "last"}, optional
+            Which one of several near duplicates to keep, in the order of the index.
+        clusters, verify, max_memory, temp_dir, num_threads, progress
+            As for `lsh.deduplicate`. ``verify="exact"`` requires texts.
+
+        Returns
+        -------
+        list of Duplicate
+            The documents to remove, in the order of the index: ``id``, ``kept`` (the id of the witness), their
+            ``similarity``, and whether they are ``identical``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, the recall at `threshold` is below 0.5, or the index cannot return texts.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
+        >>> for duplicate in index.deduplicate():
+        ...     print(duplicate.id, duplicate.kept, duplicate.similarity)
+        ...     index.remove(duplicate.id)
+        b a 0.92
+        >>> index.close()
+        """
+        return duplicates_in(self, threshold, keep, clusters, verify, max_memory, temp_dir, num_threads, progress)
 
     def verify(self) -> None:
         """Read all files of the last commit and check them; a DamageError names the file that is damaged."""

@@ -273,7 +273,7 @@ class Search:
 
     def looked_up(self, doc_id: DocId) -> bytes | None:
         """Return the text of a document from the function that knows it."""
-        return None if self.lookup is None else _as_bytes(doc_id, self.lookup(doc_id))
+        return None if self.lookup is None else as_bytes(doc_id, self.lookup(doc_id))
 
     def _exact(self, text: bytes, others: list[bytes]) -> list[float]:
         """Return the exact similarity of a text and others."""
@@ -293,7 +293,7 @@ def _rank(scored: tuple[float, int, DocId, int]) -> tuple[float, int]:
     return scored[:2]
 
 
-def _as_bytes(doc_id: DocId, text: object) -> bytes | None:
+def as_bytes(doc_id: DocId, text: object) -> bytes | None:
     """Return what `texts` returned as bytes."""
     if text is None:
         return None

@@ -243,6 +243,42 @@ class Segment:
             raise self.damage("a directory does not ascend")
         return top << (64 - high) | int.from_bytes(low, "little") if high else int.from_bytes(low, "little")
 
+    def numbers_at(self, band: int, places: Array) -> NDArray[np.uint32]:
+        """Return the numbers of the documents at some places of the sorted keys of a band."""
+        numbers: NDArray[np.uint32] = self._checked_at(f"numbers.{band}", "<u4", places)
+        self._check_numbers(numbers)
+        return numbers
+
+    def all_keys(self, band: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Return all keys of a band, ascending, and the numbers of their documents."""
+        numbers, directory = self.checked(f"numbers.{band}", "<u4"), self.checked(f"directory.{band}", "<u4")
+        self._check_numbers(numbers)
+        high = (len(directory) - 1).bit_length() - 1  # of 2^high + 1 entries
+        counts: NDArray[np.int64] = np.diff(directory.astype(np.int64)).astype(np.int64)
+        if (counts < 0).any() or counts.sum() != len(numbers):
+            raise self.damage("a directory does not ascend")
+        width = 8 - high // 8
+        low = np.zeros((len(numbers), 8), np.uint8)
+        stored = self.checked(f"keys.{band}", "u1", 0, len(numbers) * width)
+        low[:, :width] = stored.reshape(len(numbers), width)
+        keys = low.view("<u8")[:, 0].astype(np.uint64)
+        if high:
+            keys |= np.repeat(np.arange(1 << high, dtype=np.uint64) << np.uint64(64 - high), counts)
+        return keys, numbers
+
+    def _check_numbers(self, numbers: Array) -> None:
+        if len(numbers) and int(numbers.max()) >= self.documents:
+            raise self.damage(f"it has {self.documents} documents, number {int(numbers.max())} is in a bucket")
+
+    def sketches_of(self, numbers: Array) -> Array:
+        """Return the sketches of some documents, as rows."""
+        sketches, row = self.sketches, self.layout.components * self.layout.dtype.itemsize
+        assert sketches is not None
+        begins = self._sections["sketches"][0] + numbers.astype(np.int64) * row
+        self._check_ranges(begins, begins + row)
+        rows: Array = sketches[numbers]
+        return rows
+
     # ---- documents ----
 
     def find(self, codes: list[bytes], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -331,6 +331,7 @@ enum lsh_fault {
 enum {
     LSH_BLOCK = 1 << 16,  /* bytes that share a checksum */
     LSH_KEY_PADDING = 8,  /* bytes behind the last key, as a key is read as a word */
+    LSH_FOUND = 16,       /* keys of one band that are looked up at once; they fit into the first-level cache */
     LSH_LOOKUPS = 256,    /* lookups of a group; what they prefetch fits into the second-level cache */
     LSH_WINDOW = 1 << 16, /* documents whose occurrences are marked in a bitmap */
     LSH_PIECE = 256       /* documents compared at a time */

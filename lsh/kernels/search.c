@@ -18,7 +18,7 @@
 
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
-enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 32 };
+enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 64 };
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -156,6 +156,7 @@ static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, lsh
     if (cell->start > cell->stop || cell->stop > s->count)
         return LSH_BAD_DIRECTORY;
     const size_t place = expected(s, key, *cell) * key_width(s->bits), end = s->count * key_width(s->bits);
+    lsh_prefetch(s->keys + place);
     lsh_prefetch(s->keys + (place < NEAR ? 0 : place - NEAR));
     lsh_prefetch(s->keys + (end - place < NEAR ? end : place + NEAR));
     return LSH_SOUND;

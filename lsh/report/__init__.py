@@ -135,7 +135,8 @@ def _checked_run(
     if old is None and ((sides(result.removed) == "old").any() or (sides(result.near) == "old").any()):
         raise ValueError("against must be given, because the result names old documents; pass the one of deduplicate")
     lengths = new.sizes(number) if sizes is None else checked_sizes(sizes, number)
-    return DeduplicationRun(result, new, old, lengths, **result.parameters)
+    parameters = {name: value for name, value in result.parameters.items() if name != "recall"}  # that of an index
+    return DeduplicationRun(result, new, old, lengths, **parameters)
 
 
 def _checked_choice(choice: Choice | None, run: DeduplicationRun, sample_pairs: int | None) -> Choice:

@@ -26,14 +26,12 @@ class Store:
         if kind == "cache":
             cache = lsh.Cache(HASHER, bands=PLAN.bands)
             self.all: Any = cache
-            self.add, self.remove = cache.add_doc, cache.remove_id
             self.by_id: Callable[..., Any] = lambda doc_id, **named: cache.query(doc_id=doc_id, **named)
         else:
             index = lsh.Index.create(folder, HASHER, PLAN, sketch="full")
             self.all = index
-            self.add, self.remove = index.add, index.remove
             self.by_id = lambda doc_id, **named: index.query(id=doc_id, **named)
-        self.kind = kind
+        self.kind, self.add, self.remove = kind, self.all.add, self.all.remove
 
     def move(self) -> None:
         """Move the documents of an index into the log, or into a segment."""
@@ -77,6 +75,21 @@ def test_adding_and_removing(store):
     assert [match.id for match in store.all.query(sentence(4), min_similarity=0.99)] == [3]
 
 
+def test_many_queries(store):
+    """Each answer of `query_docs` is that of `query`, also for a text without shingles and a missing one."""
+    store.all.add_docs([sentence(i % 5) for i in range(12)], range(12))
+    store.move()
+    texts = [*map(sentence, range(7)), ""]
+    for named in ({}, {"top": 2}, {"min_similarity": 0.9}, {"top": 1, "min_similarity": 0.7}):
+        found = store.all.query_docs(iter(texts), **named)
+        assert [list(matches) for matches in found] == [list(store.all.query(text, **named)) for text in texts]
+    found = store.all.query_docs([None, sentence(1)], missing="empty", min_similarity=0.99)
+    assert [len(matches) for matches in found] == [0, 3]
+    assert store.all.query_docs([]) == []
+    with pytest.raises(ValueError, match="None"):
+        store.all.query_docs(["a", None])
+
+
 def test_wrong_arguments(store):
     for call in (
         lambda: store.add(None, "a"),
@@ -87,6 +100,8 @@ def test_wrong_arguments(store):
         lambda: store.all.query(),
         lambda: store.all.query(5),
         lambda: store.all.query("text", top=0),
+        lambda: store.all.query_docs(["text"], top=0),
+        lambda: store.all.query_docs("text"),
         lambda: store.all.query("text", min_similarity=2),
     ):
         with pytest.raises((TypeError, ValueError)):

@@ -1,0 +1,54 @@
+"""Caches in the files of an index: `lsh.Cache.save` and `lsh.Cache.load`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lsh._cache_store import DocId
+from lsh._fingerprints import Array
+from lsh.bands import Bands
+from lsh.index import Index, _format
+from lsh.index._format import NO_TIME
+from lsh.index._segment import Documents
+from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_RECALL, Plan
+
+STEP = 1 << 13  # documents that are written or read at once
+
+
+def save(path: str, hasher: MinHasher, bands: Bands, ids: list[DocId], rows: Array) -> None:
+    """Write documents as a new index."""
+    codes = _format.encoded_ids("the ids of the cache", ids)
+    with Index.create(path, hasher, _plan(hasher, bands), sketch="full") as index, index._writing() as writer:
+        for start in range(0, len(codes), STEP):
+            some = rows[start : start + STEP]
+            times = np.full(len(some), NO_TIME, np.int64)
+            keyed = ~hasher.is_empty(some)
+            documents = Documents(codes[start : start + STEP], bands.keys(some).T, keyed, some, times, None)
+            writer.add(documents)
+
+
+def load(path: str) -> tuple[MinHasher, Bands, list[DocId], Array]:
+    """Return the hasher, the bands, the ids and the fingerprints of an index, in its order."""
+    with Index.open(path) as index:
+        if index._parameters.sketch != "full":
+            raise ValueError(
+                f"the index in {path} has no whole fingerprints (sketch={index._parameters.sketch!r}), which a cache "
+                "needs; create it with sketch='full'"
+            )
+        snapshot = index._snapshot()
+        rows = np.empty((len(snapshot), index.hasher.num_seeds), index.hasher.dtype)
+        ids, done = list[DocId](), 0
+        for places in snapshot.all_places(STEP):
+            rows[done : done + len(places)] = snapshot.sketches(places)
+            ids += snapshot.ids(places)
+            done += len(places)
+        return index.hasher, index.bands, ids, rows
+
+
+def _plan(hasher: MinHasher, bands: Bands) -> Plan:
+    """Return a plan with these bands: for the least threshold, in hundredths, at which their recall is the default."""
+    threshold = next(
+        hundredths / 100 for hundredths in range(1, 101) if bands.probability(hundredths / 100) >= DEFAULT_RECALL
+    )
+    return Plan(bands, threshold, DEFAULT_RECALL, hasher.num_seeds)

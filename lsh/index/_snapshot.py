@@ -1,0 +1,170 @@
+"""A snapshot of an index for `lsh.deduplicate` and `lsh.find_pairs`: later changes leave it as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsh._searching import SortedKeys, sorted_keys
+from lsh._stored import Snapshot
+from lsh.index import _format
+from lsh.index._format import Array, DocId
+from lsh.index._query import COLLISIONS, Lookup, as_bytes
+from lsh.index._segment import Documents, Segment
+from lsh.index._view import Held, View
+
+PIECE = 1 << 20  # documents of buckets that are listed at once
+
+
+class _SegmentPart:
+    """A segment, without the documents that are removed at this moment."""
+
+    def __init__(self, held: Held) -> None:
+        self.segment: Segment = held.segment
+        self.count = self.segment.documents
+        self.removed = held.removed_mask()
+        self.ids, self.texts, self.sketches = self.segment.ids, self.segment.texts, self.segment.sketches_of
+
+    def band(self, band: int) -> SortedKeys:
+        return self.segment.bands[band]
+
+    def numbers_at(self, band: int, places: Array) -> Array:
+        return self.segment.numbers_at(band, places)
+
+    def all_keys(self, band: int) -> tuple[Array, Array]:
+        return self.segment.all_keys(band)
+
+
+class _RecentPart:
+    """The recent documents; their numbers are positions among those that are not removed."""
+
+    removed = None
+
+    def __init__(self, documents: Documents) -> None:
+        self.count = len(documents)
+        self._numbers = np.flatnonzero(documents.keyed).astype(np.uint32)
+        self._keys, self._sketches = documents.keys[self._numbers].T.copy(), documents.sketches.copy()
+        self._codes, self._texts = documents.codes[: self.count], (documents.texts or [])[: self.count]
+        self._sorted: dict[int, tuple[SortedKeys, Array]] = {}
+
+    def band(self, band: int) -> SortedKeys:
+        if band not in self._sorted:
+            triple = sorted_keys(self._keys[band], self._numbers)
+            self._sorted[band] = SortedKeys(*triple), triple[1]
+        return self._sorted[band][0]
+
+    def numbers_at(self, band: int, places: Array) -> Array:
+        return self._sorted[band][1][places]
+
+    def all_keys(self, band: int) -> tuple[Array, Array]:
+        return self._keys[band], self._numbers
+
+    def sketches(self, numbers: Array) -> Array:
+        rows: Array = self._sketches[numbers]
+        return rows
+
+    def ids(self, numbers: Array) -> list[DocId]:
+        return [_format.decoded_id(self._codes[number]) for number in numbers.tolist()]
+
+    def texts(self, numbers: Array) -> list[bytes]:
+        return [self._texts[number] for number in numbers.tolist()]
+
+
+class IndexSnapshot(Snapshot):
+    """The documents of a view. A place is a number of a document, after all numbers of earlier parts."""
+
+    def __init__(self, view: View, lookup: Lookup | None) -> None:
+        parameters = view.manifest.parameters
+        self.has_texts = parameters.texts or lookup is not None
+        self.has_sketches = parameters.sketch != "none"
+        self.collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
+        self._lookup = lookup
+        self._count = len(view)
+        self._layout = parameters.layout
+        self._parts: list[_SegmentPart | _RecentPart] = [_SegmentPart(held) for held in view.held]
+        if len(view.recent):
+            self._parts.append(_RecentPart(view.recent.documents()))
+        self._firsts = np.cumsum([0, *(part.count for part in self._parts)])
+
+    def __len__(self) -> int:
+        return self._count
+
+    def all_places(self, step: int) -> Iterator[Array]:
+        """Yield the places of all documents, at most `step` at once."""
+        for first, part in zip(self._firsts.tolist(), self._parts):
+            for start in range(0, part.count, step):
+                numbers = np.arange(start, min(start + step, part.count))
+                yield first + (numbers if part.removed is None else numbers[~part.removed[numbers]])
+
+    def buckets(self, band: int, keys: Array) -> tuple[Array, Array]:
+        """Return the documents whose key in a band is one of some keys: their keys and places."""
+        found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        for first, part in zip(self._firsts.tolist(), self._parts):
+            starts, stops = part.band(band).find(np.ascontiguousarray(keys))
+            hits = np.flatnonzero(stops > starts)
+            if len(hits):
+                runs, once = np.unique(starts[hits], return_index=True)
+                hits = hits[once]
+                found += self._members(part, first, band, keys[hits], runs, stops[hits] - runs)
+        return _joined(found)
+
+    def _members(
+        self, part: _SegmentPart | _RecentPart, first: int, band: int, keys: Array, starts: Array, sizes: Array
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the keys and places of the documents of some buckets, in pieces."""
+        ends = np.cumsum(sizes)
+        before = starts - (ends - sizes)  # from the position in the list of all members to the place in the band
+        for begin in range(0, int(ends[-1]), PIECE):
+            listed = np.arange(begin, min(begin + PIECE, int(ends[-1])))
+            bucket = np.searchsorted(ends, listed, side="right")
+            yield self._alive(part, first, keys[bucket], part.numbers_at(band, before[bucket] + listed))
+
+    def _alive(
+        self, part: _SegmentPart | _RecentPart, first: int, keys: Array, numbers: Array
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Return keys and places without those of removed documents."""
+        if part.removed is not None:
+            alive = ~part.removed[numbers]
+            keys, numbers = keys[alive], numbers[alive]
+        return keys, numbers.astype(np.int64) + first
+
+    def shared(self, band: int) -> tuple[Array, Array]:
+        """Return the documents whose key in a band is that of another one: their keys and places."""
+        found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        for first, part in zip(self._firsts.tolist(), self._parts):
+            found.append(self._alive(part, first, *part.all_keys(band)))
+        keys, places = _joined(found)
+        order = np.argsort(keys, kind="stable")
+        equal = keys[order[1:]] == keys[order[:-1]]
+        both = np.concatenate([[False], equal]) | np.concatenate([equal, [False]])
+        chosen = order[both[: len(order)]]
+        return keys[chosen], places[chosen]
+
+    def _each(self, places: Array) -> Iterator[tuple[_SegmentPart | _RecentPart, Array]]:
+        """Yield each part that has some of the places, which ascend, and their numbers in it."""
+        bounds = np.searchsorted(places, self._firsts).tolist()
+        for at, part in enumerate(self._parts):
+            if bounds[at] < bounds[at + 1]:
+                yield part, places[bounds[at] : bounds[at + 1]] - self._firsts[at]
+
+    def sketches(self, places: Array) -> Array:
+        """Return the sketches of the documents at some places, which ascend, as rows."""
+        none = np.empty((0, self._layout.components), self._layout.dtype)
+        return np.concatenate([none, *(part.sketches(numbers) for part, numbers in self._each(places))])
+
+    def texts(self, places: Array) -> list[bytes | None]:
+        """Return the texts of the documents at some places, which ascend; ``None`` where it is unknown."""
+        if self._lookup is not None:
+            lookup = self._lookup
+            return [as_bytes(doc_id, lookup(doc_id)) for doc_id in self.ids(places)]
+        return [text for part, numbers in self._each(places) for text in part.texts(numbers)]
+
+    def ids(self, places: Array) -> list[DocId]:
+        """Return the ids of the documents at some places, which ascend."""
+        return [doc_id for part, numbers in self._each(places) for doc_id in part.ids(numbers)]
+
+
+def _joined(found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    return np.concatenate([keys for keys, _ in found]), np.concatenate([places for _, places in found])

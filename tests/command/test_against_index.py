@@ -1,0 +1,110 @@
+"""`lsh dedup --against-index`: the same as --against with the documents of the index, but for their ids; errors."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from running import done, lsh, refused
+
+import lsh as package
+from lsh.index import Index
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+
+
+@pytest.fixture(autouse=True)
+def constant_lock(monkeypatch):
+    """The file of the lock has the time at which it was locked, and `refused` compares all files."""
+    monkeypatch.setattr("lsh.index._lock.time.strftime", lambda *arguments: "2024-01-01T00:00:00Z")
+
+
+def rows(path: Path) -> list[list[bytes]]:
+    return [line.split(b"\t") for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The sample in two files, and the first one as an index."""
+    lines = SAMPLE.read_bytes().splitlines(keepends=True)
+    (tmp_path / "old.tsv").write_bytes(b"".join(lines[::2]))
+    (tmp_path / "new.tsv").write_bytes(b"".join(lines[1::2]))
+    done(tmp_path, "index", "create", "a.index", "--texts", "stored", "-q")
+    done(tmp_path, "index", "add", "a.index", "old.tsv", "-q")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--keep", "longest", "--max-memory", "1MB"), ("--clusters-mode", "components")]
+)
+def test_equals_the_file(folder, options):
+    tables = [*options, "--removed", "removed.tsv", "--clusters", "clusters.tsv", "-q"]
+    done(folder, "dedup", "new.tsv", "-o", "out.tsv", "--against", "old.tsv", *tables)
+    names = ("out.tsv", "removed.tsv", "clusters.tsv")
+    expected = [(folder / name).read_bytes() for name in names]
+    done(folder, "dedup", "new.tsv", "-o", "out.tsv", "--against-index", "a.index", *tables)
+    found = [(folder / name).read_bytes() for name in names]
+    several = [b"\t".join(row[:4]) for row in rows(folder / "removed.tsv")]
+    assert (found[0], found[2]) == (expected[0], expected[2])
+    assert several == [b"\t".join(line.split(b"\t")[:4]) for line in expected[1].splitlines()]
+    assert {row[3] for row in rows(folder / "removed.tsv")} == {b"new", b"old"}
+
+
+def test_counts_report_and_recall(folder):
+    ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--json", "--report", "r.html")
+    counts, index = json.loads(ran.stdout), Index.open(folder / "a.index")
+    new = [line.split(b"\t", 1)[1] for line in (folder / "new.tsv").read_bytes().splitlines()]
+    expected = package.deduplicate(new, against=index).summary()
+    assert counts["removed"] == expected["removed"] > counts["for_old"] == expected["for_old"] > 0
+    assert (counts["old"], counts["threshold"], counts["bands"]) == (len(index), 0.8, index.bands.to_string())
+    assert b"reference documents" in ran.stderr
+    assert b"recall" not in ran.stderr
+    assert b"a.index" in (folder / "r.html").read_bytes()
+    ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--threshold", "0.7")
+    assert f"--threshold 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index".encode() in ran.stderr
+
+
+def test_ids_of_each_kind_and_no_texts(folder):
+    """Without texts the estimates decide; the ids are a whole number, bytes and a text."""
+    texts = [line.split("\t", 1)[1] for line in (folder / "new.tsv").read_text(encoding="utf-8").splitlines()[:3]]
+    with Index.create(folder / "b.index") as index:
+        index.add_docs(texts, [17, b"\xff\x01", "a b"])
+    options = ["--against-index", "b.index", "--removed", "removed.tsv", "--verify", "sketch", "-q"]
+    done(folder, "dedup", "new.tsv", "-o", "out.tsv", *options)
+    assert [row[1:] for row in rows(folder / "removed.tsv") if row[2] == b"1.0" and row[3] == b"old"][:3] == [
+        [b"17", b"1.0", b"old"],
+        [b"\xff\x01", b"1.0", b"old"],
+        [b"a b", b"1.0", b"old"],
+    ]
+    done(folder, "dedup", "old.tsv", "new.tsv", "-o", "out.tsv", *options)
+    assert {row[5] for row in rows(folder / "removed.tsv") if row[3] == b"old"} == {os.fsencode(folder / "b.index")}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--against", "old.tsv"], "--against-index cannot be combined with --against; add"),
+        (["--ngram", "5"], "--ngram cannot be combined with --against-index, which has its own; leave --ngram out"),
+        (["--lowercase"], "--lowercase cannot be combined with --against-index"),
+        (["--preset", "fineweb"], "--preset cannot be combined with --against-index"),
+        (["--num-seeds", "64"], "--num-seeds cannot be combined with --against-index"),
+        (["--threshold", "0.2"], "--threshold 0.2 has a recall of 0.0"),
+        (["--removed", "a.index/removed.tsv"], "--removed must not lie in the index a.index; write to another place"),
+    ],
+)
+def test_errors(folder, options, message):
+    assert message in refused(folder, "dedup", "new.tsv", "-o", "x.tsv", "--against-index", "a.index", *options)
+
+
+def test_errors_of_the_index(folder):
+    command = ["dedup", "new.tsv", "-o", "x.tsv", "--against-index"]
+    assert "no index at none; create one with: lsh index create none" in refused(folder, *command, "none")
+    assert "new.tsv is not an index" in refused(folder, *command, "new.tsv")
+    inside = refused(folder, "dedup", "a.index", "-o", "x.tsv", "--against-index", "a.index", "--format", "txt")
+    assert "INPUT must not lie in" in inside
+    done(folder, "index", "create", "b.index", "-q")
+    assert "b.index stores no texts to compare; give --verify sketch" in refused(folder, *command, "b.index")
+    report = refused(folder, *command, "b.index", "--verify", "sketch", "--report", "r.html")
+    assert "--report shows texts, and b.index stores none; leave --report out" in report

@@ -1,0 +1,407 @@
+"""deduplicate and find_pairs with an index, and index.deduplicate: equal to the same run with the texts as a list."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import indexing
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lsh
+from lsh import _corpus, _stored
+from lsh.index import DamageError, Index, _snapshot
+
+WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
+HASHER = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3))
+PLAN = lsh.plan(0.7, 0.95, 64)
+Texts = list[str]
+
+
+def corpus(seed: int, count: int, originals: int = 40) -> Texts:
+    """Copies and near copies of a few originals, with some texts that have no shingles."""
+    rng = random.Random(seed)
+    bases = [random.Random(i).choices(WORDS, k=14) for i in range(originals)]
+
+    def text() -> str:
+        if rng.random() < 0.02:
+            return rng.choice(["", "a"])
+        words = list(rng.choice(bases))
+        for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+        return " ".join(words)
+
+    return [text() for _ in range(count)]
+
+
+def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
+    """An index of three segments and a log, with ids of each kind, and removed documents in each part."""
+    index = Index.create(folder, HASHER, PLAN, **{"texts": "stored", **settings})
+    ids = [i if i % 3 else f"id {i}" if i % 2 else b"%d" % i for i in range(len(texts))]
+    quarter = len(texts) // 4
+    for part in range(4):
+        some = slice(part * quarter, (part + 1) * quarter if part < 3 else None)
+        index.add_docs(texts[some], ids[some])
+        if part < 3:
+            with pytest.MonkeyPatch.context() as patch:
+                indexing.small_limits(patch)
+                index.commit()
+    for doc_id in ids[3::7]:
+        index.remove(doc_id)
+    index.commit()
+    return index
+
+
+def texts_of(index: Index) -> dict[Any, str]:
+    return {doc_id: index.text(doc_id).decode() for doc_id in index}
+
+
+def rows(result: lsh.Deduplication, ids: list[Any]) -> list[list[tuple[Any, ...]]]:
+    """The two tables, with the ids of the old documents."""
+    tables = []
+    for table, name in ((result.removed, "kept"), (result.near, "j")):
+        assert table.dtype.names is not None
+        columns = {column: table[column].tolist() for column in table.dtype.names}
+        named = ids if result.old_ids is None else result.old_ids
+        columns[name] = [named[i] if side == "old" else i for i, side in zip(columns[name], columns["side"])]
+        tables.append(list(zip(*columns.values())))
+    return tables
+
+
+def counts(result: lsh.Deduplication) -> dict[str, Any]:
+    return {name: count for name, count in result.summary().items() if name != "seconds"}
+
+
+def check_against(new: Texts, index: Index, old: dict[Any, str], **named: Any) -> lsh.Deduplication:
+    """Compare both functions with an index and with the list of its texts; return the result of `deduplicate`."""
+    ids, listed, same = list(old), list(old.values()), {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
+    result = lsh.deduplicate(new, against=index, **named)
+    expected = lsh.deduplicate(new, against=listed, **{**same, **named})
+    assert rows(result, []) == rows(expected, ids)
+    assert counts(result) == counts(expected)
+    assert result.keep.tolist() == expected.keep.tolist()
+    assert result.labels.tolist() == expected.labels.tolist()
+    own = {name: value for name, value in named.items() if name not in ("keep", "clusters")}
+    pairs = [(i, ids[j], value) for i, j, value in lsh.find_pairs(new, others=listed, **{**same, **own})]
+    assert list(lsh.find_pairs(new, others=index, **own)) == pairs
+    assert result.old_ids is not None
+    assert [doc_id for doc_id in old if doc_id in set(result.old_ids)] == list(result.old_ids)
+    return result
+
+
+def check_inside(index: Index, old: dict[Any, str], **named: Any) -> int:
+    """Compare what is removed of an index with what is removed of the list of its texts; return how many are."""
+    ids = list(old)
+    same = {"hasher": HASHER, "bands": PLAN.bands, "threshold": 0.7}
+    removed = lsh.deduplicate(list(old.values()), **{**same, **named}).removed
+    expected = [(ids[row[0]], ids[row[1]], *row[2:]) for row in removed.tolist()]
+    assert list(map(tuple, index.deduplicate(**named))) == expected
+    return len(expected)
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"threshold": 0.6},
+    {"threshold": 0.9},
+    {"num_threads": 3},
+    {"max_memory": "100KB"},
+    {"max_memory": "100KB", "num_threads": 2, "verify": "sketch"},
+    {"keep": "last"},
+    {"clusters": "components"},
+    {"verify": "sketch"},
+    {"verify": None},
+]
+
+
+@pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
+def test_equals_the_list(tmp_path, sketch):
+    """8 bits give other estimates, so they are tested separately."""
+    index = filled(tmp_path / "index", corpus(1, 900), sketch=sketch)
+    old, new = texts_of(index), corpus(2, 500)
+    for named in WAYS:
+        if sketch != "8bit" or named.get("verify", "exact") == "exact":
+            assert len(check_against(new, index, old, **named).removed) > 100
+            assert check_inside(index, old, **named) > 100
+    if sketch == "8bit":
+        check_against(new, index, old, keep="longest")
+        check_against(new, index, old, keep=np.arange(500) % 17)
+    assert len(list(index)) == len(old)
+
+
+@strategies.examples(40)
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
+    st.lists(st.lists(st.sampled_from(WORDS[:6]), max_size=5), max_size=25),
+    st.sampled_from(["representative", "components"]),
+    st.booleans(),
+)
+def test_equals_the_list_for_drawn_texts(tmp_path_factory, old, new, clusters, verified):
+    folder = tmp_path_factory.mktemp("drawn") / "index"
+    index = filled(folder, [" ".join(words) for words in old], sketch="full")
+    verify = "exact" if verified else "sketch"
+    check_against([" ".join(words) for words in new], index, texts_of(index), clusters=clusters, verify=verify)
+    check_inside(index, texts_of(index), clusters=clusters, verify=verify)
+    index.close()
+
+
+def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch):
+    """More members of a bucket than are compared, copies among them; then also in buckets all texts of which are read.
+
+    All texts share the words of one base, so most bands have one large bucket.
+    """
+    rng = random.Random(5)
+    base = random.Random(0).choices(WORDS, k=40)
+
+    def near() -> str:
+        words = list(base)
+        words[rng.randrange(3)] = rng.choice(WORDS[:8])
+        return " ".join(words)
+
+    old, new = [near() for _ in range(2500)], [f"{near()} {-i}" for i in range(30)]
+    old += [f"{text} {i}" for i, text in enumerate(old)]
+    index = filled(tmp_path / "index", old)
+    for large in (1, 10**6):
+        monkeypatch.setattr(_stored, "LARGE", large)
+        assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
+
+
+def test_small_steps(tmp_path, monkeypatch):
+    """Members, texts and buckets in many pieces, and keys of a stream whose length is unknown."""
+    index = filled(tmp_path / "index", corpus(3, 300))
+    for module, name, value in (
+        (_stored, "STEP", 7),
+        (_stored, "TEXTS_STEP", 5),
+        (_stored, "QUERIES", 3),
+        (_stored, "SPARE", 1),
+        (_snapshot, "PIECE", 2),
+    ):
+        monkeypatch.setattr(module, name, value)
+    old, new = texts_of(index), corpus(4, 200)
+    result = check_against(new, index, old)
+    again = lsh.deduplicate(lambda: iter(new), against=index)
+    assert rows(again, []) == rows(result, [])
+    check_inside(index, old)
+
+
+def test_a_collision_reads_everything_again(tmp_path, monkeypatch):
+    """Content keys of three values in the first reading: the second has another secret and the right result."""
+    index = filled(tmp_path / "index", corpus(3, 200))
+    old, new, real, readings = texts_of(index), corpus(4, 100), _corpus.content_keys, []
+
+    def colliding(batch: Any, secret: bytes, out: Any) -> None:
+        if secret not in readings:
+            readings.append(secret)
+        real(batch, secret, out)
+        if secret == readings[0]:
+            out %= 3
+
+    expected = lsh.deduplicate(new, against=index)
+    for module in (_corpus, _stored):
+        monkeypatch.setattr(module, "content_keys", colliding)
+    result = lsh.deduplicate(new, against=index)
+    assert len(readings) == 2
+    assert rows(result, []) == rows(expected, [])
+    assert counts(result) == counts(expected)
+    assert rows(result, []) == rows(
+        lsh.deduplicate(new, 0.7, against=list(old.values()), hasher=HASHER, bands=PLAN.bands), list(old)
+    )
+
+
+class Counted:
+    """A function id -> text that counts its calls."""
+
+    def __init__(self, texts: dict[Any, str]) -> None:
+        self.texts, self.asked = texts, list[Any]()
+
+    def __call__(self, doc_id: Any) -> str | None:
+        self.asked.append(doc_id)
+        return self.texts.get(doc_id)
+
+
+def test_texts_are_read_where_they_are_needed(tmp_path):
+    old = list(dict.fromkeys(corpus(1, 400)))
+    lookup = Counted(dict(enumerate(old)))
+    with Index.create(tmp_path / "index", HASHER, PLAN, texts=lookup) as index:
+        index.add_docs(old, range(len(old)))
+    index = Index.open(tmp_path / "index", texts=lookup)
+    assert lookup.asked == []
+    other = ["xyz " * 3 + f"{i * i} qqq {i * 77}" for i in range(50)]
+    assert lsh.deduplicate(other, against=index).keep.sum()
+    assert lookup.asked == []
+    some = [text for text in old if text][:3]
+    assert not lsh.deduplicate(some, against=index).keep.any()
+    distinct = {text for doc_id, text in enumerate(old) if doc_id in set(lookup.asked)}
+    assert len(lookup.asked) == len(set(lookup.asked))
+    assert {*some} <= distinct
+    least = min(max(lsh.jaccard(text, one, shingles=HASHER.shingles) for one in some) for text in distinct)
+    assert least > 0.4  # the filter leaves out what is far below the threshold
+    lookup.asked.clear()
+    check_against(corpus(2, 200), index, dict(enumerate(old)))
+
+
+def test_unknown_texts(tmp_path):
+    old = [text for text in corpus(1, 100) if len(text) > 5]
+    with Index.create(tmp_path / "index", HASHER, PLAN, sketch="full") as index:
+        index.add_docs(old, range(len(old)))
+    index = Index.open(tmp_path / "index")
+    for run in (
+        lambda **named: lsh.deduplicate(old, against=index, **named),
+        lambda **named: list(lsh.find_pairs(old, others=index, **named)),
+        index.deduplicate,
+    ):
+        with pytest.raises(
+            ValueError, match=r"^verify='exact' compares texts, and the index stores none: open it with"
+        ):
+            run()
+        assert len(run(verify="sketch"))
+    result = lsh.deduplicate(old, against=index, verify="sketch")
+    assert not result.keep.any()
+    assert (result.removed["similarity"] == 1).all()
+    assert not result.removed["identical"].any()
+    known = Index.open(tmp_path / "index", texts={0: old[0]}.get)
+    with pytest.raises(ValueError, match=r"^the function texts of the index has no text for id \d+$"):
+        lsh.deduplicate(old, against=known)
+    result = lsh.deduplicate(old, against=known, verify="sketch")
+    assert not result.keep.any()
+    assert set(result.removed["document"][result.removed["identical"]]) == {
+        i for i, text in enumerate(old) if text == old[0]
+    }
+
+
+def test_estimates_from_eight_bits(tmp_path):
+    """They are corrected for equal bytes of different components: unbiased, and 0 at the least."""
+    old, new = corpus(1, 300, 20), corpus(2, 300, 20)
+    with Index.create(tmp_path / "index", HASHER, PLAN) as index:
+        index.add_docs(old, range(300))
+    low = HASHER.fingerprints(old).astype(np.uint8), HASHER.fingerprints(new).astype(np.uint8)
+    pairs = list(lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify="sketch"))
+    assert len(pairs) > 500
+    for i, j, similarity in pairs:
+        share = float((low[0][j] == low[1][i]).mean())
+        assert similarity == pytest.approx((share - 1 / 256) / (1 - 1 / 256))
+        assert similarity >= 0.7
+    every = {(i, j) for i, j, _ in lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify=None)}
+    assert {(i, j) for i, j, _ in pairs} == {
+        (i, j) for i, j in every if ((low[0][j] == low[1][i]).mean() - 1 / 256) / (1 - 1 / 256) >= 0.7
+    }
+    result = lsh.deduplicate(new, against=Index.open(tmp_path / "index"), verify="sketch")
+    assert result.removed["similarity"].min() >= 0.7 > result.near["similarity"].max() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("hasher", lsh.MinHasher(64, scheme="fss")),
+        ("bands", lsh.Bands(4, 4)),
+        ("bands", lsh.plan(0.6, 0.95, 64)),
+        ("shingles", lsh.Shingles(4)),
+        ("num_seeds", 128),
+        ("recall", 0.5),
+    ],
+)
+def test_other_parameters_are_an_error(tmp_path, name, other):
+    index = filled(tmp_path / "index", corpus(1, 40))
+    same = {"hasher": HASHER, "bands": PLAN.bands, "shingles": lsh.Shingles(3), "num_seeds": 64, "recall": 0.95}
+    for function, second in ((lsh.deduplicate, "against"), (lsh.find_pairs, "others")):
+        function(["a text"], **{second: index, name: same[name]})
+        with pytest.raises(ValueError, match=rf"^{name} must be that of the index given as {second} \(") as caught:
+            function(["a text"], **{second: index, name: other})
+        assert repr(other) in str(caught.value)
+    lsh.deduplicate(["a text"], against=index, bands=PLAN)
+
+
+def test_errors(tmp_path):
+    index = filled(tmp_path / "index", corpus(1, 40))
+    with pytest.raises(ValueError, match=r"^random_state and against, an index, cannot be combined"):
+        lsh.deduplicate(["a text"], against=index, random_state=1)
+    for run in (lambda **named: lsh.deduplicate(["a text"], against=index, **named), index.deduplicate):
+        with pytest.raises(
+            ValueError, match=r"^threshold=0\.2 has a recall of 0\.\d+ with the bands .* for 0\.7; create"
+        ):
+            run(threshold=0.2)
+        with pytest.raises(ValueError, match=r"^threshold must be"):
+            run(threshold=0.0)
+    with pytest.raises(
+        TypeError, match=r"^texts must be a collection of texts, got an index; use its method deduplicate"
+    ):
+        lsh.deduplicate(index)
+    with pytest.raises(ValueError, match=r"^keep must be"):
+        index.deduplicate(keep="longest")
+    index.close()
+    with pytest.raises(ValueError, match=r"^the index is closed"):
+        lsh.deduplicate(["a text"], against=index)
+
+
+def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
+    index = filled(tmp_path / "index", corpus(1, 200))
+    result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
+    parameters = result.parameters
+    assert parameters["recall"] == index.recall_at(0.8) > index.recall_at(0.7)
+    assert parameters["plan"] == PLAN
+    copied = pickle.loads(pickle.dumps(result))
+    assert copied.old_ids == result.old_ids
+    assert copied.removed.tolist() == result.removed.tolist()
+    assert lsh.deduplicate(["a text"]).old_ids is None
+    assert "recall" not in lsh.deduplicate(["a text"]).parameters
+
+
+def test_empty(tmp_path):
+    with Index.create(tmp_path / "index", HASHER, PLAN, texts="stored") as index:
+        assert index.deduplicate() == []
+        result = lsh.deduplicate(["one text", "one text"], against=index)
+        assert (result.keep.tolist(), result.old_ids, counts(result)["old"]) == ([True, False], (), 0)
+        index.add("one text", "x")
+        assert list(lsh.find_pairs([], others=index)) == []
+        assert index.deduplicate() == []
+        assert list(lsh.find_pairs(["", "one text"], others=index)) == [(1, "x", 1.0)]
+        assert len(lsh.deduplicate([], against=index)) == 0
+
+
+def test_later_changes_of_the_index_have_no_effect(tmp_path):
+    """The pairs are those of the moment of the call, also where the index is changed before they are read."""
+    index = filled(tmp_path / "index", corpus(1, 200))
+    old, new = texts_of(index), corpus(2, 100)
+    expected = list(lsh.find_pairs(new, others=index))
+    found = lsh.find_pairs(new, others=index)
+    for doc_id in old:
+        index.remove(doc_id)
+    index.add_docs(new, range(10_000, 10_100))
+    index.compact()
+    assert list(found) == expected
+
+
+def damaged_by(change: Callable[[bytearray], None], path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+
+
+def test_damage_is_an_error(tmp_path):
+    """A byte of every block of a segment in turn is flipped: a DamageError, or the block is not read."""
+    with filled(tmp_path / "index", corpus(1, 2000)) as index:
+        index.compact()
+    path = next((tmp_path / "index").glob("segment-*"))
+    whole, new = path.read_bytes(), corpus(2, 300)
+    with Index.open(tmp_path / "index") as index:
+        expected, inside = rows(lsh.deduplicate(new, against=index), []), index.deduplicate()
+    messages = list[str]()
+    for at in range(1000, len(whole), 1 << 16):
+        damaged_by(lambda data, at=at: data.__setitem__(at, data[at] ^ 1), path)
+        for run in (
+            lambda index: rows(lsh.deduplicate(new, against=index), []) == expected,
+            lambda index: index.deduplicate() == inside,
+        ):
+            try:
+                assert run(Index.open(tmp_path / "index"))
+            except DamageError as error:
+                messages.append(str(error))
+        path.write_bytes(whole)
+    assert len(messages) > len(whole) >> 16
+    assert all(path.name in message for message in messages)

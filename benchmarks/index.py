@@ -8,7 +8,7 @@ they are slow. All have the same bands. Each must find every planted near duplic
 it is measured.
 
 Every step runs in its own process, on one core (the Redis server uses another). Rates are per second of wall time, the
-median of three runs with different texts. Everything is warm: the files are in the page cache, and the queries that
+median of five runs with different texts. Everything is warm: the files are in the page cache, and the queries that
 check the answers come first. Memory is the anonymous memory of the process (Linux), without mapped files.
 
     python benchmarks/index.py [FOLDER] [--documents 10000000]
@@ -41,8 +41,8 @@ import peers
 import lsh
 
 DOCUMENTS = 10_000_000
-SLOW = {"SQLite": 300_000, "datasketch, Redis": 50_000}  # documents
-BATCH = 10_000
+SLOW = {"SQLite": 300_000, "datasketch, Redis": 20_000}  # documents
+BATCH, COMMIT = 10_000, 1_000_000  # documents
 BANDS, SHINGLES, COMPONENTS = lsh.Bands(16, 8), lsh.Shingles(8), 128
 PLAN = lsh.Plan(BANDS, 0.8, 0.94, COMPONENTS)
 LEAST_EQUAL = 103  # components with equal low bytes from an estimate of 0.8 on
@@ -50,7 +50,7 @@ SIZE, WORDS = 100, 13  # bytes of a text; 64-bit random numbers that make it
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz     e", np.uint8)
 EDIT = b"123"  # replaces the last bytes of a near duplicate: 90 of 96 shingles are common
 NEW = 1 << 40  # number of the first text that no index holds
-RUNS = 3
+RUNS = 5
 BUCKET = 1_000_000  # documents
 STEPS = ("build", "ask", "compact", "ask_compacted")
 
@@ -74,6 +74,7 @@ class Way(Protocol):
     """Documents that are found by similarity; ids are numbers."""
 
     def add(self, texts: list[bytes], first: int) -> None: ...
+    def commit(self) -> None: ...
     def finish(self) -> None: ...
     def query(self, text: bytes) -> list[int]: ...
     def query_docs(self, texts: list[bytes]) -> list[list[int]]: ...
@@ -91,6 +92,9 @@ class Lasting:
         ids: Iterable[Any] = range(first, first + len(texts))
         self.index.add_docs(texts, ids if self.kind is int else [f"{number:010d}" for number in ids])
 
+    def commit(self) -> None:
+        self.index.commit()
+
     def finish(self) -> None:
         self.index.close()
 
@@ -105,7 +109,7 @@ class SortedArrays:
     """Keys of each band in order with the numbers of their documents, and sketches, in files that numpy maps."""
 
     def __init__(self, folder: Path, create: bool = False) -> None:
-        self.folder, self.hasher = folder, lsh.MinHasher(COMPONENTS, shingles=SHINGLES, random_state=0)
+        self.folder, self.hasher = folder, lsh.MinHasher(COMPONENTS, scheme="fss", shingles=SHINGLES, random_state=0)
         self.held: list[tuple[Any, Any]] = []
         if not create:
             loaded = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in self.names()]
@@ -125,9 +129,12 @@ class SortedArrays:
     def add(self, texts: list[bytes], first: int) -> None:
         self.held.append(self.hashed(texts))
 
+    def commit(self) -> None:
+        """Arrays are written at the end only."""
+
     def finish(self) -> None:
         for band in range(len(BANDS.widths)):
-            keys = np.concatenate([keys[:, band] for keys, _ in self.held])
+            keys = np.concatenate([keys[band] for keys, _ in self.held])
             order = np.argsort(keys)
             np.save(self.folder / f"keys{band}.npy", keys[order])
             np.save(self.folder / f"numbers{band}.npy", order.astype(np.uint32))
@@ -139,7 +146,7 @@ class SortedArrays:
     def query_docs(self, texts: list[bytes]) -> list[list[int]]:
         asked, sketches = self.hashed(texts)
         pairs = []
-        for column, (keys, numbers) in zip(asked.T, self.bands):
+        for column, (keys, numbers) in zip(asked, self.bands):
             starts = np.searchsorted(keys, column)
             hits = np.flatnonzero(keys[np.minimum(starts, len(keys) - 1)] == column)
             if len(hits):
@@ -160,7 +167,7 @@ class Table:
     """One table of band, key and id in SQLite, with an index; another table has the sketches."""
 
     def __init__(self, folder: Path, create: bool = False) -> None:
-        self.hasher = lsh.MinHasher(COMPONENTS, shingles=SHINGLES, random_state=0)
+        self.hasher = lsh.MinHasher(COMPONENTS, scheme="fss", shingles=SHINGLES, random_state=0)
         self.base = sqlite3.connect(folder / "index.sqlite")
         self.base.execute("PRAGMA journal_mode = WAL")
         self.base.execute("PRAGMA cache_size = -2000000")  # 2 GB
@@ -176,7 +183,7 @@ class Table:
 
     def hashed(self, texts: list[bytes]) -> tuple[list[list[int]], Any]:
         rows = self.hasher.fingerprints(texts, num_threads=1)
-        return BANDS.keys(rows).view(np.int64).tolist(), rows.astype(np.uint8)
+        return BANDS.keys(rows).T.astype(np.int64).tolist(), rows.astype(np.uint8)
 
     def add(self, texts: list[bytes], first: int) -> None:
         keys, sketches = self.hashed(texts)
@@ -186,6 +193,9 @@ class Table:
             self.base.executemany(
                 "INSERT INTO documents VALUES (?, ?)", ((i, row.tobytes()) for i, row in enumerate(sketches, first))
             )
+
+    def commit(self) -> None:
+        """Every batch is committed."""
 
     def finish(self) -> None:
         self.base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -214,8 +224,8 @@ WAYS: dict[str, Callable[..., Way]] = {
 
 
 @contextmanager
-def memory() -> Iterator[dict[str, int]]:
-    """Note by how much the anonymous memory of the process grows: sampled each millisecond."""
+def memory(every: float = 0.02) -> Iterator[dict[str, int]]:
+    """Note by how much the anonymous memory of the process grows: sampled `every` so many seconds."""
     found, stopped = {"more_memory_bytes": 0}, threading.Event()
 
     def now() -> int:
@@ -223,7 +233,7 @@ def memory() -> Iterator[dict[str, int]]:
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
 
     def sample() -> None:
-        while not stopped.wait(0.001):
+        while not stopped.wait(every):
             found["more_memory_bytes"] = max(found["more_memory_bytes"], now() - before)
 
     before = now()
@@ -258,6 +268,8 @@ def build(name: str, count: int, folder: Path) -> dict[str, Any]:
     with memory() as more:
         for start in range(0, count, BATCH):
             timed(way.add, documents(np.arange(start, min(start + BATCH, count))), start)
+            if (start + BATCH) % COMMIT == 0:
+                timed(way.commit)
         timed(way.finish)
     rates = {"documents_per_second": count / wall, "documents_per_cpu_second": count / cpu}
     return {"documents": count, **rates, "bytes_per_document": size_of(folder) / count, **more}
@@ -327,8 +339,8 @@ def bucket(folder: Path) -> dict[str, Any]:
     index.commit()
     index.compact()
     own = BANDS.keys(index.hasher.fingerprint(text)[None])
-    edited = [text[:cut] + other[cut:] for cut in range(50, 70) for other in documents(np.arange(NEW + 1, NEW + 50))]
-    shared = (BANDS.keys(index.hasher.fingerprints(edited)) == own).sum(axis=1)
+    edited = [text[:cut] + other[cut:] for cut in range(70, 85) for other in documents(np.arange(NEW + 1, NEW + 50))]
+    shared = (BANDS.keys(index.hasher.fingerprints(edited)) == own).sum(axis=0)
     other = edited[int(np.flatnonzero(shared > 0)[0])]
     asked = {
         "none_passes": lambda: index.query(other),
@@ -340,7 +352,7 @@ def bucket(folder: Path) -> dict[str, Any]:
         answer = len(work())  # warm
         harness.must(answer == {"none_passes": 0, "best_ten": 10, "all": BUCKET}[name], f"{answer} matches")
         repeats = 1 if name == "all" else 20
-        with memory() as more:
+        with memory(0.001) as more:
             started = time.perf_counter()
             for _ in range(repeats):
                 work()
@@ -361,7 +373,7 @@ def redis(count: int, folder: Path) -> dict[str, Any]:
     python, reason = peers.environment(folder / "environments", "datasketch-redis")
     if python is None:
         return {"not_measured": reason}
-    many = 2000
+    many = 1000
     random = np.random.default_rng(0)
     numbers = random.integers(0, count, many * (RUNS + 1))
     given = {"documents": documents(np.arange(count)), "near": near(numbers)}

@@ -310,7 +310,7 @@ def index_table(result: Result) -> str:
                 rows.append([f"{name}: {one['not_measured']}", *[""] * 8])
                 continue
             built = found["compact"] if step == "ask_compacted" else found.get("build", one)
-            cells = [f"{built[key]:,.0f}" if key in built else "" for key in ("documents", "documents_per_second")]
+            cells = [f"{built[key]:,.0f}" if key in built else "" for key in ("documents", "documents_per_cpu_second")]
             cells += [figure(built["bytes_per_document"]), figure(1e3 * one["opening_seconds"])]
             for kind in QUERIES:
                 cells.append(f"{one['queries'][kind]['per_second']:,.0f} ({max(one['queries'][kind]['runs']):,.0f})")
@@ -326,7 +326,7 @@ def index_memory_table(ways: Result) -> str:
     for name, found in ways.items():
         if "compact" in found:
             built, compacted = found["build"], found["compact"]
-            seconds = built["documents"] / built["documents_per_second"], compacted["seconds"]
+            seconds = built["documents"] / built["documents_per_cpu_second"], compacted["seconds"]
             for about, time, one in zip(("building", "`compact()`"), seconds, (built, compacted)):
                 rows.append([f"{name}: {about}", "", figure(time), figure(one["more_memory_bytes"] / 1e6)])
     many = ways["bucket"]["all"]

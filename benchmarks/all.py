@@ -324,7 +324,7 @@ def index_memory_table(ways: Result) -> str:
     """Return time and memory of building, of compacting, and of queries that share a band with many documents."""
     rows = []
     for name, found in ways.items():
-        if "compact" in found:
+        if "seconds" in found.get("compact", {}):
             built, compacted = found["build"], found["compact"]
             seconds = built["documents"] / built["documents_per_cpu_second"], compacted["seconds"]
             for about, time, one in zip(("building", "`compact()`"), seconds, (built, compacted)):

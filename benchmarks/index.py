@@ -369,6 +369,7 @@ def bucket(folder: Path) -> dict[str, Any]:
 
 def redis(count: int, folder: Path) -> dict[str, Any]:
     """Run index_redis.py in an environment of its own; a reason if that is not possible."""
+    shutil.rmtree(folder / "appendonlydir", ignore_errors=True)  # of a run that was interrupted
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("redis-server") is None:
         return {"not_measured": "there is no redis-server"}

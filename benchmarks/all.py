@@ -309,7 +309,9 @@ def index_table(result: Result) -> str:
             if "not_measured" in one:
                 rows.append([f"{name}: {one['not_measured']}", *[""] * 8])
                 continue
-            built = found["compact"] if step == "ask_compacted" else found.get("build", one)
+            built = found.get("build", one)
+            if step == "ask_compacted":
+                built = found["compact"] if "ask" in found else {**built, **found["compact"]}
             cells = [f"{built[key]:,.0f}" if key in built else "" for key in ("documents", "documents_per_cpu_second")]
             cells += [figure(built["bytes_per_document"]), figure(1e3 * one["opening_seconds"])]
             for kind in QUERIES:

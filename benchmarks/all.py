@@ -16,7 +16,19 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("pure_python", "kernels", "grouping", "exact", "peers", "counts", "quality", "tiny_sets", "engine", "files")
+PARTS = (
+    "pure_python",
+    "kernels",
+    "grouping",
+    "exact",
+    "peers",
+    "counts",
+    "quality",
+    "tiny_sets",
+    "engine",
+    "files",
+    "index",
+)
 PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
 Result = dict[str, Any]
@@ -283,6 +295,50 @@ def files_table(result: Result) -> str:
     return f"{where(result)}. {result['about']}; {text}.\n\n{table(head, rows)}\n\n{ahead}{overhead_table(result)}"
 
 
+QUERIES = ("single", "single_match", "batch", "batch_match")
+
+
+def index_table(result: Result) -> str:
+    """Return rates and size of the lasting index and of its peers."""
+    rows = []
+    for name, found in result["ways"].items():
+        for step in ("ask", "ask_compacted"):
+            one = found.get("all", found.get(step))
+            if name == "bucket" or one is None or (step == "ask_compacted" and "all" in found):
+                continue
+            if "not_measured" in one:
+                rows.append([f"{name}: {one['not_measured']}", *[""] * 8])
+                continue
+            built = found.get("build", one)
+            if step == "ask_compacted":
+                built = found["compact"] if "ask" in found else {**built, **found["compact"]}
+            cells = [f"{built[key]:,.0f}" if key in built else "" for key in ("documents", "documents_per_cpu_second")]
+            cells += [figure(built["bytes_per_document"]), figure(1e3 * one["opening_seconds"])]
+            for kind in QUERIES:
+                cells.append(f"{one['queries'][kind]['per_second']:,.0f} ({max(one['queries'][kind]['runs']):,.0f})")
+            rows.append([name + ", compacted" * (step == "ask_compacted"), *cells])
+    head = ["", "documents", "added a second", "bytes a document", "ms to open", "single queries/s"]
+    head += ["single with a match", "in batches", "in batches with a match"]
+    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}\n\n{index_memory_table(result['ways'])}"
+
+
+def index_memory_table(ways: Result) -> str:
+    """Return time and memory of building, of compacting, and of queries that share a band with many documents."""
+    rows = []
+    for name, found in ways.items():
+        if "seconds" in found.get("compact", {}):
+            built, compacted = found["build"], found["compact"]
+            seconds = built["documents"] / built["documents_per_cpu_second"], compacted["seconds"]
+            for about, time, one in zip(("building", "`compact()`"), seconds, (built, compacted)):
+                rows.append([f"{name}: {about}", "", figure(time), figure(one["more_memory_bytes"] / 1e6)])
+    many = ways["bucket"]["all"]
+    for name, about in BUCKET_QUERIES.items():
+        one, label = many[name], f"a bucket of {many['documents']:,}: {about}"
+        rows.append([label, f"{one['answer']:,}", f"{one['seconds']:.4f}", figure(one["more_memory_bytes"] / 1e6)])
+    return table(["", "matches", "s", "MB more memory"], rows)
+
+
+BUCKET_QUERIES = {"none_passes": "no member is similar", "best_ten": "`top=10`", "all": "all members"}
 CLOCKS = ("CPU", "wall")
 
 
@@ -336,6 +392,7 @@ TABLES = {
         "exact": exact_table,
         "engine": engine_table,
         "files": files_table,
+        "index": index_table,
     },
     FRONT: {"peers": short_peer_table},
 }

@@ -28,6 +28,7 @@ REQUIREMENTS = {
     "datasketch": ["datasketch==2.0.*", "numpy"],
     "gaoya": ["gaoya==0.2.*", "numpy"],
     "text-dedup": ["text-dedup==0.4.*"],
+    "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for index.py
     "plain": ["numpy"],
 }
 WAYS = {
@@ -115,7 +116,7 @@ def main() -> None:
     corpus = harness.news()
     if corpus.pairs is None:
         raise SystemExit("this benchmark needs Reuters-21578; set LSH_DATA to the folder that holds it")
-    interpreters = {name: environment(folder, name) for name in REQUIREMENTS}
+    interpreters = {name: environment(folder, name) for name in dict.fromkeys(WAYS.values())}
     rounds: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as work:
         texts, pairs = Path(work) / "texts.tsv", Path(work) / "pairs.tsv"

@@ -112,7 +112,11 @@ def test_mapped_files_take_little_memory(tmp_path):
         """
     )
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, env=environment()
+        [sys.executable, "-c", program, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(),
     )
     written, loaded = map(int, ran.stdout.split())
     assert written <= 20_000_000

@@ -110,6 +110,9 @@ def test_examples_of_the_help_run(tmp_path, command):
     (tmp_path / "test.jsonl").write_bytes(b"".join(records[100:]))
     (tmp_path / "monday.txt").write_bytes(STORY)
     (tmp_path / "tuesday.txt").write_bytes(OTHER)
+    if command == "dedup":
+        done(tmp_path, "index", "create", "news.index", "--texts", "stored")
+        done(tmp_path, "index", "add", "news.index", "news.tsv.gz")
     examples = re.findall(r"^  lsh (.*)$", done(tmp_path, command, "--help").decode(), re.MULTILINE)
     assert examples
     for example in examples:
@@ -502,10 +505,12 @@ def test_a_stream_without_a_descriptor(news, monkeypatch):
 
 
 @pytest.mark.parametrize(("program", "given", "expected"), [("lsh", None, "1"), ("lsh", "2", "2"), ("other", None, "")])
-def test_threads_of_blas(program, given, expected):
+def test_threads_of_blas(program, given, expected, tmp_path):
     """The command lets the BLAS of numpy start no threads, unless the user sets their number."""
     variables = {name: value for name, value in environment().items() if name != "OPENBLAS_NUM_THREADS"}
     variables |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
     code = f"import sys; sys.argv[0] = {program!r}; import lsh, os; print(os.environ.get('OPENBLAS_NUM_THREADS', ''))"
-    run = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=TIMEOUT)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, cwd=tmp_path, text=True, timeout=TIMEOUT
+    )
     assert run.stdout == f"{expected}\n"

@@ -267,6 +267,7 @@ def killed_once(folder: Path, rng: random.Random) -> int:
         [sys.executable, "-c", KILLED, str(folder), str(rng.randrange(2**31))],
         stdout=subprocess.PIPE,
         env=running.environment(PYTHONPATH=os.pathsep.join(sys.path)),
+        cwd=folder.parent,
         text=True,
     )
     assert process.stdout is not None
@@ -324,7 +325,7 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
     """Each commit adds five documents and removes five; it also merges segments and replaces logs."""
     folder = tmp_path / "index"
     Index.create(folder, **SETTINGS).close()
-    python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path))}
+    python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path)), "cwd": tmp_path}
     with (
         subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], **python) as process,
         Index.open(folder) as index,

@@ -406,7 +406,11 @@ def test_a_second_writer_is_refused(folder):
             "except lsh.index.IndexLockedError as error: print(error)"
         )
         done = subprocess.run(
-            [sys.executable, "-c", script, str(folder)], capture_output=True, env=running.environment(), text=True
+            [sys.executable, "-c", script, str(folder)],
+            capture_output=True,
+            cwd=folder.parent,
+            env=running.environment(),
+            text=True,
         )
         assert f"process {os.getpid()} on" in done.stdout
         index.add(text(1), 1)

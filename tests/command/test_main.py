@@ -107,7 +107,8 @@ def test_examples_of_the_help_run(tmp_path, command):
     (tmp_path / "part-1.jsonl.gz").write_bytes(gzip.compress(b"".join(records[:150])))
     (tmp_path / "part-2.jsonl.gz").write_bytes(gzip.compress(b"".join(records[150:])))
     (tmp_path / "train.jsonl").write_bytes(b"".join(records[:150]))
-    (tmp_path / "test.jsonl").write_bytes(b"".join(records[100:]))
+    for name in ("test.jsonl", "today.jsonl"):
+        (tmp_path / name).write_bytes(b"".join(records[100:]))
     (tmp_path / "monday.txt").write_bytes(STORY)
     (tmp_path / "tuesday.txt").write_bytes(OTHER)
     if command == "dedup":

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-PROFILES = {"quick": 0.15, "default": 0.4, "ci": 3, "thorough": 10}
+PROFILES = {"quick": 0.15, "default": 0.3, "ci": 3, "thorough": 10}
 SCALE = PROFILES[os.environ.get("LSH_TEST_PROFILE", "default")]
 
 

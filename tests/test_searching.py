@@ -46,7 +46,7 @@ def keys_of_kind(kind, count, random):
 
 
 KINDS = ["uniform", "few", "low", "high", "giant"]
-COUNTS = [0, 1, 2, 4095, 4096, 70_000, 2**18 - 1, 2**18]
+COUNTS = [0, 1, 2, 4095, 4096, *(pytest.param(count, marks=pytest.mark.slow) for count in (70_000, 2**18 - 1)), 2**18]
 
 
 # ---- sorted keys ----
@@ -159,7 +159,7 @@ def test_search_against_twin(seed, documents, bands, values, queries, least, top
     assert found == segment.twin(keys, rows, least, top)
 
 
-@pytest.mark.parametrize("top", [None, 1, 100, 1000, 10**6])
+@pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
 @pytest.mark.parametrize("compares", [False, True])
 @pytest.mark.parametrize("values", [1, 3, 10**6])
 def test_search_across_windows(top, compares, values):

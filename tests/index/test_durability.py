@@ -128,7 +128,7 @@ few_or_all = pytest.mark.parametrize("some", [True, pytest.param(False, marks=py
 
 @few_or_all
 @pytest.mark.parametrize("afterwards", ["retry", "rollback", "reopen", "close"])
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("number", [errno.EIO, pytest.param(errno.ENOSPC, marks=pytest.mark.slow)])
 def test_each_operation_fails(tmp_path, monkeypatch, afterwards, number, some):
     indexing.small_limits(monkeypatch)
     failures = 0

@@ -368,6 +368,12 @@ class Index(Stored):
                 self._view = self._writer.view
             yield self._view
 
+    def _last_commit(self) -> list[int]:
+        """Return what grows with each commit: the generation of the manifest, and the size of its log."""
+        with self._reading() as view:
+            size = self._log.committed if self._writer is None else self._writer.committed
+            return [view.manifest.generation, size]
+
     def _snapshot(self) -> IndexSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
         with self._reading() as view:
@@ -829,7 +835,7 @@ class Index(Stored):
                 "path": self._path,
                 "documents": len(view),
                 "segments": len(held),
-                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
+                "bytes": size + self._last_commit()[1],
                 "removed": sum(one.removed_count for one in held),
                 "in_log": recent,
                 "earliest": min(known) / 1e6 if known else None,

@@ -275,7 +275,14 @@ def test_the_place_of_a_stored_document_is_that_of_the_search(folder, monkeypatc
         threads.append(thread)
         return place
 
+    def late(self: Index, *values: Any) -> Any:
+        for thread in threads:
+            thread.join()
+        return found(self, *values)
+
+    found = Index._found
     threads: list[threading.Thread] = []
+    monkeypatch.setattr(Index, "_found", late)
     monkeypatch.setattr(Index, "_place", then_changed)
     assert {match.id for match in index.query(id="b")} == {"a", "c"}
     threads[0].join()

@@ -90,6 +90,10 @@ class Stored(ABC):
         """Return the probability that a document of this similarity is found."""
 
     @abstractmethod
+    def _bands_recall(self, similarity: float) -> float:
+        """Return the probability that a document of this similarity is a candidate."""
+
+    @abstractmethod
     def _snapshot(self) -> Snapshot:
         """Return the documents of this moment."""
 

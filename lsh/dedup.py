@@ -633,9 +633,9 @@ def _matching_in(name: str, stored: Stored, threshold: object, verify: object) -
     """Return the same for an index; `name` is its name in messages."""
     least = _threshold(stored.plan.threshold if threshold is None else threshold, name)
     matching, recall = _matching(stored.hasher, least, verify, None, stored.bands), stored.recall_at(least)
-    if recall < MIN_RECALL:
+    if (reached := stored._bands_recall(least)) < MIN_RECALL:
         raise ValueError(
-            f"threshold={least:g} has a recall of {recall:.2g} with the bands of the index, which are for "
+            f"threshold={least:g} has a recall of {reached:.2g} with the bands of the index, which are for "
             f"{stored.plan.threshold:g}; create an index with threshold={least:g} for it"
         )
     snapshot = stored._snapshot()

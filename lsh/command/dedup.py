@@ -297,7 +297,7 @@ def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | No
 def _matching_of(namespace: argparse.Namespace, index: Index) -> Matching:
     """Return which documents are near duplicates of each other and of those of an index."""
     matching = options.matching_of_index(namespace, index.plan, index.hasher)
-    name, recall = files.shown(namespace.against_index), index.recall_at(matching.threshold)
+    name, recall = files.shown(namespace.against_index), index._bands_recall(matching.threshold)
     if recall < MIN_RECALL:
         raise ValueError(
             f"--threshold {matching.threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "

@@ -155,7 +155,8 @@ def _create(namespace: argparse.Namespace) -> None:
         if not namespace.quiet:
             bands, recall = index.bands, index.recall_at(index.threshold)
             kind = f"{counted(bands.num_bands, 'band')}, {bands.to_string()}"
-            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}")
+            why = "" if index._verifies else "; estimates decide, --texts stored compares texts"
+            console.say(f"{folder}: {kind}, find documents at {index.threshold:g} with probability {recall:.4f}{why}")
 
 
 def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:

@@ -84,7 +84,7 @@ def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -
     note = _note.read(index.path)
     state = documents.state()
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    file, count = _place(note.pop(NOTE, {}), digest)
+    file, count = _place(note.pop(NOTE, {}), digest, index._last_commit())
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
     added, committed = 0, time.monotonic()
@@ -94,25 +94,33 @@ def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -
         meter.reading("adding")
         if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
             place = {"digest": digest, "file": part.file, "count": part.end}
-            _commit(index, note if digest is None else {**note, NOTE: place})
+            _commit(index, note, None if digest is None else place)
             added, committed = 0, time.monotonic()
     meter.reading("adding")
     _commit(index, note)
 
 
-def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
+def _place(noted: dict[str, Any], digest: str | None, last_commit: list[int]) -> tuple[int, int]:
     """Return where to begin: after the documents that an interrupted run of the same command has committed."""
-    file, count = noted.get("file"), noted.get("count")
+    file, count, commit = noted.get("file"), noted.get("count"), noted.get("commit")
     if digest is None or noted.get("digest") != digest or not isinstance(file, int) or not isinstance(count, int):
+        return 0, 0
+    if not isinstance(commit, list) or commit > last_commit:
+        console.say(
+            "the note on an interrupted run is newer than the index, as in a copy that was made during the run; "
+            "all documents are added again"
+        )
         return 0, 0
     return max(file, 0), max(count, 0)
 
 
-def _commit(index: Index, note: dict[str, dict[str, Any]]) -> None:
-    """Commit with a note."""
+def _commit(index: Index, note: dict[str, dict[str, Any]], place: dict[str, Any] | None = None) -> None:
+    """Commit with a note, and in it the place that belongs to the commit."""
     from lsh.index import _note
 
     index.commit()
+    if place is not None:
+        note = {**note, NOTE: {**place, "commit": index._last_commit()}}
     if _note.read(index.path) != note:
         _note.replace(index.path, note)
 

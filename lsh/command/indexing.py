@@ -247,6 +247,7 @@ class NewDocuments:
         if needs_ids and sources.found[0].format.name == "jsonl" and reading.id_field is None:
             reading = replace(reading, id_field="id")  # else a record without an id would get its number
         self._sources, self._reading = sources, replace(reading, source_field=time_field)
+        self._needs_ids = needs_ids
         self._has_times, self._prefix = time_field is not None, id_prefix
         self._notes: set[str] | None = set() if notes else None
         self._opened: list[files.Documents] = []
@@ -258,7 +259,7 @@ class NewDocuments:
         try:
             for source in self._sources.found:
                 one = files.Sources([source], 0, self._named(source), self._sources.pattern, 0)
-                self._opened.append(inputs.open_documents(self._reading, one))
+                self._opened.append(inputs.open_documents(self._reading, one, null_ids=not self._needs_ids))
                 self.size += self._opened[-1].size
         except BaseException:  # an interrupt, too
             self.__exit__()
@@ -290,6 +291,11 @@ class NewDocuments:
                 continue
             start = len(block.texts) - fresh
             ids = self._ids(documents, cast(list[bytes], block.ids().tolist())[start:])
+            if self._needs_ids and "" in ids:
+                place = done - fresh + ids.index("") + 1
+                raise files.InputError(
+                    documents.name, f"the id of document {place} is null or empty; give it one, or use --id-field none"
+                )
             texts = Batch(block.texts, missing=True, start=start)
             times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
             self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())

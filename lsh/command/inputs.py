@@ -203,6 +203,7 @@ def open_documents(
     rejects: files.Target | None = None,
     others: Sequence[files.Sources] = (),
     spill: Spill | None = None,
+    null_ids: bool = True,
 ) -> files.Documents:
     """Open documents, which the caller closes.
 
@@ -210,7 +211,7 @@ def open_documents(
     if neither these files nor `others`, the other files of the command, have a use for it.
     """
     formats = [other.found[0].format.name for other in others]
-    return files.Documents(sources, rejects=rejects, others=formats, spill=spill, **vars(reading))
+    return files.Documents(sources, rejects=rejects, others=formats, spill=spill, null_ids=null_ids, **vars(reading))
 
 
 class Ids:

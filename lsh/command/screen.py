@@ -83,9 +83,9 @@ def run(namespace: argparse.Namespace) -> None:
                 target.write(indexing.line(identity, matches, verdict=verdict))
             meter.reading("screening")
         meter.reading("screening")
+        target.commit()  # before the index: a run whose output fails adds nothing
         if not namespace.check:
             screen.commit()
-        target.commit()
     if not namespace.quiet:
         console.say(_summary(verdicts, documents, time.perf_counter() - started))
 

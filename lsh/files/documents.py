@@ -94,6 +94,8 @@ class Documents:
         an error, unless one of these formats has a use for it; `source_field` counts for these documents only.
     spill : Spill, optional
         Allocates the memory for the places of the records, and has the folder for copies. Default: without a bound.
+    null_ids : bool, optional
+        Whether a record whose id is null has its number as id (default), or an empty one.
 
     Attributes
     ----------
@@ -145,6 +147,7 @@ class Documents:
         rejects: Target | None = None,
         others: Sequence[str] = (),
         spill: Spill | None = None,
+        null_ids: bool = True,
     ) -> None:
         if not isinstance(path, Sources):
             path = find_sources(expanded([path] if isinstance(path, str) else path), format, pattern)
@@ -162,6 +165,7 @@ class Documents:
             encoding_given=encoding is not None,
             skip_bad=_checks.choice("on_bad_line", on_bad_line, ("error", "skip")) == "skip",
             allow_missing=_checks.choice("missing", missing, ("error", "empty")) == "empty",
+            null_ids=null_ids,
         )
         options = self._usable(options, others)
         self._counts = ReadCounts(None if rejects is None else rejects.write)

@@ -97,6 +97,7 @@ class JsonLines(Reader):
         if self._id_name is not None:
             identity = _name(record, found, self._id_name, "" if options.id_field is None else "--id-field")
             self._has_ids |= identity is not None
+            identity = "" if identity is None and not options.null_ids else identity
         if options.source_field is None:
             return Fields(identity, text)
         return Fields(identity, text, _name(record, found, options.source_field, "--source-field") or "")

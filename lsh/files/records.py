@@ -151,6 +151,7 @@ class ReadOptions(NamedTuple):
     encoding_given: bool = False
     skip_bad: bool = False
     allow_missing: bool = False
+    null_ids: bool = True
 
     def text_fields(self) -> tuple[str, ...] | None:
         """Return the names of the fields of the text; ``None`` if none is named."""

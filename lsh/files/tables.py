@@ -194,7 +194,7 @@ class Tables:
         """Return rows as a block; `row` is the number of rows of the file before them."""
         return Block(
             self._texts(name, row, columns.texts, [_column(batch, text) for text in columns.texts], counts),
-            partial(_ids, batch, columns.identity, position),
+            partial(_ids, batch, columns.identity, position, self._options.null_ids),
             partial(_sources, batch, columns.source, os.fsencode(name)),
         )
 
@@ -388,12 +388,17 @@ def _column(batch: Any, name: str) -> Any:
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _ids(batch: Any, name: str | None, position: int) -> Batch:
-    """Return the ids of rows from some position of all rows on; where there is none, it is the number of the row."""
+def _ids(batch: Any, name: str | None, position: int, null_ids: bool) -> Batch:
+    """Return the ids of rows from some position of all rows on; where there is none, it is the number of the row.
+
+    Without `null_ids`, a null in the column of the ids is an empty id.
+    """
     column = None if name is None else _column(batch, name)
     if column is not None and _is_text(column.type) and not column.null_count:
         return as_batch(str(name), column)
     values = [None] * len(batch) if column is None else column.to_pylist()
+    if column is not None and not null_ids:
+        return Batch([_as_bytes(value, b"") for value in values])
     return Batch([_as_bytes(value, b"%d" % number) for number, value in enumerate(values, position + 1)])
 
 

@@ -28,14 +28,14 @@ from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
-from lsh.index import _arguments, _format, _manifest, _view, _writer
+from lsh.index import _arguments, _format, _manifest, _note, _view, _writer
 from lsh.index._arguments import Time
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
-from lsh.index._manifest import SKETCHES, Manifest, Parameters
-from lsh.index._query import COLLISIONS, Asked, Estimator, IndexMatch, Lookup, Matches, Search, recall_at
+from lsh.index._manifest import Manifest, Parameters
+from lsh.index._query import Asked, IndexMatch, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -50,7 +50,6 @@ Sketch = Literal["8bit", "full", "none"]
 
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once
-MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
 MAX_SEARCHES = 64  # of which the parameters are kept
 
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
@@ -61,6 +60,12 @@ def _renew_locks() -> None:
     for index in list(_indexes):
         index._lock = threading.RLock()
         index._view.recent.forget_tables()
+
+
+def _end_writing(writer: Writer, lock: WriterLock) -> None:
+    """Close the files of a writer: of an index that was closed, or that is used no more."""
+    writer.close()
+    lock.release()
 
 
 if hasattr(os, "register_at_fork"):
@@ -106,11 +111,10 @@ class Index(Stored):
         self._view: View = view
         self._log = log
         self._writer: Writer | None = None
-        self._writer_lock: WriterLock | None = None
+        self._writing_ends: weakref.finalize[[Writer, WriterLock], Index] | None = None
         self._process = os.getpid()
         self._closed = False
-        whole = parameters.sketch == "full"
-        self._estimator = Estimator(parameters.layout.components, 0.0 if whole else COLLISIONS)
+        self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
         self._searches: dict[tuple[float | None, int | None], Search] = {}
         self._lock = threading.RLock()
@@ -147,7 +151,9 @@ class Index(Stored):
         threshold : float, optional
             The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
         recall : float, optional
-            The least probability with which a document at the threshold is found. Default 0.99.
+            The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
+            matches have an estimate that reaches the threshold, which about half of these documents have; see
+            `recall_at`.
         shingles : Shingles, optional
             How a text becomes a set of shingles. Default: ``Shingles(8)``.
         num_seeds : int, optional
@@ -176,25 +182,27 @@ class Index(Stored):
         TypeError, ValueError
             If a parameter is wrong, or no bands reach the recall.
         """
-        stored, lookup = _arguments.where_texts_are(texts)
-        chosen = _arguments.chosen_hasher(hasher, shingles, num_seeds, random_state)
-        parameters = Parameters(
-            chosen,
-            _arguments.chosen_plan(chosen, plan, threshold, recall),
-            _checks.choice("sketch", sketch, SKETCHES),
-            stored,
-            _manifest.microseconds("period", period),
+        parameters, lookup = _arguments.chosen_parameters(
+            hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
-        if chosen.num_seeds > MAX_COMPONENTS:
-            raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
-        if parameters.sketch == "none" and texts is None:
-            raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
+        return cls._made(path, parameters, lookup, None)
+
+    @classmethod
+    def _made(
+        cls,
+        path: str | os.PathLike[str],
+        parameters: Parameters,
+        lookup: Lookup | None,
+        note: dict[str, dict[str, Any]] | None,
+    ) -> Index:
+        """Create an index, with a note from its beginning, and open it for writing."""
         folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
         made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
                 raise FileExistsError(f"there is an index in {folder}; use Index.open")
+            _note.replace(folder, note)
             _writer.create(disk, folder, Manifest(parameters))
             for parent in made:
                 disk.sync_folder(parent)
@@ -241,8 +249,9 @@ class Index(Stored):
         try:
             view, log = _view.opened(folder)
             index = cls(folder, view.manifest.parameters, lookup, view, log, disk)
-            index._writer = Writer(disk, folder, view, log)
-            index._writer_lock = lock
+            index._writer = Writer(disk, folder, view, log, lock)
+            index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
+            index._writing_ends.atexit = False  # the process ends, and the lock with it
         except BaseException:
             lock.release()
             raise
@@ -259,11 +268,9 @@ class Index(Stored):
 
     def _release(self) -> None:
         self._closed = True
-        if self._writer is not None:
-            self._writer.close()
-        if self._writer_lock is not None:
-            self._writer_lock.release()
-        self._writer = self._writer_lock = None
+        if self._writing_ends is not None:
+            self._writing_ends()
+        self._writer = self._writing_ends = None
         self._view = View(Manifest(self._parameters), [])
 
     def __enter__(self) -> Index:
@@ -308,7 +315,7 @@ class Index(Stored):
 
     @property
     def recall(self) -> float:
-        """The recall that the index was created for."""
+        """The recall that the bands were planned for."""
         return self._parameters.plan.recall
 
     def recall_at(self, similarity: float) -> float:
@@ -323,11 +330,18 @@ class Index(Stored):
         -------
         float
             The probability to share a band, times that to pass the sketch filter if matches are verified. Without
-            texts, a document must also have an estimate of `min_similarity` or more, which one of just this similarity
-            has in about half of the cases.
+            texts, times that of an estimate of `similarity` or more, which is about one half: to find nearly all
+            documents of a similarity by estimates, ask for a `min_similarity` below it.
         """
-        verified = self._parameters.texts or self._lookup is not None
-        return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), verified)
+        return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), self._verifies)
+
+    def _bands_recall(self, similarity: float) -> float:
+        return bands_recall(self._parameters, similarity, self._verifies)
+
+    @property
+    def _verifies(self) -> bool:
+        """Whether queries compare texts."""
+        return self._parameters.texts or self._lookup is not None
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
@@ -353,6 +367,12 @@ class Index(Stored):
                     raise RuntimeError("a change of the index was interrupted; call rollback() first")
                 self._view = self._writer.view
             yield self._view
+
+    def _last_commit(self) -> list[int]:
+        """Return what grows with each commit: the generation of the manifest, and the size of its log."""
+        with self._reading() as view:
+            size = self._log.committed if self._writer is None else self._writer.committed
+            return [view.manifest.generation, size]
 
     def _snapshot(self) -> IndexSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
@@ -395,10 +415,12 @@ class Index(Stored):
                 return False
             while True:
                 manifest = _manifest.read(self._path, view.manifest)
+                self._check_identity(manifest)
                 try:
                     if manifest != view.manifest:
-                        self._check_parameters(manifest)
-                        self._view, self._log = _view.opened(self._path)
+                        newest, log = _view.opened(self._path)
+                        self._check_identity(newest.manifest)
+                        self._view, self._log = newest, log
                         self._searches = {}
                         return True
                     return self._read_log(view)
@@ -406,8 +428,9 @@ class Index(Stored):
                     if _manifest.read(self._path, manifest) is manifest:
                         raise
 
-    def _check_parameters(self, manifest: Manifest) -> None:
-        if manifest.parameters != self._parameters:
+    def _check_identity(self, manifest: Manifest) -> None:
+        own = self._view.manifest
+        if (manifest.parameters, manifest.identity) != (own.parameters, own.identity):
             raise ValueError(f"the index in {self._path} was replaced by another one; open it again")
 
     def _read_log(self, view: View) -> bool:
@@ -577,7 +600,8 @@ class Index(Stored):
             own, its = getattr(self._parameters, name), getattr(other._parameters, name)
             if own != its:
                 raise ValueError(f"other must have the same {name}, got {its!r}, this index has {own!r}")
-        with other._reading() as view, self._writing() as writer:
+        first, second = sorted((self, other), key=id)  # else two threads could wait for each other
+        with first._lock, second._lock, other._reading() as view, self._writing() as writer:
             writer.merge(view)
 
     # ---- asking ----
@@ -657,7 +681,7 @@ class Index(Stored):
         KeyError
             If there is no document with this id.
         TypeError, ValueError
-            If an argument is wrong, or the recall at `min_similarity` is below 0.5.
+            If an argument is wrong, or the bands find less than half of the documents at `min_similarity`.
         """
         search = self._search(min_similarity, top)
         if (text is None) == (id is None):
@@ -665,16 +689,18 @@ class Index(Stored):
         if text is not None:
             row = self.hasher.fingerprint(_checks.text("text", text))
             return self._answers(search, row[None], lambda: Batch([text]).tolist())[0]
-        with self._reading() as view:
-            place = self._place(view, id)  # type: ignore[arg-type]
-            keys, sketch = view.keys_and_sketch(place)
-            if keys is None:
-                return search.none
-            own = view.texts(place.part, np.array([place.number]))[0] if self._parameters.texts else None
-        if own is None and self._lookup is not None:
-            own = search.looked_up(id)  # type: ignore[arg-type]
-        sketches = sketch[None] if self._layout.components else None
-        return self._found(search, Asked(keys[:, None], sketches, [own], place))[0]
+        own = search.looked_up(id) if self._lookup is not None and id in self else None  # type: ignore[arg-type]
+        return self._found(search, lambda view: self._asked(view, id, own))[0]  # type: ignore[arg-type]
+
+    def _asked(self, view: View, id: DocId, own: bytes | None) -> Asked | None:
+        """Return the query for a stored document with a known text, ``None`` if it has no keys."""
+        place = self._place(view, id)
+        keys, sketch = view.keys_and_sketch(place)
+        if keys is None:
+            return None
+        if self._parameters.texts:
+            own = view.texts(place.part, np.array([place.number]))[0]
+        return Asked(keys[:, None], sketch[None] if self._layout.components else None, [own], place)
 
     def query_docs(
         self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
@@ -730,11 +756,14 @@ class Index(Stored):
             return answers
         sketches = self._sketches(rows) if self._layout.components else None
         own = texts() if search.verifies else [None] * len(rows)
-        return self._found(search, Asked(self._keys(rows), sketches, own))
+        asked = Asked(self._keys(rows), sketches, own)
+        return self._found(search, lambda _: asked)
 
-    def _found(self, search: Search, asked: Asked) -> list[Matches]:
-        """Return the matches of queries. A reader searches its segments without the lock, as they do not change."""
+    def _found(self, search: Search, ask: Callable[[View], Asked | None]) -> list[Matches]:
+        """Return the matches of what is asked of a view. A reader does not lock its segments, as they do not change."""
         with self._reading() as view:
+            if (asked := ask(view)) is None:
+                return [search.none]
             recent = search.found(view, asked, True)
             if self._writer is not None:
                 return search.matches(view, asked, search.found(view, asked, False) + recent)
@@ -806,7 +835,7 @@ class Index(Stored):
                 "path": self._path,
                 "documents": len(view),
                 "segments": len(held),
-                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
+                "bytes": size + self._last_commit()[1],
                 "removed": sum(one.removed_count for one in held),
                 "in_log": recent,
                 "earliest": min(known) / 1e6 if known else None,

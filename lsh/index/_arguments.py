@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh.index import _format
+from lsh.index import _format, _manifest, _note
 from lsh.index._format import NO_TIME
-from lsh.index._manifest import Parameters
+from lsh.index._manifest import SKETCHES, Parameters
 from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
 from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
@@ -24,6 +24,38 @@ Time = float | datetime | np.datetime64
 
 DEFAULT_THRESHOLD = 0.8
 DEFAULT_SEEDS = 128
+MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
+YEARS = range(1, 10000)  # of times
+FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin of the first year, the end of the last
+
+
+def chosen_parameters(
+    hasher: MinHasher | None,
+    plan: Plan | None,
+    threshold: float | None,
+    recall: float | None,
+    shingles: Shingles | None,
+    num_seeds: int | None,
+    random_state: int | None,
+    sketch: object,
+    texts: object,
+    period: object,
+) -> tuple[Parameters, Lookup | None]:
+    """Return the parameters of a new index, and the function that returns its texts."""
+    stored, lookup = where_texts_are(texts)
+    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state)
+    parameters = Parameters(
+        chosen,
+        chosen_plan(chosen, plan, threshold, recall),
+        _checks.choice("sketch", sketch, SKETCHES),
+        stored,
+        _manifest.microseconds("period", period),
+    )
+    if chosen.num_seeds > MAX_COMPONENTS:
+        raise ValueError(f"num_seeds must be at most {MAX_COMPONENTS} for an index, got {chosen.num_seeds}")
+    if parameters.sketch == "none" and texts is None:
+        raise ValueError("sketch='none' requires texts='stored', or a function that returns the text of an id")
+    return parameters, lookup
 
 
 def where_texts_are(texts: object) -> tuple[bool, Lookup | None]:
@@ -81,10 +113,11 @@ def made_folders(folder: str) -> list[str]:
         missing = os.path.dirname(missing)
         parents.append(missing)
     os.makedirs(folder, exist_ok=True)
+    unfinished = _format.LOCK, _format.NEW_MANIFEST, _note.NOTE, _note.NEW_NOTE
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
             raise FileExistsError(f"there is an index in {folder}; use Index.open")
-        if name not in (_format.LOCK, _format.NEW_MANIFEST) and _format.file_number(None, name) is None:
+        if name not in unfinished and _format.file_number(None, name) is None:
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
     return parents
 
@@ -115,10 +148,14 @@ def as_time(name: str, value: Any) -> int:
     elif isinstance(value, np.datetime64):
         if np.isnat(value):
             return NO_TIME
+        if 1970 + int(value.astype("datetime64[Y]").astype(np.int64)) not in YEARS:  # else it could overflow below
+            raise ValueError(f"{name} must be a time of the years 1 to 9999, got {value}")
         microseconds = int(value.astype("datetime64[us]").astype(np.int64))
     elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_)):
-        if not abs(value) < 2**43:  # also NaN
-            raise ValueError(f"{name} must be seconds since 1970, less than 2^43, got {value}")
+        if not FIRST <= value < LAST:  # also NaN
+            raise ValueError(
+                f"{name} must be seconds since 1970, of the years 1 to 9999, got {value}; divide milliseconds by 1,000"
+            )
         microseconds = round(value * 1_000_000) if isinstance(value, (int, np.integer)) else round(float(value) * 1e6)
     else:
         raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")

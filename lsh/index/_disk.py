@@ -97,10 +97,14 @@ class Disk:
 
 
 def write_file(disk: Disk, path: str, data: Any) -> None:
-    """Create a file with this content, and sync it."""
+    """Create a file with this content, and sync it; a file that cannot be completed is removed."""
     file = disk.create(path)
     try:
         file.write(data)
         file.sync()
-    finally:
+    except BaseException:
         file.close()
+        with contextlib.suppress(OSError):
+            disk.remove(path)
+        raise
+    file.close()

@@ -43,7 +43,7 @@ class WriterLock:
     """The lock of an index, held until it is released or the process ends."""
 
     def __init__(self, folder: str) -> None:
-        path = os.path.join(folder, _format.LOCK)
+        self._path = path = os.path.join(folder, _format.LOCK)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         self._descriptor = os.open(path, flags, 0o666)
         try:
@@ -77,6 +77,15 @@ class WriterLock:
         os.ftruncate(self._descriptor, 0)
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.write(self._descriptor, json.dumps(holder).encode())
+
+    def is_in_place(self) -> bool:
+        """Tell whether the file is still that of the folder: else another index may be there, with its own writer."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        own = os.fstat(self._descriptor)
+        return (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
 
     def release(self) -> None:
         """Release the lock; in a forked process this only closes its copy."""

@@ -131,7 +131,10 @@ class LogWriter:
         return self._file.size
 
     def commit(self, changes: list[Change]) -> None:
-        """Append the changes and a commit record, and return when they are on the disk."""
+        """Append the changes and a commit record, and return when they are on the disk.
+
+        `note_size` follows when the caller knows of the commit: what the header names is never cut off.
+        """
         parts: list[bytes] = []
         at = self._file.size
         for kind, payload in (*_payloads(changes), (COMMIT, b"")):
@@ -139,11 +142,14 @@ class LogWriter:
             at += len(parts[-1])
         self._file.write(b"".join(parts))
         self._file.sync()
+
+    def note_size(self) -> None:
+        """Write into the header how many bytes are committed."""
         with contextlib.suppress(OSError):  # the commit itself is complete
-            self._file.overwrite(_hint(self._number, at), HINT)
+            self._file.overwrite(_hint(self._number, self._file.size), HINT)
 
     def abandon(self, committed: int) -> None:
-        """Cut off a commit that failed, if this is possible, and close the file."""
+        """Cut off a commit that failed, before `note_size`, if this is possible, and close the file."""
         with contextlib.suppress(OSError):
             self._file.cut(committed)
             self._file.sync()
@@ -185,6 +191,8 @@ class LogReader:
         with open(self.path, "rb", buffering=0) as file:
             head = file.read(LOG_HEADER.itemsize)  # before the rest: what it names as committed is there then
             known = self._known_size(head)
+            if (size := file.seek(0, os.SEEK_END)) < self.committed:
+                raise self.damage(f"it has {size} bytes, and {self.committed} were committed")
             file.seek(self.committed)
             data = file.readall() or b""
         data = data if limit is None else data[: max(limit - self.committed, 0)]

@@ -138,6 +138,7 @@ class Manifest:
     entries: tuple[Entry, ...] = ()
     log: str = ""
     next_number: int = 1  # of the next file
+    identity: str = ""  # random: tells the index from one that was made in its place
     source: bytes = field(default=b"", compare=False, repr=False)  # the content of the file that it was read from
 
     def files(self) -> set[str]:
@@ -147,17 +148,15 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
-        body = json.dumps(
-            {
-                "parameters": self.parameters.to_dict(),
-                "generation": self.generation,
-                "segments": [entry.to_dict() for entry in self.entries],
-                "log": self.log,
-                "next": self.next_number,
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        ).encode()
+        values = {
+            "parameters": self.parameters.to_dict(),
+            "generation": self.generation,
+            "segments": [entry.to_dict() for entry in self.entries],
+            "log": self.log,
+            "next": self.next_number,
+        }
+        values |= {"identity": self.identity} if self.identity else {}
+        body = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
         head = _format.structure(HEADER, magic=MANIFEST_MAGIC, version=_format.VERSION, size=len(body))
         return head + body + _format.checksum(head + body).to_bytes(8, "little")
 
@@ -184,6 +183,7 @@ class Manifest:
 
     @classmethod
     def _from_dict(cls, values: Any) -> Manifest:
+        identity = values.pop("identity", None) if isinstance(values, dict) else None
         _checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next"})
         entries = tuple(
             Entry.from_dict(one) for one in _checks.instance("segments", values["segments"], list, "a list")
@@ -194,6 +194,7 @@ class Manifest:
             entries,
             _name("log", values["log"]),
             _checks.whole_number("next", values["next"], 1, 2**50),
+            "" if identity is None else f"{_hex(identity):016x}",
         )
         names = [entry.written.name for entry in entries]
         names += [entry.removed.name for entry in entries if entry.removed is not None]
@@ -213,14 +214,18 @@ def read(folder: str, known: Manifest | None = None) -> Manifest:
     return known if known is not None and content == known.source else Manifest.from_bytes(path, content)
 
 
-def replace_manifest(disk: Disk, folder: str, manifest: Manifest) -> None:
-    """Make this the manifest of the folder. The files that it names must have been synced."""
-    new, path = (os.path.join(folder, name) for name in (_format.NEW_MANIFEST, _format.MANIFEST))
+def write_new(disk: Disk, folder: str, manifest: Manifest) -> None:
+    """Write a manifest that is not yet that of the folder. The files that it names must have been synced."""
+    new = os.path.join(folder, _format.NEW_MANIFEST)
     with contextlib.suppress(FileNotFoundError):
         disk.remove(new)
     write_file(disk, new, manifest.to_bytes())
     disk.sync_folder(folder)  # the names of the files before the manifest that has them
-    disk.rename(new, path)
+
+
+def replace_manifest(disk: Disk, folder: str) -> None:
+    """Make the manifest of `write_new` that of the folder."""
+    disk.rename(os.path.join(folder, _format.NEW_MANIFEST), os.path.join(folder, _format.MANIFEST))
     disk.sync_folder(folder)
 
 

@@ -40,8 +40,12 @@ def read(folder: str) -> dict[str, dict[str, Any]]:
     return dict(note)
 
 
-def replace(folder: str, note: dict[str, dict[str, Any]]) -> None:
-    """Make this the note of an index; the caller holds the lock of the writer."""
+def replace(folder: str, note: dict[str, dict[str, Any]] | None) -> None:
+    """Make this the note of an index, ``None`` for no note; the caller holds the lock of the writer."""
+    if note is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(folder, NOTE))
+        return
     body = json.dumps(note, sort_keys=True, separators=(",", ":")).encode()
     if len(body) > MAX_BYTES:
         raise ValueError(f"note must have at most {MAX_BYTES} bytes as JSON, got {len(body)}")

@@ -53,7 +53,8 @@ class Matches(tuple[IndexMatch, ...]):
     Attributes
     ----------
     recall : float
-        The probability with which a document of similarity `min_similarity` is found.
+        The probability with which a document of similarity `min_similarity` is found: see `Index.recall_at`. Without
+        texts it is about half of what the bands find, as the estimates of the other half are lower.
     min_similarity : float
         The least similarity of a match.
     """
@@ -100,6 +101,11 @@ class Estimator:
         return int(np.searchsorted(self.similarities, similarity))
 
 
+def estimator_of(parameters: Parameters) -> Estimator:
+    """Return the estimator for the sketches of an index."""
+    return Estimator(parameters.layout.components, 0.0 if parameters.sketch == "full" else COLLISIONS)
+
+
 @lru_cache(maxsize=64)
 def filter_least(parameters: Parameters, similarity: float) -> int:
     """Return how many components must be equal for a document of this similarity to be compared exactly."""
@@ -111,17 +117,32 @@ def filter_least(parameters: Parameters, similarity: float) -> int:
     return _sketch_filter.least_equal(k, similarity, plan.loss)
 
 
+def bands_recall(parameters: Parameters, similarity: float, verified: bool) -> float:
+    """Return the probability that a document of this similarity is a candidate: that it is compared, or estimated."""
+    found = parameters.plan.probability(similarity)
+    if not verified or not parameters.plan.loss or parameters.sketch == "none":
+        return found
+    return found * _passing(parameters, filter_least(parameters, similarity), similarity)
+
+
 @lru_cache(maxsize=64)
 def recall_at(parameters: Parameters, similarity: float, verified: bool) -> float:
-    """Return the probability that a document of this similarity is found by a query for this similarity."""
-    plan = parameters.plan
-    found = plan.probability(similarity)
-    if not verified or not plan.loss or parameters.sketch == "none":
+    """Return the probability that a document of this similarity is found by a query for this similarity.
+
+    Without texts its estimate must reach the similarity, too. Documents that share a band have a higher estimate than
+    others, so that this is a lower bound.
+    """
+    found = bands_recall(parameters, similarity, verified)
+    if verified or parameters.sketch == "none":
         return found
-    least, k = filter_least(parameters, similarity), parameters.hasher.num_seeds
-    if parameters.sketch == "full":
+    return found * _passing(parameters, estimator_of(parameters).least_equal(similarity), similarity)
+
+
+def _passing(parameters: Parameters, least: int, similarity: float) -> float:
+    """Return the probability that a document of this similarity has at least `least` equal components."""
+    if parameters.sketch == "full":  # no collisions
         similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
-    return found * _sketch_filter.passing(k, least, similarity)
+    return _sketch_filter.passing(parameters.hasher.num_seeds, least, similarity)
 
 
 class Asked(NamedTuple):
@@ -159,9 +180,9 @@ class Search:
         self.top = None if top is None else _checks.whole_number("top", top, 1)
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
-        if self.recall < MIN_RECALL:
+        if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_RECALL:
             raise ValueError(
-                f"min_similarity={self.least:g} has a recall of {self.recall:.2g} with the bands of this index, which "
+                f"min_similarity={self.least:g} has a recall of {reached:.2g} with the bands of this index, which "
                 f"are for {plan.threshold:g}; create an index with threshold={self.least:g} for it"
             )
         if parameters.sketch == "none" and not self.verifies:

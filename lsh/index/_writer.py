@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from lsh.index import _format, _log, _manifest, _view
 from lsh.index._build import merge_segments, write_segment
 from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
+from lsh.index._lock import WriterLock
 from lsh.index._log import Change, LogReader, LogWriter
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
@@ -36,34 +37,69 @@ MOST_SIMILAR = 4  # segments of similar size; more of them are merged
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
+@dataclass
+class State:
+    """The last commit, and the changes since.
+
+    A commit or a rollback replaces all of it by one assignment, which no signal divides.
+    """
+
+    manifest: Manifest
+    log: LogWriter | None  # None: the next commit writes a manifest
+    committed: int  # bytes of the log
+    commits: int  # of the log
+    removals: int  # of the log
+    changes: list[Change] = field(default_factory=list)
+    pending_removals: int = 0
+    needs_manifest: bool = False
+
+
 class Writer:
     """The changes of one process to an index. The caller holds a lock of threads, and the lock of the index.
 
     `view` has the pending changes. If a change fails half way, `damaged` is true until `rollback`.
     """
 
-    def __init__(self, disk: Disk, folder: str, view: View, log: LogReader) -> None:
+    def __init__(self, disk: Disk, folder: str, view: View, log: LogReader, lock: WriterLock) -> None:
         self.disk, self.folder = disk, folder
         self.view = view
         self.damaged = False
-        self._manifest: Manifest = view.manifest
-        self._numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
-        self._next = max(self._manifest.next_number, *(number + 1 for number in self._numbers), 1)
-        self._log: LogWriter | None = LogWriter(disk, folder, self._manifest.log, log.committed)
-        self.committed, self._commits, self._removals = log.committed, log.commits, log.removals  # of the log
-        self._start()
+        self._lock = lock
+        numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
+        self._next = max(view.manifest.next_number, *(number + 1 for number in numbers), 1)
+        appended = LogWriter(disk, folder, view.manifest.log, log.committed)
+        self._state = State(view.manifest, appended, log.committed, log.commits, log.removals)
+        self._attempted: set[str] = set()  # files of manifests that may be on the disk, after an error
         self._remove_orphans()
 
-    def _start(self) -> None:
-        """Forget the changes: they are committed, or rolled back."""
-        self._changes: list[Change] = []
-        self._pending_removals = 0
-        self._needs_manifest = False
+    @property
+    def committed(self) -> int:
+        """How many bytes of the log are committed."""
+        return self._state.committed
 
     @property
     def is_pending(self) -> bool:
         """Whether there are changes that are not committed, or a commit has failed."""
-        return bool(self._changes) or self._needs_manifest or self._log is None
+        return bool(self._state.changes) or self._state.needs_manifest or self._state.log is None
+
+    def _check_place(self) -> None:
+        """Raise an error if the folder is no longer that of the index."""
+        if not self._lock.is_in_place():
+            raise OSError(
+                f"the folder {self.folder} was removed, moved or replaced while this writer had it open; nothing was "
+                "written; open the index again"
+            )
+
+    @contextmanager
+    def _writing_files(self) -> Iterator[None]:
+        """Remove the files that belong to nothing if an operation fails."""
+        self._check_place()
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._remove_orphans()
+            raise
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -89,8 +125,9 @@ class Writer:
             self._note(Change(documents, removed))
         recent = self.view.recent
         if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
-            self._flush()
-            self._merge_similar()
+            with self._writing_files():
+                self._flush()
+                self._merge_similar()
 
     def remove(self, places: list[Place]) -> None:
         """Remove documents."""
@@ -99,15 +136,16 @@ class Writer:
 
     def _note(self, change: Change) -> None:
         """Keep a change for the log, unless the next commit writes a manifest."""
-        if self._pending_removals >= MAX_LOGGED:  # too many for the log
-            self._needs_manifest, self._changes = True, []
-        if not self._needs_manifest:
-            self._changes.append(change)
+        state = self._state
+        if state.pending_removals >= MAX_LOGGED:  # too many for the log
+            state.needs_manifest, state.changes = True, []
+        if not state.needs_manifest:
+            state.changes.append(change)
 
     def _remove(self, places: list[Place]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
         for place in places:
             self.view.remove(place)
-        self._pending_removals += len(places)
+        self._state.pending_removals += len(places)
         return np.array(places, REMOVAL) if places else np.empty(0, REMOVAL)
 
     def expire(self, before: int) -> int:
@@ -128,22 +166,25 @@ class Writer:
         if dropped:
             with self._changing():
                 self.view.held = [held for held in self.view.held if held not in dropped]
-                self._needs_manifest = True
+                self._state.needs_manifest = True
         return count - len(self.view)
 
     def _remove_numbers(self, expired: list[tuple[int, NDArray[np.int64]]]) -> None:
         """Remove documents by the parts where they are and their numbers there."""
         with self._changing():
-            for part, numbers in expired:
-                if part == IN_LOG:
-                    for number in numbers.tolist():
-                        self.view.recent.remove(number)
-                else:
-                    self.view.held[part].remove_many(numbers)
-                removed = np.empty(len(numbers), REMOVAL)
-                removed["segment"], removed["number"] = part, numbers
-                self._pending_removals += len(numbers)
-                self._note(Change(None, removed))
+            self._mark_removed(expired)
+
+    def _mark_removed(self, gone: list[tuple[int, NDArray[np.int64]]]) -> None:
+        for part, numbers in gone:
+            if part == IN_LOG:
+                for number in numbers.tolist():
+                    self.view.recent.remove(number)
+            else:
+                self.view.held[part].remove_many(numbers)
+            removed = np.empty(len(numbers), REMOVAL)
+            removed["segment"], removed["number"] = part, numbers
+            self._state.pending_removals += len(numbers)
+            self._note(Change(None, removed))
 
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""
@@ -153,9 +194,9 @@ class Writer:
         ]
         with self._changing():
             self.view.held = [*self.view.held, *held]
-            self.view.recent = Recent(self._manifest.parameters.layout)
-            self._needs_manifest = True
-            self._changes = []
+            self.view.recent = Recent(self._state.manifest.parameters.layout)
+            self._state.needs_manifest = True
+            self._state.changes = []
 
     def _parts(self, documents: Documents) -> Iterator[tuple[str, Documents]]:
         """Divide documents by the period of their times, if there are few periods."""
@@ -171,7 +212,7 @@ class Writer:
             yield self._new_name("segment"), documents.take(periods == value)
 
     def _opened(self, written: Written) -> Held:
-        return Held.opened(self.folder, Entry(written), self._manifest)
+        return Held.opened(self.folder, Entry(written), self._state.manifest)
 
     # ---- commit ----
 
@@ -181,54 +222,60 @@ class Writer:
             raise RuntimeError("a change of the index was interrupted; call rollback() first")
         if not self.is_pending:
             return
-        if self._log is not None and not self._needs_manifest and self._fits_log(self._log):
-            log, self._log = self._log, None  # not used again if this fails
-            try:
-                log.commit(self._changes)
-            except BaseException:
-                log.abandon(self.committed)
-                raise
-            self._log, self.committed = log, log.size
-            self._commits += 1
-            self._removals += self._pending_removals
-            self._start()
-        else:
-            self._commit_manifest()
+        with self._writing_files():
+            log = self._state.log
+            if log is not None and not self._state.needs_manifest and self._fits_log(log):
+                self._commit_log(log)
+            else:
+                self._commit_manifest()
+
+    def _commit_log(self, log: LogWriter) -> None:
+        """Append the changes to the log."""
+        before = self._state
+        removals = before.removals + before.pending_removals
+        try:
+            log.commit(before.changes)
+            self._state = State(before.manifest, log, log.size, before.commits + 1, removals)
+        except BaseException:
+            if self._state is before:
+                before.log = None  # the next commit does not use this log again
+                log.abandon(before.committed)
+            raise
+        log.note_size()
 
     def _fits_log(self, log: LogWriter) -> bool:
         recent = self.view.recent
-        few = recent.count < MAX_LOGGED and self._removals + self._pending_removals < MAX_LOGGED
-        return few and self._commits < MAX_COMMITS and log.size + recent.size < MAX_LOG_BYTES
+        few = recent.count < MAX_LOGGED and self._state.removals + self._state.pending_removals < MAX_LOGGED
+        return few and self._state.commits < MAX_COMMITS and log.size + recent.size < MAX_LOG_BYTES
 
     def _commit_manifest(self) -> None:
         """Write everything that is not in a segment into segments, and then a manifest."""
+        self._state.needs_manifest = True  # also if this fails: the parts are no longer those of the log
         if len(self.view.recent) or self.view.recent.count:
             self._flush()
         self._merge_similar()
         self.view.held = [held for held in self.view.held if len(held)]
         entries = tuple(self._entry(held) for held in self.view.held)
         log = _log.create(self.disk, self.folder, self._new_number())
+        before = self._state.manifest
         manifest = replace(
-            self._manifest,
-            generation=self._manifest.generation + 1,
-            entries=entries,
-            log=log,
-            next_number=self._next,
-            source=b"",
+            before, generation=before.generation + 1, entries=entries, log=log, next_number=self._next, source=b""
         )
+        _manifest.write_new(self.disk, self.folder, manifest)
         self.close()  # if the next step fails, it is not known which manifest is on the disk
-        _manifest.replace_manifest(self.disk, self.folder, manifest)
+        self._attempted |= manifest.files()
+        _manifest.replace_manifest(self.disk, self.folder)
         self._committed_manifest(manifest)
 
     def _committed_manifest(self, manifest: Manifest) -> None:
         """Go on from a manifest that is on the disk."""
         for held, entry in zip(self.view.held, manifest.entries):
             held.entry = entry
-        self.view.manifest = self._manifest = manifest
-        self.committed, self._commits, self._removals = _format.LOG_HEADER.itemsize, 0, 0
-        self._start()
+        self.view.manifest = manifest
+        self._state = State(manifest, None, _format.LOG_HEADER.itemsize, 0, 0)
+        self._attempted = set()
         with contextlib.suppress(OSError):  # the next commit writes a manifest again
-            self._log = LogWriter(self.disk, self.folder, manifest.log, self.committed)
+            self._state.log = LogWriter(self.disk, self.folder, manifest.log, self._state.committed)
         self._remove_orphans()
 
     def _new_number(self) -> int:
@@ -246,7 +293,9 @@ class Writer:
 
     def _remove_orphans(self) -> None:
         """Remove the files that belong to nothing."""
-        known = self._manifest.files() | {held.segment.written.name for held in self.view.held}
+        if not self._lock.is_in_place():
+            return  # they may belong to another index
+        known = self._state.manifest.files() | self._attempted | {held.segment.written.name for held in self.view.held}
         for name in os.listdir(self.folder):
             orphan = _format.file_number(None, name) is not None and name not in known
             if orphan or name == _format.NEW_MANIFEST:
@@ -255,18 +304,19 @@ class Writer:
 
     def rollback(self) -> None:
         """Return to the last commit."""
-        view, _ = _view.opened_manifest(self.folder, self._manifest, self.committed)
+        before = self._state
+        view, _ = _view.opened_manifest(self.folder, before.manifest, before.committed)
+        self.damaged = True  # until all of this is done
         self.view = view
+        self._state = State(before.manifest, before.log, before.committed, before.commits, before.removals)
         self.damaged = False
-        self._start()
-        if self._log is not None:  # else the manifest on the disk may be another one
-            self._remove_orphans()
+        self._remove_orphans()
 
     def close(self) -> None:
         """Close the log."""
-        if self._log is not None:
-            self._log.close()
-        self._log = None
+        if self._state.log is not None:
+            self._state.log.close()
+        self._state.log = None
 
     # ---- merging ----
 
@@ -293,7 +343,7 @@ class Writer:
         """Return the length of a period: that of the index, doubled until the segments have few periods."""
         times = [held.segment.written.times for held in self.view.held]
         known = [time for one in times if one is not None for time in one[:2]]
-        length = self._manifest.parameters.period
+        length = self._state.manifest.parameters.period
         while known and (max(known) - min(known)) // length >= MAX_SEGMENTS // 2:
             length *= 2
         return length
@@ -321,33 +371,45 @@ class Writer:
             at = self.view.held.index(group[0])
             held = [one for one in self.view.held[:at] if one not in group]
             self.view.held = [*held, *merged, *(one for one in self.view.held[at:] if one not in group)]
-            self._needs_manifest = True
+            self._state.needs_manifest = True
 
     def compact(self) -> None:
         """Merge the segments of each period into one without removed documents, and commit."""
-        if self.view.recent.count:
-            self._flush()
-        for group in self._by_period():
-            if len(group) > 1 or any(held.removed_count for held in group):
-                self._merge(group)
+        with self._writing_files():
+            if self.view.recent.count:
+                self._flush()
+            for group in self._by_period():
+                if len(group) > 1 or any(held.removed_count for held in group):
+                    self._merge(group)
         self.commit()
 
     def merge(self, other: View) -> None:
         """Add all documents of another index with the same parameters, in place of those with the same ids."""
-        for held in other.held:
-            for start, codes in held.segment.all_codes():
-                alive = [code for i, code in enumerate(codes) if held.is_alive(start + i)]
-                places = [place for place in self.view.find(alive) if place is not None]
-                if places:
-                    self.remove(places)
-            name = self._new_name("segment")
-            written = merge_segments(self.disk, self.folder, name, [held.segment], [held.removed_mask()])
-            opened = self._opened(written)
-            with self._changing():
-                self.view.held = [*self.view.held, opened]
-                self._needs_manifest = True
-        if len(other.recent):
-            self.add(other.recent.documents())
+        replaced, opened = [np.empty(0, REMOVAL)], []
+        recent = other.recent.documents() if len(other.recent) else None
+        with self._writing_files():
+            for held in filter(len, other.held):
+                for start, codes in held.segment.all_codes():
+                    replaced.append(self._places([code for i, code in enumerate(codes) if held.is_alive(start + i)]))
+                name = self._new_name("segment")
+                masks = [held.removed_mask()]
+                opened.append(self._opened(merge_segments(self.disk, self.folder, name, [held.segment], masks)))
+        if recent is not None:
+            replaced.append(self._places(recent.codes))
+        if not opened and recent is None:
+            return
+        places = np.concatenate(replaced)
+        parts = [(part, places["number"][places["segment"] == part]) for part in np.unique(places["segment"]).tolist()]
+        with self._changing():  # nothing is changed before all is written
+            self._state.needs_manifest = True
+            self._mark_removed([(part, numbers.astype(np.int64)) for part, numbers in parts])
+            self.view.held = [*self.view.held, *opened]
+            if recent is not None:
+                self.view.recent.add(recent)
+
+    def _places(self, codes: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        """Return the places of the documents that are there, of some encoded ids."""
+        return np.array([place for place in self.view.find(codes) if place is not None], REMOVAL)
 
 
 def _size_class(documents: int) -> int:
@@ -360,4 +422,11 @@ def create(disk: Disk, folder: str, manifest: Manifest) -> None:
     numbers = [_format.file_number(None, name) or 0 for name in os.listdir(folder)]
     number = max(numbers, default=0) + 1
     log = _log.create(disk, folder, number)
-    _manifest.replace_manifest(disk, folder, replace(manifest, generation=1, log=log, next_number=number + 1))
+    first = replace(manifest, generation=1, log=log, next_number=number + 1, identity=new_identity())
+    _manifest.write_new(disk, folder, first)
+    _manifest.replace_manifest(disk, folder)
+
+
+def new_identity() -> str:
+    """Return 16 random hexadecimal digits."""
+    return os.urandom(8).hex()

@@ -21,7 +21,8 @@ from lsh._texts import Missing, Text, Texts
 from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format, _note
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
-from lsh.index._query import MIN_RECALL, Lookup, Matches
+from lsh.index._manifest import Parameters
+from lsh.index._query import MIN_RECALL, Lookup, Matches, bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
@@ -109,12 +110,7 @@ class Screen:
             stored.get("recommend", RECOMMEND) if recommend is None else recommend,
         )
         self._top = _checks.whole_number("top", top, 1)
-        recall = index.recall_at(self._recommend)
-        if recall < MIN_RECALL:
-            raise ValueError(
-                f"recommend={self._recommend:g} has a recall of {recall:.2g} with the bands of this index, which are "
-                f"for {index.threshold:g}; create an index with recommend={self._recommend:g} for it"
-            )
+        _check_recall(index._parameters, index._verifies, self._recommend)
 
     @classmethod
     def create(
@@ -146,8 +142,9 @@ class Screen:
         hasher, plan, sketch, texts, period : optional
             As for `Index.create`.
         recall : float, optional
-            The least probability with which a document at `recommend` is found; at `reject` it is much closer to 1.
-            Default 0.95.
+            The least probability with which the bands find a document at `recommend`; at `reject` it is much closer
+            to 1. Default 0.95. Without texts, the estimates of about half of the documents of just this similarity
+            are lower, and likewise at `reject`.
         shingles : Shingles, optional
             Default: ``Shingles(3, "word", lowercase=True)``, three consecutive words.
         num_seeds : int, optional
@@ -180,20 +177,20 @@ class Screen:
         if hasher is None:
             shingles = SHINGLES if shingles is None else shingles
             num_seeds = COMPONENTS if num_seeds is None else num_seeds
-        index = Index.create(
-            path,
+        parameters, lookup = _arguments.chosen_parameters(
             hasher,
             plan,
-            threshold=recommend if plan is None else None,
-            recall=RECALL if plan is None and recall is None else recall,
-            shingles=shingles,
-            num_seeds=num_seeds,
-            random_state=random_state,
-            sketch=sketch,
-            texts=texts,
-            period=period,
+            recommend if plan is None else None,
+            RECALL if plan is None and recall is None else recall,
+            shingles,
+            num_seeds,
+            random_state,
+            sketch,
+            texts,
+            period,
         )
-        _note.replace(index.path, {NOTE: {"reject": reject, "recommend": recommend}})
+        _check_recall(parameters, texts is not None, recommend)
+        index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 
     @classmethod
@@ -379,6 +376,15 @@ class Screen:
         if not matches:
             return Verdict("accept", matches)
         return Verdict("reject" if matches[0].similarity >= self._reject else "similar", matches)
+
+
+def _check_recall(parameters: Parameters, verified: bool, recommend: float) -> None:
+    recall = bands_recall(parameters, recommend, verified)
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
+            f"{parameters.plan.threshold:g}; create an index with recommend={recommend:g} for it"
+        )
 
 
 def _thresholds(reject: object, recommend: object) -> tuple[float, float]:

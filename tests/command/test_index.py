@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -626,3 +627,58 @@ def test_a_bad_line_leaves_the_index_as_it_was(folder):
     assert "x" not in Index.open(folder / "a.index")
     result = lsh(folder, "index", "add", "a.index", "bad.jsonl", "--on-bad-line", "skip")
     assert b"1 document added, 201 in the index, 1 bad line skipped, " in result.stderr
+
+
+def test_a_null_id_among_many_is_an_error(tmp_path):
+    lines = [json.dumps({"id": str(i) if i != 4321 else None, "text": f"text {i}"}) + "\n" for i in range(5000)]
+    (tmp_path / "x.jsonl").write_text("".join(lines), encoding="utf-8")
+    done(tmp_path, "index", "create", "x.index", "-q")
+    result = lsh(tmp_path, "index", "add", "x.index", "x.jsonl")
+    assert b"x.jsonl: the id of document 4322 is null or empty" in result.stderr
+    assert result.returncode == 2
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
+@pytest.mark.parametrize("empty", [None, ""])
+def test_a_null_id_is_an_error(tmp_path, ending, empty):
+    """It must not become the number of the record, which may be the id of another one."""
+    texts, ids = ["the first text of two", "the second text of two"], ["2", empty]
+    if ending == "jsonl":
+        lines = [json.dumps({"id": doc_id, "text": text}) + "\n" for doc_id, text in zip(ids, texts)]
+    elif ending == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pytest.importorskip("pyarrow").table({"id": ids, "text": texts}), tmp_path / "x.parquet")
+        lines = []
+    else:
+        comma = {"csv": ",", "tsv": "\t"}[ending]
+        lines = [f"{doc_id or ''}{comma}{text}\n" for doc_id, text in zip(["id", *ids], ["text", *texts])]
+    if lines:
+        (tmp_path / f"x.{ending}").write_text("".join(lines), encoding="utf-8")
+    done(tmp_path, "index", "create", "x.index", "-q")
+    header = ["--header"] if ending == "tsv" else []
+    result = lsh(tmp_path, "index", "add", "x.index", f"x.{ending}", *header)
+    assert result.returncode == 2
+    assert f"x.{ending}: the id of document 2 is null or empty; give it one, or use --id-field none" in (
+        result.stderr.decode()
+    )
+    with Index.open(tmp_path / "x.index") as index:
+        assert len(index) == 0
+    done(tmp_path, "index", "add", "x.index", f"x.{ending}", "--id-field", "none", "--field", "text", *header)
+    with Index.open(tmp_path / "x.index") as index:
+        assert len(index) == 2
+
+
+def test_a_note_of_a_later_state_is_ignored(tmp_path, monkeypatch, small_steps):
+    """A copy that was made during a run may have the note of a later commit."""
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    shutil.copy(tmp_path / "x.index" / "note", tmp_path / "copy.index" / "note")
+    result = lsh(tmp_path, "index", "add", "copy.index", "x.jsonl")
+    assert b"newer than the index" in result.stderr
+    assert b"continuing" not in result.stderr
+    with Index.open(tmp_path / "copy.index") as index:
+        assert len(index) == 9_000

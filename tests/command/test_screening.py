@@ -128,3 +128,10 @@ def test_the_help_has_the_defaults(tmp_path):
 )
 def test_misuse_is_refused(folder, arguments, message):
     assert message in refused(folder, "screen", *arguments)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="requires /dev/full")
+def test_a_run_whose_output_fails_adds_nothing(folder):
+    result = lsh(folder, "screen", "x.index", "new.jsonl", "-o", "/dev/full")
+    assert result.returncode == 2
+    assert len(Index.open(folder / "x.index")) == 0

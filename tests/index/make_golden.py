@@ -39,7 +39,7 @@ def write(folder: Path, kind: str) -> dict[str, Any]:
         index.compact()
         index.add_docs(TEXTS[:3], [100, 101, 102])
         index.remove(-(2**63))
-        index._writer._needs_manifest = True  # type: ignore[union-attr]
+        index._writer._state.needs_manifest = True  # type: ignore[union-attr]
         index.commit()
         index.add(TEXTS[1], "in the log", time=1.5)
         index.remove(101)

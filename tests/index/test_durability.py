@@ -360,7 +360,7 @@ def small_index(tmp_path_factory) -> tuple[Path, Contents]:
             index.add_docs([text(i) for i in range(6, 14)], [f"text {i}" for i in range(6, 14)])
             index.commit()
             index.remove(2)
-            index._writer._needs_manifest = True
+            index._writer._state.needs_manifest = True
             index.commit()
             index.add(text(20), 20)
             index.commit()

@@ -35,7 +35,7 @@ def made(tmp_path_factory) -> Path:
         index.compact()
         index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
         index.remove(2)
-        index._writer._needs_manifest = True
+        index._writer._state.needs_manifest = True
         index.commit()
         index.add(text(20), 20)
         index.remove("text 9")

@@ -53,7 +53,7 @@ def test_the_defaults(folder):
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index.recall_at(0.9) > 0.99
+        assert screen.index._bands_recall(0.9) > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 
@@ -327,3 +327,36 @@ def test_a_damaged_note_is_named(folder):
             Screen.open(folder)
     path.write_bytes(good)
     assert Screen.open(folder).reject == 0.8
+
+
+def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
+    plan = lsh.plan(0.9, 0.99, num_seeds=COMPONENTS)
+    with pytest.raises(ValueError, match=r"recommend=0.3 has a recall of"):
+        Screen.create(tmp_path / "x", recommend=0.3, plan=plan)
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_thresholds_are_there_before_the_index(tmp_path, monkeypatch):
+    """Interrupted before its manifest, there is no index; after it, one with the thresholds."""
+    with monkeypatch.context() as patch:
+        patch.setattr("lsh.index._writer.create", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Screen.create(tmp_path / "x", 0.8, 0.6)
+    assert (tmp_path / "x" / "note").exists()
+    assert not (tmp_path / "x" / "manifest").exists()
+    Screen.create(tmp_path / "x", 0.7, 0.65).close()
+    with Screen.open(tmp_path / "x") as screen:
+        assert (screen.reject, screen.recommend) == (0.7, 0.65)
+
+
+def test_an_index_has_no_thresholds_of_an_unfinished_screen(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("lsh.index._writer.create", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Screen.create(tmp_path / "x", 0.8, 0.6)
+    with lsh.Index.create(tmp_path / "x", threshold=0.4) as index:
+        assert Screen(index).reject == 0.9
+
+
+def interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt

@@ -86,7 +86,8 @@ class Index(Stored):
     An id is a ``str``, ``bytes`` or a whole number of 64 bits; 1, "1" and b"1" are different ids. A document that is
     added under an id that is in use replaces the stored one. A text without shingles is stored, but no query finds it.
 
-    Threads may share an index. After a fork, the child may use it to read.
+    Threads may share an index. After a fork, the child may use it to read; the child of a writer holds its lock until
+    it ends.
 
     Examples
     --------
@@ -394,8 +395,8 @@ class Index(Stored):
     def commit(self) -> None:
         """Make all changes durable, and visible to other processes, as one step.
 
-        When this returns, the changes are on the disk. If it raises an error, all of them are or none; they are still
-        pending, and a later commit tries again.
+        When this returns, the changes are on the disk. If it raises an error, all of them are or none; after an
+        OSError they are still pending, and a later commit tries again.
         """
         with self._writing() as writer:
             writer.commit()

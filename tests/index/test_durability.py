@@ -123,7 +123,11 @@ def chosen_steps(count: int, some: bool) -> range:
     return range(1, count + 1) if not some else range(1 + count % 7, count + 1, max(count // 12, 1))
 
 
-few_or_all = pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.slow)])
+COMPLETE = [
+    pytest.mark.slow,
+    pytest.mark.skipif("LSH_TEST_FULL" not in os.environ, reason="takes minutes: LSH_TEST_FULL=1 runs it"),
+]
+few_or_all = pytest.mark.parametrize("some", [True, pytest.param(False, marks=COMPLETE)])
 
 
 @few_or_all
@@ -286,10 +290,15 @@ def killed_once(folder: Path, rng: random.Random) -> int:
 
 @pytest.mark.skipif(os.name == "nt", reason="requires SIGKILL")
 @pytest.mark.parametrize(
-    ("seed", "times"), [(0, 4), *(pytest.param(i, 100, marks=pytest.mark.slow) for i in range(10))]
+    ("seed", "times"),
+    [
+        (0, 4),
+        pytest.param(1, 100, marks=pytest.mark.slow),
+        *(pytest.param(i, 100, marks=COMPLETE) for i in range(2, 11)),
+    ],
 )
 def test_a_killed_writer(tmp_path, seed, times):
-    """A thousand kills in the slow tests."""
+    """A hundred kills in the slow tests, a thousand with LSH_TEST_FULL."""
     rng = random.Random(seed)
     folder = tmp_path / "0"
     Index.create(folder, **SETTINGS).close()

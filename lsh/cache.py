@@ -24,11 +24,10 @@ from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
-from lsh.planning import DEFAULT_RECALL, Plan, check_plan, checked_bands, plan_for
+from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, checked_bands, plan_for
 
 __all__ = ["Cache", "Match"]
 
-DEFAULT_THRESHOLD = 0.8  # for the bands of a cache, by default
 SPARE = 1024  # a cache is packed if it has so many more removed documents than stored ones
 
 _caches: weakref.WeakSet[Cache] = weakref.WeakSet()

@@ -32,15 +32,14 @@ from lsh._stored import DocId, Members, Snapshot, Stored
 from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.planning import Plan, chosen_bands
+from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands
 from lsh.shingling import Shingles, checked_shingles
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-DEFAULT_THRESHOLD = 0.8
-MIN_RECALL = 0.5  # of an index at the threshold; less is an error
+MIN_RECALL = 0.5  # of an index at a similarity; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
 DEFAULT_SEEDS = 128
 

@@ -17,12 +17,11 @@ from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
 from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, Plan, check_plan, plan_for
+from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, plan_for
 from lsh.shingling import Shingles, checked_shingles
 
 Time = float | datetime | np.datetime64
 
-DEFAULT_THRESHOLD = 0.8
 DEFAULT_SEEDS = 128
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
 YEARS = range(1, 10000)  # of times

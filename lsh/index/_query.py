@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _sketch_filter
 from lsh._fingerprints import CONFIDENCE, wilson_interval
+from lsh.dedup import MIN_RECALL
 from lsh.index._format import Array, DocId
 from lsh.index._manifest import Parameters
 from lsh.index._view import Found, Place, View
@@ -19,7 +20,6 @@ from lsh.planning import Plan
 from lsh.shingling import shingle_sets
 
 COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
-MIN_RECALL = 0.5  # a query below is refused
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
 

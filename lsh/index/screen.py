@@ -18,11 +18,12 @@ from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._texts import Missing, Text, Texts
+from lsh.dedup import MIN_RECALL
 from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format, _note
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
 from lsh.index._manifest import Parameters
-from lsh.index._query import MIN_RECALL, Lookup, Matches, bands_recall
+from lsh.index._query import Lookup, Matches, bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles

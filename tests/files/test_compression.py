@@ -128,6 +128,7 @@ def test_damaged_gzip(tmp_path, damage):
 @pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
 def test_damage_in_an_output_is_noticed(tmp_path, format):
     """Each has a checksum: a byte with another value is an error, or changes no text; the end is not missed either."""
+    pack(b"", format)  # skips where the format's library is missing
     expected = [os.urandom(40).hex().encode() for _ in range(40)]
     path = file_of(tmp_path, "in.txt", b"\n".join(expected) + b"\n")
     data = kept(path, [True] * 40, tmp_path / f"out.txt.{format}")

@@ -270,11 +270,8 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 
 def _verify(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note  # late, as other commands do not need it
-
     with indexing.opened(namespace.index) as index:
         index.verify()
-        _note.read(index.path)
         facts = index.info()
     _say(namespace, f"{counted(facts['documents'], 'document')}, {size(facts['bytes'])}: no damage")
 
@@ -315,13 +312,12 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
 
 
 def _info(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note
-    from lsh.index.screen import NOTE
+    from lsh.index.screen import NOTE  # late, as other commands do not need it
 
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:
         facts = index.info()
-        facts["screen"] = _note.read(index.path).get(NOTE)
+        facts["screen"] = index._note.get(NOTE)
         shingles = index.hasher.shingles
     console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles))
 

@@ -18,6 +18,7 @@ from lsh import files
 from lsh._batch import Batch
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
+from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.index import Index, Matches
@@ -64,6 +65,21 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
         raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None
+
+
+def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
+    """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
+    recall = index._recalls(threshold, verify)[0]
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
+            f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"
+        )
+    if verify == "exact" and not index.info()["texts"]:
+        raise ValueError(
+            f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
+            "index with --texts stored"
+        )
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:

@@ -53,7 +53,7 @@ def test_the_defaults(folder):
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index._bands_recall(0.9) > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 

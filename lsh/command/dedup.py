@@ -217,10 +217,8 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
-    index, least = request.index, request.matching.threshold
-    if index is not None and least != index.threshold and not request.running.quiet:
-        recall = index._recalls(least, request.matching.verify)[1]
-        console.say(f"--threshold {least:g}: recall {recall:.4g} with the bands of the index")
+    if request.index is not None and not request.running.quiet:
+        indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     if not request.outputs.dry_run:
         inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
     counts = _deduplicate(request, watch)

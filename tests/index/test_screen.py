@@ -229,7 +229,7 @@ def test_bad_batches_are_refused(folder, texts, ids, options, message):
     [
         ({"reject": 1.5}, "reject must be more than 0 and at most 1"),
         ({"recommend": 0}, "recommend must be more than 0 and at most 1"),
-        ({"reject": 0.5, "recommend": 0.6}, r"recommend must be at most reject \(0.5\), got 0.6"),
+        ({"reject": 0.5, "recommend": 0.6}, r"recommend=0.6 must be at most reject=0.5; give both"),
         ({"top": 0}, "top must be 1 or more, got 0"),
     ],
 )

@@ -88,8 +88,8 @@ class Stored(ABC):
         """Return the probability that a document of this similarity is found."""
 
     @abstractmethod
-    def _bands_recall(self, similarity: float) -> float:
-        """Return the probability that a document of this similarity is a candidate."""
+    def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
+        """Return the probabilities that a pair of this similarity is a candidate, and that it is one and found."""
 
     @abstractmethod
     def _snapshot(self) -> Snapshot:

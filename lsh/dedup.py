@@ -447,6 +447,22 @@ def duplicates_in(
     return list(map(Duplicate._make, zip(ids, kept, *values)))
 
 
+def pairs_in(
+    stored: Stored,
+    threshold: float | None,
+    verify: Verify,
+    max_memory: int | str | None,
+    temp_dir: str | os.PathLike[str] | None,
+    num_threads: int | None,
+    progress: Progress | bool | None,
+) -> Iterator[tuple[DocId, DocId, float]]:
+    """Return the pairs of near duplicates in an index; see `Index.find_pairs`."""
+    matching, snapshot = _matching_in("it", stored, threshold, verify)
+    report, workers = checked_progress(progress), _threads.number_of(num_threads)
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
+    return _pairs([], matching, spill, workers, report, Members(snapshot, matching.verify == "exact"))
+
+
 def find_pairs(
     texts: TextsOrCallable,
     threshold: float | None = None,
@@ -516,9 +532,9 @@ def _pairs(
     num_threads: int,
     report: Progress,
     more: Members | None,
-) -> Iterator[tuple[int, Any, float]]:
+) -> Iterator[tuple[Any, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
-    two = len(collections) == 2 or more is not None
+    two = len(collections) + (more is not None) == 2
     estimated = matching.verify != "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report, more=more)
     rows, total = corpus.offsets[1], corpus.total
@@ -533,8 +549,9 @@ def _pairs(
             corpus.read()
     with spill.released():
         for documents, partners, values in found:
+            ids = documents.tolist() if two or more is None else more.ids(documents)
             others = partners.tolist() if more is None else more.ids(partners)
-            yield from zip(documents.tolist(), others, matching.corrected(values).tolist())
+            yield from zip(ids, others, matching.corrected(values).tolist())
 
 
 def _found(
@@ -631,8 +648,9 @@ def _matching_of(
 def _matching_in(name: str, stored: Stored, threshold: object, verify: object) -> tuple[_Matching, Snapshot]:
     """Return the same for an index; `name` is its name in messages."""
     least = _threshold(stored.plan.threshold if threshold is None else threshold, name)
-    matching, recall = _matching(stored.hasher, least, verify, None, stored.bands), stored.recall_at(least)
-    if (reached := stored._bands_recall(least)) < MIN_RECALL:
+    matching = _matching(stored.hasher, least, verify, None, stored.bands)
+    reached, recall = stored._recalls(least, matching.verify)
+    if reached < MIN_RECALL:
         raise ValueError(
             f"threshold={least:g} has a recall of {reached:.2g} with the bands of the index, which are for "
             f"{stored.plan.threshold:g}; create an index with threshold={least:g} for it"

@@ -1,6 +1,6 @@
 """``lsh index``: an index of documents in a folder. Creating it, removing documents, looking at it, and its upkeep.
 
-Adding and asking are modules of their own: `index_add` and `index_query`.
+Adding, asking and deduplicating are modules of their own: `index_add`, `index_query` and `index_pairs`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import lsh
 from lsh import _checks, files
 from lsh._minhash import NORMALISATIONS
 from lsh._words import counted, size
-from lsh.command import console, index_add, index_query, indexing, options
+from lsh.command import console, index_add, index_pairs, index_query, indexing, options
 from lsh.command.indexing import SECONDS
 from lsh.shingling import Shingles
 
@@ -74,6 +74,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     _add_create(actions)
     index_add.add_parser(actions)
     index_query.add_parser(actions)
+    index_pairs.add_parsers(actions)
     _add_removing(actions)
     _add_upkeep(actions)
     for one in actions.choices.values():
@@ -142,7 +143,7 @@ def _create(namespace: argparse.Namespace) -> None:
     kept: dict[str, Any] = {
         "sketch": namespace.sketch,
         "texts": texts,
-        "period": indexing.duration("--period", namespace.period),
+        "period": indexing.duration("--period", namespace.period, 1.0),
     }
     try:
         index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
@@ -223,20 +224,17 @@ def _remove(namespace: argparse.Namespace) -> None:
     if not wanted:
         namespace.parser.error("give an ID, or --ids FILE")
     with indexing.opened(namespace.index, "a") as index:
-        unknown = []
-        for one in dict.fromkeys(wanted):
-            found = indexing.stored_id(index, one)
-            if found is None:
-                unknown.append(one)
-            else:
-                index.remove(found)
+        found = {one: indexing.stored_id(index, one) for one in dict.fromkeys(wanted)}
+        unknown = [one for one, doc_id in found.items() if doc_id is None]
         if unknown and namespace.unknown == "error":
             shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
             shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
+        before = len(index)
+        index.remove_docs(doc_id for doc_id in found.values() if doc_id is not None)
         left = len(index)
-    removed = len(dict.fromkeys(wanted)) - len(unknown)
+    removed = before - left
     skipped = [f"{counted(len(unknown), 'unknown id')} skipped"] if unknown else []
     _say(namespace, f"{counted(removed, 'document')} removed", *skipped, f"{left:,} in the index")
 

@@ -18,6 +18,7 @@ from lsh import files
 from lsh._batch import Batch
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
+from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.index import Index, Matches
@@ -27,6 +28,7 @@ DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
+MAX_DURATION = 365_000 * 86400.0  # about 1,000 years
 COMPACT_DATE = re.compile(r"(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
@@ -63,7 +65,29 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
             raise ValueError(f"{folder} is not an index; name the folder of one") from None
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
-        raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None
+        raise ValueError(f"{str(error).rpartition('; ')[0]}; run this again when it has ended") from None
+
+
+def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
+    """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
+    recall = index._recalls(threshold, verify)[0]
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
+            f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"
+        )
+    if verify == "exact" and not index.info()["texts"]:
+        raise ValueError(
+            f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
+            "index with --texts stored"
+        )
+
+
+def say_recall(index: Index, threshold: float, verify: str | None) -> None:
+    """Print the recall, unless it is the one that the index was created for."""
+    if threshold != index.threshold or verify == "sketch":
+        recall, estimates = index._recalls(threshold, verify)[1], " and estimates" if verify == "sketch" else ""
+        console.say(f"--threshold {threshold:g}: recall {recall:.4g} with the bands of the index{estimates}")
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +193,7 @@ def parsed_time(text: str) -> float | datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
-def duration(option: str, text: str) -> float:
+def duration(option: str, text: str, least: float = 0.0) -> float:
     """Parse a duration such as ``"30d"``, in seconds.
 
     Examples
@@ -180,7 +204,10 @@ def duration(option: str, text: str) -> float:
     found = DURATION.fullmatch(text)
     if found is None:
         raise ValueError(f"{option} must be a number and a unit (s, m, h, d or w), such as 30d, got {text!r}")
-    return float(found[1]) * SECONDS[found[2]]
+    seconds = float(found[1]) * SECONDS[found[2]]
+    if not least <= seconds <= MAX_DURATION:
+        raise ValueError(f"{option} must be {least:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
+    return seconds
 
 
 def shown_time(seconds: float) -> str:

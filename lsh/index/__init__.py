@@ -27,7 +27,7 @@ from lsh._progress import Progress
 from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
+from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
 from lsh.index._arguments import Time
 from lsh.index._disk import Disk
@@ -117,7 +117,7 @@ class Index(Stored):
         self._closed = False
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
-        self._searches: dict[tuple[float | None, int | None], Search] = {}
+        self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
 
@@ -197,7 +197,7 @@ class Index(Stored):
         note: Note,
     ) -> Index:
         """Create an index with a note, and open it for writing."""
-        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
+        folder, disk = _arguments.folder_of(path), Disk()
         made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
@@ -227,7 +227,7 @@ class Index(Stored):
 
         Raises
         ------
-        FileNotFoundError
+        FileNotFoundError, NotADirectoryError
             If there is no index.
         IndexLockedError
             If another writer has the index open.
@@ -235,7 +235,9 @@ class Index(Stored):
             If a file is damaged; the message names it.
         """
         _checks.choice("mode", mode, ("r", "a"))
-        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
+        folder, disk = _arguments.folder_of(path), Disk()
+        if os.path.isfile(folder):
+            raise NotADirectoryError(f"{folder} is a file, not the folder of an index")
         if mode == "a":
             manifest = _manifest.read(folder)
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
@@ -335,8 +337,9 @@ class Index(Stored):
         """
         return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), self._verifies)
 
-    def _bands_recall(self, similarity: float) -> float:
-        return bands_recall(self._parameters, similarity, self._verifies)
+    def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
+        reached = bands_recall(self._parameters, similarity, verify == "exact")
+        return reached, reached if verify is None else recall_at(self._parameters, similarity, verify == "exact")
 
     @property
     def _verifies(self) -> bool:
@@ -440,7 +443,10 @@ class Index(Stored):
 
     def _read_log(self, view: View) -> bool:
         """Apply the commits that were appended to the log."""
-        changes = self._log.read()
+        try:
+            changes = self._log.read()
+        finally:  # it may be the log of another index that took the place of this one
+            self._check_identity(_manifest.read(self._path, view.manifest))
         if not changes:
             return False
         touched = {part for change in changes for part in change.removed["segment"].tolist()}
@@ -507,10 +513,8 @@ class Index(Stored):
         """
         allowed = _texts.allows_missing(missing)
         for name, given in (("ids", ids), ("times", times)):
-            if given is not None and (
-                isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")
-            ):
-                raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
+            if given is not None or name == "ids":
+                _arguments.check_sequence(name, given)
         next_ids, next_times = iter(ids), None if times is None else iter(times)
         pieces = _texts.pieces("texts", texts, PIECE)
         first = 0
@@ -568,6 +572,52 @@ class Index(Stored):
             if place is None:
                 raise KeyError(id)
             writer.remove([place])
+
+    def remove_docs(self, ids: Iterable[DocId]) -> None:
+        """Remove the documents with these ids; if one of them is unknown, none is removed.
+
+        Parameters
+        ----------
+        ids : iterable of str, bytes or int
+            The ids. One that is repeated counts once.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with one of the ids.
+        """
+        if isinstance(ids, (str, bytes)) or not hasattr(ids, "__iter__"):
+            raise TypeError(f"ids must be a collection of ids, got {type(ids).__name__}; use remove for one document")
+        listed = list(ids)
+        codes = _format.encoded_ids("ids", listed)
+        with self._writing() as writer:
+            places = dict.fromkeys(writer.view.find(codes))
+            if None in places:
+                raise KeyError(next(one for one, place in zip(listed, writer.view.find(codes)) if place is None))
+            writer.remove([place for place in places if place is not None])
+
+    def set_time(self, id: DocId, time: Time | None) -> None:
+        """Change the time of a document. It is then the last one in the order of the index.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+        time : float, datetime, numpy.datetime64 or None
+            Its new time, as for `add`; ``None`` for no time.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+
+        Notes
+        -----
+        Without stored texts this reads the numbers of all documents.
+        """
+        stamp = _arguments.as_time("time", time)
+        with self._writing() as writer:
+            writer.add(self._stored_document(writer.view, id, self._place(writer.view, id), stamp))
 
     def expire(self, before: Time) -> int:
         """Remove the documents whose time is before the given one, and return their number.
@@ -700,12 +750,21 @@ class Index(Stored):
     def _asked(self, view: View, id: DocId, own: bytes | None) -> Asked | None:
         """Return the query for a stored document with a known text, ``None`` if it has no keys."""
         place = self._place(view, id)
-        keys, sketch = view.keys_and_sketch(place)
-        if keys is None:
+        stored = self._stored_document(view, id, place, NO_TIME)
+        if not stored.keyed[0]:
             return None
+        texts = [own] if stored.texts is None else stored.texts
+        return Asked(stored.keys.T, stored.sketches if self._layout.components else None, texts, place)
+
+    def _stored_document(self, view: View, id: DocId, place: Place, time: int) -> Documents:
+        """Return a stored document with another time; from its text where it is stored, which is faster."""
+        codes, times = [_format.encoded_id("id", id)], np.array([time], np.int64)
         if self._parameters.texts:
-            own = view.texts(place.part, np.array([place.number]))[0]
-        return Asked(keys[:, None], sketch[None] if self._layout.components else None, [own], place)
+            batch = Batch(view.texts(place.part, np.array([place.number])))
+            return self._documents(codes, self.hasher.fingerprints(batch), times, batch)
+        keys, sketch = view.keys_and_sketch(place)
+        found = np.zeros((1, self._layout.bands), np.uint64) if keys is None else keys[None]
+        return Documents(codes, found, np.array([keys is not None]), sketch[None], times, None)
 
     def query_docs(
         self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
@@ -737,14 +796,14 @@ class Index(Stored):
 
     def _search(self, min_similarity: float | None, top: int | None) -> Search:
         """Return the search for these parameters."""
-        key = min_similarity, top
+        key = min_similarity, top, type(min_similarity), type(top)  # as True == 1 == 1.0
         try:
             if (found := self._searches.get(key)) is not None:
                 return found
         except TypeError:  # not hashable: an error says so
             pass
         made = Search(self._parameters, self._estimator, min_similarity, top, self._lookup)
-        if len(self._searches) < MAX_SEARCHES and type(top) in (int, type(None)):
+        if len(self._searches) < MAX_SEARCHES:
             self._searches[key] = made
         return made
 
@@ -821,10 +880,52 @@ class Index(Stored):
         """
         return duplicates_in(self, threshold, keep, clusters, verify, max_memory, temp_dir, num_threads, progress)
 
+    def find_pairs(
+        self,
+        threshold: float | None = None,
+        *,
+        verify: Verify = "exact",
+        max_memory: int | str | None = None,
+        temp_dir: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Iterator[tuple[DocId, DocId, float]]:
+        """Find the pairs of near duplicates among the documents of the index.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            The least Jaccard similarity of a pair. Default: the threshold of the index.
+        verify, max_memory, temp_dir, num_threads, progress
+            As for `lsh.deduplicate`. ``verify="exact"`` requires texts.
+
+        Returns
+        -------
+        iterator of tuple
+            The ids of two documents and their similarity. Each pair is returned once, in the order of the index. The
+            pairs are those of the documents at the time of the call.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, the recall at `threshold` is below 0.5, or the index cannot return texts.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
+        >>> list(index.find_pairs())
+        [('a', 'b', 0.92)]
+        >>> index.close()
+        """
+        return pairs_in(self, threshold, verify, max_memory, temp_dir, num_threads, progress)
+
     def verify(self) -> None:
         """Read all files of the last commit and check them; a DamageError names the file that is damaged."""
         with self._reading():
             checked, _ = _view.opened(self._path)
+            self._check_identity(checked.manifest)
         checked.verify()
 
     def info(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
@@ -24,6 +25,7 @@ Time = float | datetime | np.datetime64
 
 DEFAULT_SEEDS = 128
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # longer than the letter of a drive
 YEARS = range(1, 10000)  # of times
 FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin of the first year, the end of the last
 
@@ -102,12 +104,33 @@ def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, r
     return plan
 
 
+def folder_of(path: str | os.PathLike[str]) -> str:
+    """Return the folder of an index as an absolute path."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"path must be a str or a path, got {type(path).__name__}") from None
+    if not name:
+        raise ValueError("path must be the folder of an index, got an empty path")
+    if URL.match(name):  # which may have a password
+        raise ValueError("path must be a folder on this machine, got a URL; copy the index and give its path")
+    return os.path.abspath(name)
+
+
+def check_sequence(name: str, values: object) -> None:
+    """Check that `ids` or `times` has elements in an order."""
+    if isinstance(values, (str, bytes, set, frozenset)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must have one element for each text, in order, got {type(values).__name__}")
+
+
 def made_folders(folder: str) -> list[str]:
     """Make the folder of a new index, and return the folders in which one was made.
 
     An error if it has other files than those of an index that was not finished.
     """
-    parents, missing = [], os.path.abspath(folder)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder} is a file; create the index in a new folder")
+    parents, missing = [], folder
     while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
         missing = os.path.dirname(missing)
         parents.append(missing)

@@ -5,6 +5,7 @@ A place of a document is the position of its segment and its number there; the r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from lsh._searching import Searcher
 from lsh.index import _format, _manifest
-from lsh.index._format import IN_LOG, NO_TIME, Array, DocId
+from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
@@ -233,14 +234,23 @@ class View:
 
 
 def opened(folder: str) -> tuple[View, LogReader]:
-    """Return the last commit of a folder, and the reader of its log."""
+    """Return the last commit of a folder, and the reader of its log.
+
+    All files are those of one index, also if a link to the folder or the folder itself is replaced meanwhile.
+    """
     while True:
-        manifest = _manifest.read(folder)
+        real = os.path.realpath(folder)
+        manifest = _manifest.read(real)
         try:
-            return opened_manifest(folder, manifest)
-        except FileNotFoundError as error:
-            if _manifest.read(folder, manifest) is manifest:
+            found = opened_manifest(real, manifest)
+        except (FileNotFoundError, DamageError) as error:
+            if _manifest.read(real, manifest) is manifest:
+                if isinstance(error, DamageError):
+                    raise
                 raise _format.damaged(error.filename, "it is missing, and the manifest names it") from None
+        else:
+            if _manifest.read(real, manifest).identity == manifest.identity:
+                return found
 
 
 def opened_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:

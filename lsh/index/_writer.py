@@ -313,6 +313,7 @@ class Writer:
 
     def rollback(self) -> None:
         """Return to the last commit."""
+        self._check_place()
         before = self._state
         view, _ = _view.opened_manifest(self.folder, before.manifest, before.committed)
         self.damaged = True  # until all of this is done

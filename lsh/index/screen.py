@@ -393,7 +393,7 @@ def _thresholds(reject: object, recommend: object) -> tuple[float, float]:
     high = _checks.fraction("reject", reject, zero=False)
     low = _checks.fraction("recommend", recommend, zero=False)
     if low > high:
-        raise ValueError(f"recommend must be at most reject ({high:g}), got {low:g}")
+        raise ValueError(f"recommend={low:g} must be at most reject={high:g}; give both")
     return high, low
 
 

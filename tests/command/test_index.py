@@ -86,11 +86,13 @@ def test_create_says_what_it_made(tmp_path):
     [
         (["--sketch", "none"], "--sketch none requires --texts stored"),
         (["--period", "1"], "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
+        (["--period", "0s"], "--period must be 1s to 365,000d, got '0s'"),
+        (["--period", "400000d"], "--period must be 1s to 365,000d, got '400000d'"),
         (["--reject", "0.9"], "--reject requires --screen"),
         (["--recommend", "0.9"], "--recommend requires --screen"),
         (["--screen", "--threshold", "0.9"], "--threshold cannot be combined with --screen; use --reject and --rec"),
         (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
-        (["--screen", "--reject", "0.3"], "--recommend must be at most reject (0.3), got 0.5"),
+        (["--screen", "--reject", "0.3"], "--recommend 0.5 must be at most --reject 0.3; give both"),
         (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
         (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
@@ -441,6 +443,18 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
+def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(12_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    committed = list(Index.open(tmp_path / "x.index"))
+    done(tmp_path, "index", "remove", "x.index", *committed[:3])
+    done(tmp_path, "index", "add", "x.index", "x.jsonl", "-q")
+    assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
+
+
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_written):
     """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
@@ -589,7 +603,9 @@ def test_a_signal_ends_a_run(tmp_path, number):
 # Errors.
 
 
-@pytest.mark.parametrize("action", ["add", "query", "remove", "expire", "info", "verify", "compact", "merge"])
+@pytest.mark.parametrize(
+    "action", ["add", "query", "dedup", "pairs", "remove", "expire", "info", "verify", "compact", "merge"]
+)
 def test_an_index_must_exist(tmp_path, action):
     more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
     message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
@@ -599,8 +615,9 @@ def test_an_index_must_exist(tmp_path, action):
     assert message.endswith("x.index is not an index; name the folder of one")
 
 
-def test_another_writer_is_named(folder):
+def test_another_writer_is_named(folder, monkeypatch):
     with Index.open(folder / "a.index", "a"):
+        monkeypatch.setattr("lsh.index._lock.socket.gethostname", lambda: "another machine")
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
             message = refused(folder, "index", *more)
             assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message
@@ -626,10 +643,15 @@ def test_another_writer_is_named(folder):
         (["add", "a.index"], "the following arguments are required: INPUT; see lsh index add --help"),
         (["add", "a.index", SAMPLE, "--text", "x"], "unrecognized option --text"),
         (["add", "", SAMPLE], "the name of the index is empty; name its folder"),
+        (["add", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
+        (["query", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
+        (["info", SAMPLE], "sample.tsv is a file, not the folder of an index"),
+        (["expire", "a.index", "--older-than", "9999999w"], "--older-than must be 0s to 365,000d, got '9999999w'"),
         ([], "the following arguments are required: COMMAND; see lsh index --help"),
     ],
 )
 def test_misuse_is_refused(folder, arguments, message):
+    Index.create(folder / "b.index").close()
     assert message in refused(folder, "index", *arguments)
 
 

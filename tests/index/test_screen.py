@@ -54,7 +54,7 @@ def test_the_defaults(folder):
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index._bands_recall(0.9) > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 
@@ -230,7 +230,7 @@ def test_bad_batches_are_refused(folder, texts, ids, options, message):
     [
         ({"reject": 1.5}, "reject must be more than 0 and at most 1"),
         ({"recommend": 0}, "recommend must be more than 0 and at most 1"),
-        ({"reject": 0.5, "recommend": 0.6}, r"recommend must be at most reject \(0.5\), got 0.6"),
+        ({"reject": 0.5, "recommend": 0.6}, r"recommend=0.6 must be at most reject=0.5; give both"),
         ({"top": 0}, "top must be 1 or more, got 0"),
     ],
 )

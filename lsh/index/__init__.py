@@ -349,7 +349,7 @@ class Index(Stored):
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
-        return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+        return f"<Index {self._path!r}, {mode}, bands {self.bands.to_string()}, {self.hasher!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle an index that is open for reading as its path: the copy is opened when it is unpickled."""

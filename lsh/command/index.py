@@ -16,7 +16,7 @@ import lsh
 from lsh import _checks, files
 from lsh._minhash import NORMALISATIONS
 from lsh._words import counted, size
-from lsh.command import console, index_add, index_pairs, index_query, indexing, options
+from lsh.command import console, index_add, index_pairs, index_query, indexing, inputs, options
 from lsh.command.indexing import SECONDS
 from lsh.shingling import Shingles
 
@@ -54,6 +54,14 @@ examples:
   lsh index expire news.index --before 2024-02-29
 
 Documents without a time are not removed.
+"""
+LIST = """\
+examples:
+  lsh index list news.index s003 --texts
+  lsh index list news.index --texts -o news.jsonl
+
+Each line is a JSON object: the id of a document, its time in seconds since 1970 (null if it has none), and with --texts
+its text. To add the documents to an index with other parameters: lsh index add INDEX news.jsonl --time-field time.
 """
 MERGE = """\
 example:
@@ -130,8 +138,12 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="an index for lsh screen: shingles of 3 words in lower case, 400 components, and bands for --recommend "
         "with a recall of 0.95, unless other options are given",
     )
-    for name, default in (("--reject", 0.9), ("--recommend", 0.5)):
-        group.add_argument(name, type=float, metavar="S", help=f"the default of lsh screen (default {default})")
+    group.add_argument(
+        "--reject", type=float, metavar="S", help="lsh screen rejects from this similarity (default 0.9)"
+    )
+    group.add_argument(
+        "--recommend", type=float, metavar="S", help="lsh screen lists documents from this similarity (default 0.5)"
+    )
     indexing.add_quiet(parser)
 
 
@@ -254,6 +266,12 @@ def _expire(namespace: argparse.Namespace) -> None:
 
 
 def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = _action(actions, "list", _list, "print the ids of the documents, their times and texts", LIST)
+    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
+    parser.add_argument("--texts", action="store_true", help="also print the stored texts")
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
     parser = _action(actions, "info", _info, "print what an index holds, and its parameters")
     options.add(parser, "--json")
     parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
@@ -306,7 +324,25 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
         console.say(", ".join(parts))
 
 
-# ---- info ----
+# ---- list and info ----
+
+
+def _list(namespace: argparse.Namespace) -> None:
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
+    indexing.check_lines(namespace.output)
+    inputs.check_files([], [("OUTPUT", namespace.output)])
+    indexing.check_apart(namespace.index, [], namespace.output)
+    with indexing.opened(namespace.index) as index:
+        if namespace.texts and not index.info()["texts"]:
+            raise ValueError(f"{files.shown(namespace.index)} stores no texts; leave --texts out")
+        ids = [indexing.found_id(index, one) for one in namespace.id] if namespace.id else None
+        with files.Target(namespace.output) as target:
+            for identity, seconds, text in index._records(ids, namespace.texts):
+                line: dict[str, object] = {"id": indexing.shown_id(identity), "time": seconds}
+                line |= {} if text is None else {"text": console.decoded(text)}
+                target.write(json.dumps(line).encode() + b"\n")
+            target.commit()
 
 
 def _info(namespace: argparse.Namespace) -> None:
@@ -315,12 +351,13 @@ def _info(namespace: argparse.Namespace) -> None:
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:
         facts = index.info()
+        estimated = "" if index._verifies else f", {index.recall_at(index.threshold):.2g} with estimates"
         facts["screen"] = index._note.get(NOTE)
         shingles = index.hasher.shingles
-    console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles))
+    console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles, estimated))
 
 
-def _table(facts: dict[str, Any], shingles: Shingles) -> str:
+def _table(facts: dict[str, Any], shingles: Shingles, estimated: str) -> str:
     """Return the facts as a table."""
     documents, screen = facts["documents"], facts["screen"]
     removed = f", and {facts['removed']:,} removed that lsh index compact deletes" if facts["removed"] else ""
@@ -330,7 +367,7 @@ def _table(facts: dict[str, Any], shingles: Shingles) -> str:
     rows = {
         "documents": f"{documents:,}{removed}",
         "on disk": f"{size(facts['bytes'])}{each}; {parts}",
-        "threshold": f"{facts['threshold']:g}, recall {facts['recall']:g}",
+        "threshold": f"{facts['threshold']:g}, recall {facts['recall']:g}{estimated}",
         "bands": facts["bands"],
         "shingles": _shingles(shingles),
         "components": f"{facts['hasher']['num_seeds']:,}, {kept}",
@@ -338,7 +375,8 @@ def _table(facts: dict[str, Any], shingles: Shingles) -> str:
     }
     if facts["earliest"] is not None:
         rows["times"] = f"{indexing.shown_time(facts['earliest'])} to {indexing.shown_time(facts['latest'])}"
-        rows["periods"] = f"of {facts['period'] / SECONDS['d']:g} days"
+        days = facts["period"] / SECONDS["d"]
+        rows["periods"] = f"of {days:g} {'day' if days == 1 else 'days'}"
     if screen is not None:
         rows["screen"] = f"rejects from {screen['reject']:g}, recommends from {screen['recommend']:g}"
     rows["format"] = f"version {facts['format']}"

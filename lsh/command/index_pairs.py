@@ -33,8 +33,8 @@ PAIRS = f"""\
 example:
   lsh index pairs news.index --threshold 0.9 -o pairs.jsonl
 
-Each line is a JSON object: the ids of two documents, a and b, and their similarity. Lines are in the order in which the
-documents were added.
+Each line is a JSON object: the ids of two documents, a and b, and their similarity. Lines are in the order of
+lsh index list.
 
 {console.EXITS}"""
 
@@ -65,7 +65,7 @@ def add_parsers(actions: argparse._SubParsersAction[console.Parser]) -> None:
         "--keep",
         choices=("first", "last"),
         default="first",
-        help="which of several similar documents is kept, in the order in which they were added (default first)",
+        help="which of several similar documents is kept, in the order of lsh index list (default first)",
     )
     parser.add_argument(
         "--clusters-mode",
@@ -179,6 +179,8 @@ def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify
     indexing.check_comparison(index, files.shown(namespace.index), threshold, verify)
+    if running.verbose:
+        console.say(f"{index.hasher!r}\n{index.bands}")
     if not running.quiet:
         indexing.say_recall(index, threshold, verify)
     meter = console.progress(running.quiet, namespace.output, verbose=running.verbose)

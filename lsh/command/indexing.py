@@ -33,8 +33,8 @@ COMPACT_DATE = re.compile(r"(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
 FORMATS = (
-    options.FORMATS.removesuffix("Without an id the number of the record is the id.\n")
-    + """\
+    options.FORMATS.removesuffix(" Without an id the number of the record is the id.\n")
+    + """
 Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
 as news.txt:17.
 """
@@ -412,7 +412,12 @@ def _state(source: Any) -> list[object] | None:
 
 def add_new_documents(parser: argparse.ArgumentParser, inputs: str = "+") -> None:
     """Add the options of `NewDocuments`; `inputs` is ``"*"`` if INPUT may be left out."""
-    parser.add_argument("input", metavar="INPUT", nargs=inputs, help="files of documents of one format, or a folder")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs=inputs,
+        help="files of documents of one format, or a folder; - for standard input",
+    )
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
     )

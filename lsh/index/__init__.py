@@ -346,7 +346,7 @@ class Index(Stored):
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
-        return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+        return f"<Index {self._path!r}, {mode}, bands {self.bands.to_string()}, {self.hasher!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle an index that is open for reading as its path: the copy is opened when it is unpickled."""
@@ -695,8 +695,19 @@ class Index(Stored):
                 [view.recent.codes[i] for i in view.recent.alive().tolist()],
             )
             segments = View(view.manifest, held)
-        yield from segments.all_ids()
+        for part, numbers in segments.all_places():
+            yield from segments.ids(part, numbers)
         yield from map(_format.decoded_id, recent)
+
+    def _records(self, ids: list[DocId] | None, with_texts: bool) -> Iterator[tuple[DocId, float | None, bytes | None]]:
+        """Yield the id, the time and the text of some documents of a reader, or of all in order."""
+        with self._reading() as view:
+            listed = [self._place(view, one) for one in ids or ()]
+        for part, numbers in view.all_places() if ids is None else ((part, np.array([i])) for part, i in listed):
+            texts = view.texts(part, numbers) if with_texts else [None] * len(numbers)
+            for number, doc_id, text in zip(numbers.tolist(), view.ids(part, numbers), texts):
+                time = view.time(Place(part, number))
+                yield doc_id, None if time is None else time / 1e6, text
 
     def _place(self, view: View, id: DocId) -> Place:
         place = view.find([_format.encoded_id("id", id)])[0]

@@ -20,6 +20,8 @@ from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
 from lsh.index._segment import Segment
 
+STEP = 1 << 12  # documents that are listed at once
+
 
 class Place(NamedTuple):
     """Where a document is: the position of the segment (`IN_LOG` for a recent document), and its number there."""
@@ -204,13 +206,12 @@ class View:
         segment = self.held[place.part].segment
         return segment.keys_of(place.number), segment.sketch(place.number)
 
-    def all_ids(self) -> Iterator[DocId]:
-        """Yield the ids in order."""
-        for part, held in enumerate(self.held):
-            alive = held.alive()
-            for start in range(0, len(alive), 4096):
-                yield from self.ids(part, alive[start : start + 4096])
-        yield from self.ids(IN_LOG, self.recent.alive())
+    def all_places(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield all documents in order: a part, and numbers of documents there."""
+        for part in [*range(len(self.held)), IN_LOG]:
+            alive = self.recent.alive() if part == IN_LOG else self.held[part].alive()
+            for start in range(0, len(alive), STEP):
+                yield part, alive[start : start + STEP]
 
     # ---- search ----
 

@@ -163,6 +163,17 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
     assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
 
 
+def test_the_recall_of_another_similarity_is_printed(folder):
+    with Index.open(folder / "a.index") as index:
+        expected = f"--min-similarity 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index\n".encode()
+    for asked in ([SAMPLE], ["--text", "a text"], ["--id", "s001"]):
+        command = ["index", "query", "a.index", *asked, "--min-similarity"]
+        assert lsh(folder, *command, "0.7").stderr.startswith(expected)
+        assert b"recall" not in lsh(folder, *command, "0.8").stderr
+        assert lsh(folder, *command, "0.7", "-q").stderr == b""
+        assert "--min-similarity 0.1 has a recall of" in refused(folder, *command, "0.1")
+
+
 def test_an_index_without_texts_estimates(tmp_path):
     done(tmp_path, "index", "create", "x.index", "-q")
     done(tmp_path, "index", "add", "x.index", SAMPLE)
@@ -370,6 +381,35 @@ def test_indexes_are_merged(folder):
     assert "no index at d.index" in refused(folder, "index", "merge", "a.index", "d.index")
 
 
+@pytest.mark.parametrize("where", ["log", "segment"])
+def test_documents_are_listed(folder, where):
+    texts = sample()
+    with Index.open(folder / "a.index", "a") as index:
+        index.add_docs(
+            ["in time", "bytes \udcff\ud800".encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None]
+        )
+        index.remove("s001")
+        if where == "segment":
+            index.compact()
+        new = {7: (1.5, "in time"), "\udcff": (None, "bytes \udcff\ud800")}
+        expected = [new_id.decode("utf-8", "surrogateescape") if new_id == b"\xff" else new_id for new_id in index]
+    found = answers(done(folder, "index", "list", "a.index"))
+    assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
+    assert set(expected) == {*texts, *new} - {"s001"}
+    done(folder, "index", "list", "a.index", "--texts", "-o", "list.jsonl")
+    with_texts = answers((folder / "list.jsonl").read_bytes())
+    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else texts[one["id"]]} for one in found]
+    some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
+    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
+    assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
+    done(folder, "index", "create", "b.index", "--threshold", "0.7", "-q")  # the list makes another index
+    done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")
+    with Index.open(folder / "b.index") as index:
+        assert list(index) == list(map(str, expected))
+        assert (index.time_of("7"), index.time_of("s002")) == (1.5, None)
+    assert "b.index stores no texts; leave --texts out" in refused(folder, "index", "list", "b.index", "--texts")
+
+
 def test_info_is_printed(tmp_path):
     write_days(tmp_path)
     with Index.open(tmp_path / "x.index") as index:
@@ -379,11 +419,14 @@ def test_info_is_printed(tmp_path):
     assert facts["path"] == str(tmp_path / "x.index")
     table = done(tmp_path, "index", "info", "x.index").decode()
     assert table.splitlines()[0] == "documents   4"
-    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 days\n" in table
+    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 day\n" in table
     assert "texts       not stored: similarities are estimated\n" in table
+    with Index.open(tmp_path / "x.index") as index:
+        assert f"threshold   0.8, recall 0.99, {index.recall_at(0.8):.2g} with estimates\n" in table
     done(tmp_path, "index", "create", "y.index", "--screen", "--texts", "stored", "--reject", "0.8")
     table = done(tmp_path, "index", "info", "y.index").decode()
     assert "shingles    3 words, lowercase\n" in table
+    assert "threshold   0.5, recall 0.95\n" in table
     assert "screen      rejects from 0.8, recommends from 0.5\n" in table
     assert json.loads(done(tmp_path, "index", "info", "y.index", "--json"))["screen"] == {
         "reject": 0.8,
@@ -604,7 +647,7 @@ def test_a_signal_ends_a_run(tmp_path, number):
 
 
 @pytest.mark.parametrize(
-    "action", ["add", "query", "dedup", "pairs", "remove", "expire", "info", "verify", "compact", "merge"]
+    "action", ["add", "query", "dedup", "pairs", "list", "remove", "expire", "info", "verify", "compact", "merge"]
 )
 def test_an_index_must_exist(tmp_path, action):
     more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}

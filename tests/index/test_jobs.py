@@ -302,6 +302,19 @@ def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
         assert list(reader) == kept
 
 
+@pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be deleted")
+def test_a_reader_goes_on_with_an_index_that_was_replaced_and_deleted(tmp_path):
+    path, replace = replaced(tmp_path, by_link=True)
+    with Index.open(path) as reader:
+        before = contents(reader)
+        replace()
+        shutil.rmtree(tmp_path / "one")
+        assert contents(reader) == before
+        with pytest.raises(ValueError, match="was replaced by another one; open it again"):
+            reader.refresh()
+        assert contents(reader) == before
+
+
 @LINKS
 def test_a_writer_of_a_replaced_index_changes_nothing(tmp_path, by_link):
     path, replace = replaced(tmp_path, by_link)

@@ -181,6 +181,7 @@ class MoreDocuments(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
     low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
+    is_held = False
 
     @abstractmethod
     def find(self, corpus: Corpus, keyed: Array) -> None:
@@ -191,8 +192,17 @@ class MoreDocuments(ABC):
         """Return how many were found."""
 
     @abstractmethod
-    def append(self, corpus: Corpus) -> Batch:
-        """Append what is known of them to the columns of the corpus, and return their texts."""
+    def append(self, corpus: Corpus) -> None:
+        """Append their keys, sketches, content keys and sizes to the columns of the corpus.
+
+        A document that has no copy may have any content key that no other one has, and size 0.
+        """
+
+    @abstractmethod
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts as `Collection.needed_texts` does; the batches have their own memory."""
 
 
 @dataclass(eq=False)
@@ -214,12 +224,14 @@ class Corpus:
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
     more : MoreDocuments, optional
-        Documents that come after those of the collections, as one more collection.
+        Documents that come after those of the collections.
 
     Attributes
     ----------
+    sources : list of Collection or MoreDocuments
+        The collections, and the further documents.
     offsets : list of int
-        The position of the first text of each collection, and the number of all texts.
+        The position of the first text of each of these, and the number of all texts.
     has_shingles : numpy.ndarray
         bool, shape ``(n,)``: whether a text has shingles.
     keys : list of Column
@@ -241,13 +253,13 @@ class Corpus:
     more: MoreDocuments | None = None
 
     def __post_init__(self) -> None:
-        self._given = list(self.collections)
+        self.sources: list[Collection | MoreDocuments] = [*self.collections]
+        self.sources += [] if self.more is None else [self.more]
         self._low_bytes = self.more is not None and self.more.low_bytes
         self.read()
 
     def read(self) -> None:
         """Read every collection, after a collision of content keys once more: with another secret."""
-        self.collections = list(self._given)
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
@@ -306,7 +318,7 @@ class Corpus:
         if total > MAX_DOCUMENTS:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         self._check_bound(total)
-        self.collections.append(Collection("documents of the index", more.append(self), False))
+        more.append(self)
         self.has_shingles = np.concatenate([self.has_shingles, np.ones(len(more), np.bool_)])
         self.offsets.append(total)
 
@@ -412,12 +424,14 @@ class Corpus:
 
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
         """Yield the texts at some positions, which ascend, in batches with their positions."""
-        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
             here = members[_between(members, offset, end)]
             for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
                 yield positions + np.int32(offset), batch
 
-    def _needed_of(self, collection: Collection, offset: int, needed: Array) -> Iterator[tuple[Array, Batch]]:
+    def _needed_of(
+        self, collection: Collection | MoreDocuments, offset: int, needed: Array
+    ) -> Iterator[tuple[Array, Batch]]:
         if not len(needed):
             return iter(())
 
@@ -450,7 +464,7 @@ class Corpus:
         stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
-        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
             inside = _between(members, offset, end)
             here, code = members[inside], codes[inside]
             if not len(here):
@@ -491,11 +505,11 @@ class Corpus:
         self.content.free()
         self.sizes.free()
 
-    def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
+    def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
         """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
-        if collection.is_held:
+        if collection.is_held or collection is self.more:  # the texts remain in memory
             batch = Batch.join([batch for _, batch in found])
             copies = np.flatnonzero(stands != here)
             if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):

@@ -361,7 +361,7 @@ def deduplicate(
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
-    more = None if snapshot is None else _members(snapshot, matching)
+    more = None if snapshot is None else Members(snapshot, matching.verify == "exact")
     ordered = not (isinstance(keep, str) and keep in ("first", "last"))
     exact = matching.verify == "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, not exact, spill, workers, report, ordered, more)
@@ -438,7 +438,8 @@ def duplicates_in(
     keep = _checks.choice("keep", keep, ("first", "last"))
     report, workers = checked_progress(progress), _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    more, estimated = _members(snapshot, matching), matching.verify != "exact"
+    estimated = matching.verify != "exact"
+    more = Members(snapshot, not estimated)
     corpus = Corpus([], matching.hasher, matching.bands, estimated, spill, workers, report, more=more)
     removed = _result(corpus, _by_priority(keep, corpus), matching, clusters, False, {}).removed
     ids, kept = more.ids(removed["document"]), more.ids(removed["kept"])
@@ -459,7 +460,7 @@ def pairs_in(
     matching, snapshot = _matching_in("it", stored, threshold, verify)
     report, workers = checked_progress(progress), _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    return _pairs([], matching, spill, workers, report, _members(snapshot, matching))
+    return _pairs([], matching, spill, workers, report, Members(snapshot, matching.verify == "exact"))
 
 
 def find_pairs(
@@ -520,7 +521,7 @@ def find_pairs(
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
     collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, missing)
-    more = None if snapshot is None else _members(snapshot, matching)
+    more = None if snapshot is None else Members(snapshot, matching.verify == "exact")
     return _pairs(collections, matching, spill, workers, report, more)
 
 
@@ -562,8 +563,7 @@ def _found(
     collections begins: pairs are between the two.
     """
     spill, offset, done = corpus.spill, second or 0, 0
-    total = len(layout.documents)
-    total -= 0 if second is None else int(np.count_nonzero(layout.documents >= second))
+    total = len(layout.documents) - layout.settled
 
     def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
         documents, last = part.documents, len(part.documents) - 1
@@ -683,12 +683,6 @@ def _check_same(second: str, stored: Stored, given: dict[str, Any], random_state
             raise ValueError(
                 f"{name} must be that of the index given as {second} ({own[name]!r}) or left out, got {value!r}"
             )
-
-
-def _members(snapshot: Snapshot, matching: _Matching) -> Members:
-    """Return the documents of an index for a corpus."""
-    exact = matching.least_equal is not None
-    return Members(snapshot, exact, matching.hasher.num_seeds if matching.least_equal is None else matching.least_equal)
 
 
 def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
@@ -868,12 +862,11 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
 
 def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bool) -> _parts.Decided:
     """Decide the documents of a layout."""
-    num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
-
+    total = len(layout.documents)
     with corpus.spill.released():
         return _parts.decide(
             layout.parts(matching.least_equal),
-            _parts.Rule(num_old, matching.least, CAP, components),
+            _parts.Rule(layout.settled, matching.least, CAP, components),
             lambda shape: corpus.spill.array(shape, np.int32),
             corpus.num_threads,
             lambda done: corpus.report("comparing", done, total),

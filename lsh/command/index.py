@@ -286,11 +286,8 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 
 def _verify(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note  # late, as other commands do not need it
-
     with indexing.opened(namespace.index) as index:
         index.verify()
-        _note.read(index.path)
         facts = index.info()
     _say(namespace, f"{counted(facts['documents'], 'document')}, {size(facts['bytes'])}: no damage")
 
@@ -349,14 +346,13 @@ def _list(namespace: argparse.Namespace) -> None:
 
 
 def _info(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note
-    from lsh.index.screen import NOTE
+    from lsh.index.screen import NOTE  # late, as other commands do not need it
 
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:
         facts = index.info()
         estimated = "" if index._verifies else f", {index.recall_at(index.threshold):.2g} with estimates"
-        facts["screen"] = _note.read(index.path).get(NOTE)
+        facts["screen"] = index._note.get(NOTE)
         shingles = index.hasher.shingles
     console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles, estimated))
 

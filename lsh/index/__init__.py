@@ -28,13 +28,13 @@ from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
-from lsh.index import _arguments, _format, _manifest, _note, _view, _writer
+from lsh.index import _arguments, _format, _manifest, _view, _writer
 from lsh.index._arguments import Time
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
-from lsh.index._manifest import Manifest, Parameters
+from lsh.index._manifest import Manifest, Note, Parameters
 from lsh.index._query import Asked, IndexMatch, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
@@ -186,7 +186,7 @@ class Index(Stored):
         parameters, lookup = _arguments.chosen_parameters(
             hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
-        return cls._made(path, parameters, lookup, None)
+        return cls._made(path, parameters, lookup, {})
 
     @classmethod
     def _made(
@@ -194,17 +194,16 @@ class Index(Stored):
         path: str | os.PathLike[str],
         parameters: Parameters,
         lookup: Lookup | None,
-        note: dict[str, dict[str, Any]] | None,
+        note: Note,
     ) -> Index:
-        """Create an index, with a note from its beginning, and open it for writing."""
+        """Create an index with a note, and open it for writing."""
         folder, disk = _arguments.folder_of(path), Disk()
         made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
                 raise FileExistsError(f"there is an index in {folder}; use Index.open")
-            _note.replace(folder, note)
-            _writer.create(disk, folder, Manifest(parameters))
+            _writer.create(disk, folder, Manifest(parameters, note=note))
             for parent in made:
                 disk.sync_folder(parent)
         except BaseException:
@@ -372,11 +371,16 @@ class Index(Stored):
                 self._view = self._writer.view
             yield self._view
 
-    def _last_commit(self) -> list[int]:
-        """Return what grows with each commit: the generation of the manifest, and the size of its log."""
+    @property
+    def _note(self) -> Note:
+        """The note of the last commit."""
         with self._reading() as view:
-            size = self._log.committed if self._writer is None else self._writer.committed
-            return [view.manifest.generation, size]
+            return view.manifest.note
+
+    def _commit(self, note: Note) -> None:
+        """Commit, and replace the note in the same step."""
+        with self._writing() as writer:
+            writer.commit(note)
 
     def _snapshot(self) -> IndexSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
@@ -948,7 +952,7 @@ class Index(Stored):
                 "path": self._path,
                 "documents": len(view),
                 "segments": len(held),
-                "bytes": size + self._last_commit()[1],
+                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
                 "removed": sum(one.removed_count for one in held),
                 "in_log": recent,
                 "earliest": min(known) / 1e6 if known else None,

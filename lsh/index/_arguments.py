@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh.index import _format, _manifest, _note
+from lsh.index import _format, _manifest
 from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
 from lsh.index._query import Lookup
@@ -135,7 +135,7 @@ def made_folders(folder: str) -> list[str]:
         missing = os.path.dirname(missing)
         parents.append(missing)
     os.makedirs(folder, exist_ok=True)
-    unfinished = _format.LOCK, _format.NEW_MANIFEST, _note.NOTE, _note.NEW_NOTE
+    unfinished = _format.LOCK, _format.NEW_MANIFEST
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
             raise FileExistsError(f"there is an index in {folder}; use Index.open")

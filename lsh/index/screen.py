@@ -19,7 +19,7 @@ from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._texts import Missing, Text, Texts
 from lsh.dedup import MIN_RECALL
-from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format, _note
+from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
 from lsh.index._manifest import Parameters
@@ -105,7 +105,7 @@ class Screen:
         self, index: Index, reject: float | None = None, recommend: float | None = None, *, top: int = TOP
     ) -> None:
         self._index = _checks.instance("index", index, Index, "an Index")
-        stored = _note.read(index.path).get(NOTE, {})
+        stored = index._note.get(NOTE, {})
         self._reject, self._recommend = _thresholds(
             stored.get("reject", REJECT) if reject is None else reject,
             stored.get("recommend", RECOMMEND) if recommend is None else recommend,

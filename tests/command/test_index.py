@@ -22,7 +22,7 @@ from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 
 import lsh as package
 from lsh.command import console, index_add
-from lsh.index import Index, _note
+from lsh.index import Index, _manifest
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
@@ -482,7 +482,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == len(expected)
         assert set(index) == expected
-    assert index_add.NOTE not in _note.read(str(tmp_path / "x.index"))
+    assert _manifest.read(str(tmp_path / "x.index")).note == {}
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
@@ -498,22 +498,27 @@ def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, mo
     assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
 
 
-def test_a_commit_without_its_note_is_repeated(tmp_path, monkeypatch, small_steps):
-    """The place is noted after a commit; if that fails, the documents are added again in place of themselves."""
+@pytest.mark.parametrize("is_written", [False, True])
+def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_written):
+    """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
     write_lines(tmp_path / "x.jsonl", range(9_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    real = _manifest.replace_manifest
 
-    def fail(*arguments: object) -> None:
+    def fail(*arguments):
+        if is_written:
+            real(*arguments)
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_note, "replace", fail)
+        patch.setattr(_manifest, "replace_manifest", fail)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
     with Index.open(tmp_path / "x.index") as index:
         stored = len(index)
+    assert (stored > 0) == ("add" in _manifest.read(str(tmp_path / "x.index")).note) == is_written
     counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
-    assert 0 < stored == counts["replaced"]
-    assert counts["stored"] == counts["documents"] == 9_000
+    assert counts["documents"] == 9_000 - stored
+    assert (counts["replaced"], counts["stored"]) == (0, 9_000)
 
 
 @pytest.mark.slow
@@ -599,10 +604,17 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
 
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
-    note = _note.read(str(tmp_path / "x.index"))
-    (tmp_path / "a.txt").write_bytes(b"some words in a line\n")
-    done(tmp_path, "index", "add", "x.index", "a.txt")
-    assert _note.read(str(tmp_path / "x.index")) == note == {"screen": {"reject": 0.7, "recommend": 0.5}}
+    note = {"screen": {"reject": 0.7, "recommend": 0.5}}
+    assert _manifest.read(str(tmp_path / "x.index")).note == note
+    write_lines(tmp_path / "a.jsonl", range(9_000))
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
+    interrupted = _manifest.read(str(tmp_path / "x.index")).note
+    assert interrupted.keys() == {"screen", "add"}
+    assert interrupted["screen"] == note["screen"]
+    done(tmp_path, "index", "add", "x.index", "a.jsonl")
+    assert _manifest.read(str(tmp_path / "x.index")).note == note
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -733,17 +745,21 @@ def test_a_null_id_is_an_error(tmp_path, ending, empty):
         assert len(index) == 2
 
 
-def test_a_note_of_a_later_state_is_ignored(tmp_path, monkeypatch, small_steps):
-    """A copy that was made during a run may have the note of a later commit."""
-    write_lines(tmp_path / "x.jsonl", range(9_000))
+def test_a_copy_that_was_made_during_a_run_has_its_own_place(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(20_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 2)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    shutil.copy(tmp_path / "x.index" / "note", tmp_path / "copy.index" / "note")
-    result = lsh(tmp_path, "index", "add", "copy.index", "x.jsonl")
-    assert b"newer than the index" in result.stderr
-    assert b"continuing" not in result.stderr
-    with Index.open(tmp_path / "copy.index") as index:
-        assert len(index) == 9_000
+    stored = []
+    for commits in (1, 2):
+        with monkeypatch.context() as patch:
+            stop_after(patch, commits)
+            assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+        if commits == 1:
+            shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
+        with Index.open(tmp_path / "x.index") as index:
+            stored.append(len(index))
+    assert 0 < stored[0] < stored[1] < 20_000
+    for name, before in zip(("copy.index", "x.index"), stored):
+        result = lsh(tmp_path, "index", "add", name, "x.jsonl", "--json")
+        assert b"continuing after an interrupt: after " in result.stderr
+        counts = json.loads(result.stdout)
+        assert (counts["documents"], counts["replaced"], counts["stored"]) == (20_000 - before, 0, 20_000)

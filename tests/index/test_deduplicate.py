@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh import _corpus, _stored
+from lsh import _corpus, _layout, _stored
 from lsh.index import DamageError, Index, _snapshot
 
 WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
@@ -168,7 +168,7 @@ def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch):
     old += [f"{text} {i}" for i, text in enumerate(old)]
     index = filled(tmp_path / "index", old)
     for large in (1, 10**6):
-        monkeypatch.setattr(_stored, "LARGE", large)
+        monkeypatch.setattr(_layout, "MOST_FILTERED", large)
         assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
 
 
@@ -178,7 +178,6 @@ def test_small_steps(tmp_path, monkeypatch):
     for module, name, value in (
         (_stored, "STEP", 7),
         (_stored, "TEXTS_STEP", 5),
-        (_stored, "QUERIES", 3),
         (_stored, "SPARE", 1),
         (_snapshot, "PIECE", 2),
     ):

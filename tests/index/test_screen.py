@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.index import DamageError, Index, _format, _note
+from lsh.index import DamageError, Index, _format
 from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -294,39 +295,24 @@ def test_threads_add_one_of_equal_documents(folder):
         assert len(screen.index) == rounds
 
 
-def test_the_bytes_of_a_note_are_those_of_format_version_1(folder):
+def test_the_thresholds_are_in_the_manifest(folder):
     Screen.create(folder, 0.75, 0.5).close()
-    body = b'{"screen":{"recommend":0.5,"reject":0.75}}'
-    head = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0, len(body), 0, 0, 0, 0, 0, 0, 0])
-    data = (folder / "note").read_bytes()
-    assert data[:-8] == head + body
-    assert data[-8:] == bytes.fromhex("01edd9950e35b0d8")
-    _note.replace(str(folder), {"x": {"y": "z" * 65_520}})
-    with pytest.raises(ValueError, match="note must have at most 65536 bytes as JSON, got 65552"):
-        _note.replace(str(folder), {"x": {"y": "z" * 65_538}})
-    assert _note.read(str(folder)) == {"x": {"y": "z" * 65_520}}
+    assert (
+        b'"next":2,"note":{"screen":{"recommend":0.5,"reject":0.75}},"parameters":'
+        in (folder / "manifest").read_bytes()
+    )
 
 
-@pytest.mark.parametrize("body", [b"[]", b'{"a":1}', b"{", b"\xff", b"[" * 20_000, b""])
-def test_a_hostile_note_is_refused(folder, body):
-    """Its checksum is right."""
+@pytest.mark.parametrize("note", [[], {"a": 1}, {"screen": {"reject": []}}, {"screen": {"reject": {}}}, 1, "x"])
+def test_a_hostile_note_is_refused(folder, note):
+    """The checksum is right."""
     Screen.create(folder).close()
-    content = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0]) + len(body).to_bytes(8, "little") + body
-    (folder / "note").write_bytes(content + _format.checksum(content).to_bytes(8, "little"))
-    with pytest.raises(DamageError, match="note is "):
+    data = (folder / "manifest").read_bytes()
+    body = json.dumps({**json.loads(data[_format.HEADER.itemsize : -8]), "note": note}).encode()
+    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
+    (folder / "manifest").write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
+    with pytest.raises(DamageError, match="manifest is damaged: "):
         Screen.open(folder)
-
-
-def test_a_damaged_note_is_named(folder):
-    Screen.create(folder, 0.8, 0.6).close()
-    path = folder / _note.NOTE
-    good = path.read_bytes()
-    for data in (b"", good[:-1], good[:30] + bytes([good[30] ^ 1]) + good[31:]):
-        path.write_bytes(data)
-        with pytest.raises(DamageError, match="note is damaged"):
-            Screen.open(folder)
-    path.write_bytes(good)
-    assert Screen.open(folder).reject == 0.8
 
 
 def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
@@ -336,13 +322,11 @@ def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_the_thresholds_are_there_before_the_index(tmp_path, monkeypatch):
-    """Interrupted before its manifest, there is no index; after it, one with the thresholds."""
+def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.index._writer.create", interrupt)
+        patch.setattr("lsh.index._manifest.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
-    assert (tmp_path / "x" / "note").exists()
     assert not (tmp_path / "x" / "manifest").exists()
     Screen.create(tmp_path / "x", 0.7, 0.65).close()
     with Screen.open(tmp_path / "x") as screen:
@@ -351,7 +335,7 @@ def test_the_thresholds_are_there_before_the_index(tmp_path, monkeypatch):
 
 def test_an_index_has_no_thresholds_of_an_unfinished_screen(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.index._writer.create", interrupt)
+        patch.setattr("lsh.index._manifest.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     with lsh.Index.create(tmp_path / "x", threshold=0.4) as index:

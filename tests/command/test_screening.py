@@ -126,8 +126,8 @@ def test_the_help_has_the_defaults(tmp_path):
     assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
     assert f"the most matches of a document (default {TOP})" in text
     text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
-    assert f"--reject S the default of lsh screen (default {REJECT})" in text
-    assert f"--recommend S the default of lsh screen (default {RECOMMEND})" in text
+    assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
+    assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text
     assert "3 words in lower case, 400 components, and bands for --recommend with a recall of 0.95" in text
 
 

@@ -32,8 +32,9 @@ from lsh.shingling import shingle_sets
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MAX_SCRATCH = 3 << 25  # bytes of the cache of sets and of the scores of a window
-SMALL_SHARE = 16  # each of the two takes at most this fraction of the bound
+MOST_SCORES = 1 << 21  # of a window of documents
+SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
+SMALL_SHARE = 16  # the cache of sets, and the scores of a window, take at most this fraction of the bound each
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
 TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
@@ -361,9 +362,14 @@ class Corpus:
             raise ValueError(
                 f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
             )
-        self.spill.reserve(needed + min(MAX_SCRATCH, (bound or 0) // SMALL_SHARE * 2))
+        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self.most_scores * SCORE_BYTES)
 
-    def at_most(self, size: int) -> int:
+    @property
+    def most_scores(self) -> int:
+        """How many scores a window of documents may have."""
+        return self._at_most(MOST_SCORES * SCORE_BYTES) // SCORE_BYTES
+
+    def _at_most(self, size: int) -> int:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
         return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
@@ -552,5 +558,5 @@ class Corpus:
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, batch, self.at_most(MAX_CACHED))
+        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED))
         return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

@@ -214,6 +214,8 @@ class Layout:
             placed.distribute()
         compared = np.zeros(len(self.documents), np.bool_)
         for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            if least_equal is None:  # no texts are compared
+                break
             links, sketches = placed.links_of(number, end - begin), placed.sketches_of(number, begin, end)
             compared[begin:end] = self._compared(links, sketches, self.ranks[begin:end], least_equal)
             del links, sketches

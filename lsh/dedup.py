@@ -870,7 +870,7 @@ def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bo
             lambda shape: corpus.spill.array(shape, np.int32),
             corpus.num_threads,
             lambda done: corpus.report("comparing", done, total),
-            corpus.at_most(_parts.SCORE_BYTES * _parts.MOST_SCORES) // _parts.SCORE_BYTES,
+            corpus.most_scores,
         )
 
 

@@ -246,7 +246,7 @@ def test_deduplicate_against_twin(
         patch.setattr(lsh._sketch_filter, "LOSS", loss)
         plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
         for name, value in parts.items():
-            patch.setattr(lsh._parts, name, value)
+            patch.setattr(lsh._corpus if name == "MOST_SCORES" else lsh._parts, name, value)
         walked_in_parts = {**walked, "num_threads": num_threads}
         result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
     assert result.removed.tolist() == plain.removed.tolist()

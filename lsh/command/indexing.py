@@ -424,10 +424,13 @@ def _state(source: Any) -> list[object] | None:
     return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
 
 
-def add_new_documents(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `NewDocuments`."""
+def add_new_documents(parser: argparse.ArgumentParser, inputs: str = "+") -> None:
+    """Add the options of `NewDocuments`; `inputs` is ``"*"`` if INPUT may be left out."""
     parser.add_argument(
-        "input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder; - for standard input"
+        "input",
+        metavar="INPUT",
+        nargs=inputs,
+        help="files of documents of one format, or a folder; - for standard input",
     )
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"

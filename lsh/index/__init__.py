@@ -29,7 +29,7 @@ from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
-from lsh.index._arguments import Time
+from lsh.index._arguments import DAY, Time
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
@@ -40,7 +40,7 @@ from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
 from lsh.index._writer import Writer
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
@@ -48,8 +48,6 @@ __all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch"
 
 Sketch = Literal["8bit", "full", "none"]
 
-DAY = 86400.0  # seconds
-PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_SEARCHES = 64  # of which the parameters are kept
 
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
@@ -511,37 +509,53 @@ class Index(Stored):
         TypeError, ValueError
             If an argument is wrong, or the numbers of texts, ids and times differ.
         """
-        allowed = _texts.allows_missing(missing)
-        for name, given in (("ids", ids), ("times", times)):
-            if given is not None or name == "ids":
-                _arguments.check_sequence(name, given)
-        next_ids, next_times = iter(ids), None if times is None else iter(times)
-        pieces = _texts.pieces("texts", texts, PIECE)
-        first = 0
-        for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
-            count = len(piece)
-            batch = Batch(piece, first, allowed)
-            more = isinstance(pieces, Iterator)
-            codes = _format.encoded_ids("ids", _arguments.listed("ids", next_ids, count, first, more))
-            values = None if next_times is None else _arguments.listed("times", next_times, count, first, more)
-            self._add_batch(codes, batch, _arguments.as_times(values, count))
-            first += count
-        for name, rest in (("ids", next_ids), ("times", next_times)):
-            if rest is not None and isinstance(pieces, Iterator) and next(rest, None) is not None:
-                raise ValueError(f"{name} must have one element for each text ({first}), got more")
+        for codes, stamps, batch in _arguments.pieces(texts, ids, times, missing):
+            self._add_batch(codes, stamps, batch)
 
-    def _add_batch(self, codes: list[bytes], batch: Batch, times: NDArray[np.int64]) -> None:
+    def _add_batch(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> None:
         """Add the documents of a batch, which has been checked, in parts."""
         with self._writing() as writer:
-            for start in range(0, len(codes), PIECE):
-                stop = min(start + PIECE, len(codes))
-                part = Batch(batch, start=start, stop=stop)
-                rows = self.hasher.fingerprints(part, missing="empty")
-                documents = self._documents(codes[start:stop], rows, times[start:stop], part)
+            for documents, _, _ in self._parts(codes, times, batch):
                 last = dict(zip(documents.codes, range(len(documents))))
-                if len(last) < len(documents):
-                    documents = documents.take(np.array(sorted(last.values())))
-                writer.add(documents)
+                unique = len(last) == len(documents)
+                writer.add(documents if unique else documents.take(np.array(sorted(last.values()))))
+
+    def _parts(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch
+    ) -> Iterator[tuple[Documents, Array, Batch]]:
+        """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
+        for start in range(0, len(codes), _arguments.PIECE):
+            stop = min(start + _arguments.PIECE, len(codes))
+            part = Batch(batch, start=start, stop=stop)
+            one = stop - start == 1  # much faster than with threads
+            rows = batch_fingerprints(self.hasher, part) if one else self.hasher.fingerprints(part, missing="empty")
+            yield self._documents(codes[start:stop], rows, times[start:stop], part), rows, part
+
+    def _submit(
+        self,
+        codes: list[bytes],
+        times: NDArray[np.int64],
+        batch: Batch,
+        top: int,
+        min_similarity: float,
+        is_added: Callable[[Matches], bool],
+    ) -> list[Matches]:
+        """Add the documents of a batch whose matches allow it, one after the other; return the matches of each.
+
+        Nothing else is added between the search for a document and its addition. The stored document of its own id is
+        not a match. For `Screen`.
+        """
+        search, answers = self._search(min_similarity, top + 1), list[Matches]()
+        for documents, rows, part in self._parts(codes, times, batch):
+            for i, code in enumerate(documents.codes):
+                own, text = _format.decoded_id(code), Batch(part, start=i, stop=i + 1)
+                with self._writing() as writer:
+                    found = self._answers(search, rows[i : i + 1], text.tolist)[0]
+                    others = [match for match in found if match.id != own][:top]
+                    answers.append(Matches(others, found.recall, found.min_similarity))
+                    if is_added(answers[-1]):
+                        writer.add(documents.take(np.array([i])))
+        return answers
 
     def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> Documents:
         """Return documents with their keys and sketches."""
@@ -804,10 +818,10 @@ class Index(Stored):
         """
         search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
         answers: list[Matches] = []
-        for piece in _texts.each_piece("texts", texts, PIECE):
+        for piece in _texts.each_piece("texts", texts, _arguments.PIECE):
             batch = Batch(piece, len(answers), allowed)
-            for start in range(0, len(batch), PIECE):
-                part = Batch(batch, start=start, stop=min(start + PIECE, len(batch)))
+            for start in range(0, len(batch), _arguments.PIECE):
+                part = Batch(batch, start=start, stop=min(start + _arguments.PIECE, len(batch)))
                 answers += self._answers(search, self.hasher.fingerprints(part, missing="empty"), part.tolist)
         return answers
 

@@ -20,7 +20,7 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexLockedError, _format, _manifest, _query, _writer
+from lsh.index import Index, IndexLockedError, _arguments, _format, _manifest, _query, _writer
 
 FERRY = (
     "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
@@ -156,7 +156,7 @@ def test_nothing_is_added_if_an_argument_is_wrong(folder, texts, ids, message):
 
 
 def test_iterators_are_added_in_pieces(folder, monkeypatch):
-    monkeypatch.setattr(lsh.index, "PIECE", 7)
+    monkeypatch.setattr(_arguments, "PIECE", 7)
     with Index.create(folder, **SETTINGS) as index:
         index.add_docs((text(i) for i in range(50)), iter(range(50)), times=(i for i in range(50)))
         assert contents(index) == {i: (text(i), float(i)) for i in range(50)}

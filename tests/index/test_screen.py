@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 import threading
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 import lsh
 from lsh.index import DamageError, Index, _format
-from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
+from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Settings, Verdict
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -137,6 +138,40 @@ def test_the_thresholds_are_stored(folder):
             assert screen.check(text(1)).verdict == "reject"
             other = Screen(screen.index, reject=1.0, recommend=0.7)
             assert (other.reject, other.recommend) == (1.0, 0.7)
+
+
+def test_the_thresholds_can_be_changed(folder):
+    """A screen stores its own ones; a reader sees them when it opens the index, and other notes stay."""
+    with Screen.create(folder, 0.8, 0.6) as screen:
+        screen.index._commit({**screen.index._note, "other": {"value": 1}})
+        screen.submit(text(1), 1)
+        Screen(screen.index, reject=0.95).store_thresholds()
+        assert (screen.reject, screen.recommend) == (0.8, 0.6)
+        assert list(Index.open(folder)) == [1]
+        with Screen.open(folder) as reader:
+            assert (reader.reject, reader.recommend) == (0.95, 0.6)
+            with pytest.raises(ValueError, match="open for reading"):
+                reader.store_thresholds()
+        with pytest.raises(ValueError, match=r"recommend=0.1 has a recall of"):
+            Screen(screen.index, recommend=0.1)
+        Screen(screen.index, 0.7, 0.7).store_thresholds()
+    with Screen.open(folder) as reader:
+        assert (reader.reject, reader.recommend) == (0.7, 0.7)
+        assert reader.index._note["other"] == {"value": 1}
+
+
+def test_a_screen_has_the_settings_of_an_index(folder):
+    assert {*inspect.signature(Index.create).parameters} - {"path", "threshold"} == set(Settings.__annotations__)
+    with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
+        Screen.create(folder, threshold=0.5)
+    plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
+    with Screen.create(folder / "a", plan=plan, num_seeds=64, shingles=shingles, sketch="full", period=5.0) as screen:
+        assert (screen.index.plan, screen.index.hasher.num_seeds) == (plan, 64)
+        assert screen.index.hasher.shingles == shingles
+        assert (screen.index.info()["sketch"], screen.index.info()["period"]) == ("full", 5.0)
+    hasher = lsh.MinHasher(100)
+    with Screen.create(folder / "b", recommend=0.4, hasher=hasher, recall=0.8, shingles=None) as screen:
+        assert (screen.index.hasher, screen.index.recall, screen.index.threshold) == (hasher, 0.8, 0.4)
 
 
 def test_any_index_can_be_screened(folder):

@@ -236,7 +236,7 @@ def _remove(namespace: argparse.Namespace) -> None:
     if not wanted:
         namespace.parser.error("give an ID, or --ids FILE")
     with indexing.opened(namespace.index, "a") as index:
-        found = {one: indexing.stored_id(index, one) for one in dict.fromkeys(wanted)}
+        found = indexing.stored_ids(index, wanted)
         unknown = [one for one, doc_id in found.items() if doc_id is None]
         if unknown and namespace.unknown == "error":
             shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
@@ -336,7 +336,7 @@ def _list(namespace: argparse.Namespace) -> None:
     with indexing.opened(namespace.index) as index:
         if namespace.texts and not index.info()["texts"]:
             raise ValueError(f"{files.shown(namespace.index)} stores no texts; leave --texts out")
-        ids = [indexing.found_id(index, one) for one in namespace.id] if namespace.id else None
+        ids = indexing.found_ids(index, namespace.id) if namespace.id else None
         with files.Target(namespace.output) as target:
             for identity, seconds, text in index._records(ids, namespace.texts):
                 line: dict[str, object] = {"id": indexing.shown_id(identity), "time": seconds}

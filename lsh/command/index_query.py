@@ -122,7 +122,7 @@ def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
     if namespace.text is not None:
         yield None, index.query(os.fsencode(namespace.text), **wanted)
         return
-    for identity in [indexing.found_id(index, one) for one in namespace.id]:
+    for identity in indexing.found_ids(index, namespace.id):
         yield identity, index.query(id=identity, **wanted)
 
 

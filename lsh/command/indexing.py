@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # other commands do not need it
     from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
+MAX_DIGITS = 40  # of an id that may be a number, with zeros before it
 WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
@@ -113,20 +114,33 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 # ---- ids ----
 
 
-def stored_id(index: Index, given: bytes) -> DocId | None:
-    """Return the id of a stored document as it was given: that text, else the whole number, else the bytes."""
-    candidates: list[DocId] = [console.decoded(given), given]
-    if WHOLE_NUMBER.fullmatch(given):
-        candidates.insert(1, int(given))
-    return next((one for one in candidates if one in index), None)
+def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, DocId | None]:
+    """Return the ids of stored documents as they were given: that text, else the whole number, else the bytes.
 
-
-def found_id(index: Index, text: str) -> DocId:
-    """Return the id of a stored document from the command line; an error if there is none."""
-    found = stored_id(index, os.fsencode(text))
-    if found is None:
-        raise ValueError(f"no document of the index has the id {text!r}")
+    Where there is no such document, the id is ``None``.
+    """
+    found: dict[bytes, DocId | None] = dict.fromkeys(given)
+    for read in (console.decoded, _whole_number, bytes):
+        wanted = [(one, doc_id) for one in found if found[one] is None and (doc_id := read(one)) is not None]
+        for (one, doc_id), is_stored in zip(wanted, index._are_stored([doc_id for _, doc_id in wanted])):
+            if is_stored:
+                found[one] = doc_id
     return found
+
+
+def _whole_number(given: bytes) -> int | None:
+    """Return a number of 64 bits, ``None`` if it is none."""
+    number = int(given) if WHOLE_NUMBER.fullmatch(given) and len(given) <= MAX_DIGITS else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def found_ids(index: Index, texts: Sequence[str]) -> list[DocId]:
+    """Return the ids of stored documents from the command line; an error if there is none."""
+    found = stored_ids(index, map(os.fsencode, texts))
+    for text in texts:
+        if found[os.fsencode(text)] is None:
+            raise ValueError(f"no document of the index has the id {text!r}")
+    return [cast("DocId", found[os.fsencode(text)]) for text in texts]
 
 
 def shown_id(identity: DocId) -> str | int:

@@ -687,6 +687,12 @@ class Index(Stored):
         with self._reading() as view:
             return view.find([code])[0] is not None
 
+    def _are_stored(self, ids: list[DocId]) -> list[bool]:
+        """Return for each id whether there is a document."""
+        codes = _format.encoded_ids("ids", ids)
+        with self._reading() as view:
+            return [place is not None for place in view.find(codes)]
+
     def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids, as they are when the iteration begins."""
         with self._reading() as view:

@@ -353,6 +353,21 @@ def test_documents_are_removed(folder):
     assert "s002" not in Index.open(folder / "a.index")
 
 
+def test_ids_are_texts_then_numbers_then_bytes(tmp_path):
+    with Index.create(tmp_path / "x.index") as index:
+        index.add_docs(["some text"] * 6, ["7", 7, b"7", 8, b"9", -(2**63)])
+    ids = ["7", "8", "9", str(-(2**63))]
+    for _ in range(2):
+        assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
+        assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
+        with Index.open(tmp_path / "x.index", "a") as index:
+            index.compact()
+    done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode())
+    assert list(Index.open(tmp_path / "x.index")) == [7, b"7"]
+    done(tmp_path, "index", "remove", "x.index", "7")
+    assert list(Index.open(tmp_path / "x.index")) == [b"7"]
+
+
 def test_an_index_is_compacted_and_verified(folder):
     done(folder, "index", "remove", "a.index", "s001")
     result = lsh(folder, "index", "compact", "a.index")

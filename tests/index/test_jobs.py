@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -326,6 +328,42 @@ def test_a_writer_of_a_replaced_index_changes_nothing(tmp_path, by_link):
             change()
     writer._release()
     assert {doc_id[:3] for doc_id in reopened(path)} == {"two"}
+
+
+def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):
+    """As docs/index.md says: the manifest first, then the other files. It is one commit, or an error names a file."""
+    indexing.small_limits(monkeypatch)
+    rng, commits, outcomes = random.Random(5), [set()], Counter[str]()
+
+    def change() -> None:
+        doc_id = rng.randrange(60)
+        index.add(text(doc_id), doc_id)
+        if rng.random() < 0.3:
+            index.remove(rng.choice(list(index)))
+        if rng.random() < 0.1:
+            index.compact()
+        index.commit()
+        commits.append(set(index))
+
+    with Index.create(tmp_path / "index", **SETTINGS) as index:
+        for i in range(20):
+            copy = tmp_path / f"copy{i}"
+            copy.mkdir()
+            shutil.copy(tmp_path / "index" / "manifest", copy)
+            first = len(commits) - 1
+            for name in sorted(set(os.listdir(tmp_path / "index")) - {"manifest"}):
+                if rng.random() < 0.2:
+                    change()
+                if (tmp_path / "index" / name).exists():
+                    shutil.copy(tmp_path / "index" / name, copy)
+            change()
+            try:
+                assert set(reopened(copy)) in commits[first:]
+                outcomes["whole"] += 1
+            except DamageError as error:
+                outcomes["missing" if "it is missing, and the manifest names it" in str(error) else str(error)] += 1
+    assert set(outcomes) == {"whole", "missing"}
+    assert min(outcomes.values()) >= 3
 
 
 def test_damage_is_not_taken_for_a_replacement(tmp_path):

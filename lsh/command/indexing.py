@@ -166,11 +166,15 @@ def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
     return json.dumps({**own, **more, "matches": shown}).encode() + b"\n"
 
 
-def check_lines(output: str) -> None:
-    """Check that the name of an output of JSON lines does not end in another format."""
-    ending = files.Format.of_path(output)
+def check_output(namespace: argparse.Namespace) -> None:
+    """Check the output, which is lines of JSON: its name does not end in another format, and it is not in the index."""
+    output, ending = namespace.output, files.Format.of_path(namespace.output)
+    if output == files.STANDARD:
+        console.check_standard_output()
     if ending is not None and ending.name not in ("jsonl", "txt"):
         raise ValueError(f"-o: the output is lines of JSON, got the name {output}; give it a name that ends in .jsonl")
+    inputs.check_files([], [("OUTPUT", output)])
+    check_apart(namespace.index, [], output)
 
 
 # ---- times ----

@@ -39,9 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     indexing.add_index(parser)
     indexing.add_new_documents(parser, inputs="*")
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    options.add_output(parser)
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--check", action="store_true", help="decide only: add no document")
     change.add_argument(
@@ -72,9 +70,7 @@ def run(namespace: argparse.Namespace) -> None:
     if not namespace.input:
         _store(namespace)
         return
-    if namespace.output == files.STANDARD:
-        console.check_standard_output()
-    indexing.check_lines(namespace.output)
+    indexing.check_output(namespace)
     documents = indexing.new_documents(namespace)
     verdicts: Counter[str] = Counter()
     with ExitStack() as opened:

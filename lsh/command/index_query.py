@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lsh import _checks, files
 from lsh._words import counted
-from lsh.command import console, indexing, options
+from lsh.command import console, indexing, new_documents, options
+from lsh.command.new_documents import NewDocuments
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
         if reading := options.reading_given(namespace):
             raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
         return _of_stored(namespace, _opened(namespace, opened))
-    documents = indexing.new_documents(namespace, needs_ids=False)
+    documents = new_documents.from_options(namespace, needs_ids=False)
     index = _opened(namespace, opened)
     opened.enter_context(documents)
     return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
@@ -120,7 +121,7 @@ def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
 
 
 def _of_files(
-    namespace: argparse.Namespace, index: Index, documents: indexing.NewDocuments, meter: console.Meter
+    namespace: argparse.Namespace, index: Index, documents: NewDocuments, meter: console.Meter
 ) -> Iterator[Answer]:
     """Yield the matches of the documents of files."""
     for part in documents.read():

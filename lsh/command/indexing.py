@@ -404,14 +404,14 @@ class NewDocuments:
         return self._opened[file].name
 
     def state(self) -> list[object] | None:
-        """Return what is the same for the same files and options at another time; ``None`` if this is not known."""
+        """Return values that are equal in a later run if files and options are the same; ``None`` if unknown."""
         states = [_state(source) for source in self._sources.found]
         options = {name: str(value) for name, value in vars(self._reading).items()}
         return None if None in states else [states, options, self._prefix]
 
 
 def _state(source: Any) -> list[object] | None:
-    """Return the name of a file or a folder, and what changes with it; ``None`` for a pipe or a folder at a URL."""
+    """Return the name of a file or a folder, its size and time; ``None`` for a pipe or a folder at a URL."""
     if source.state is not None:
         return [source.path, *source.state]
     if source.path == files.STANDARD or not os.path.exists(source.path):
@@ -439,7 +439,7 @@ def add_new_documents(parser: argparse.ArgumentParser, inputs: str = "+") -> Non
         "--id-prefix",
         action=options.Once,
         metavar="TEXT",
-        help="what precedes a record number as id (default: the name of the file and a colon)",
+        help="text before a record number as id (default: the name of the file and a colon)",
     )
 
 

@@ -119,8 +119,8 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         "--sketch",
         choices=("8bit", "full", "none"),
         default="8bit",
-        help="what is kept of a fingerprint to estimate similarities: 8 bits of each component, the full components, "
-        "or none, which requires --texts stored (default 8bit)",
+        help="the part of a fingerprint that is stored to estimate similarities: 8 bits of each component, the full "
+        "components, or none, which requires --texts stored (default 8bit)",
     )
     parser.add_argument(
         "--period",
@@ -270,7 +270,7 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
     parser.add_argument("--texts", action="store_true", help="also print the stored texts")
     options.add_output(parser)
-    parser = _action(actions, "info", _info, "print what an index holds, and its parameters")
+    parser = _action(actions, "info", _info, "print the size of an index, and its parameters")
     options.add(parser, "--json")
     parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
     indexing.add_quiet(parser)
@@ -378,7 +378,7 @@ def _table(facts: dict[str, Any], shingles: Shingles, estimated: str) -> str:
 
 
 def _shingles(shingles: Shingles) -> str:
-    """Return in words what a shingle is."""
+    """Describe the shingles."""
     unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
     own = shingles.to_dict()
     changes = [name.replace("_", " ") for name in NORMALISATIONS if own[name]]

@@ -41,7 +41,7 @@ lsh index list.
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared, and how."""
+    """The documents that are compared, and how."""
 
     index: Index
     threshold: float
@@ -145,7 +145,7 @@ def run_pairs(namespace: argparse.Namespace) -> None:
 
 
 def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[dict[str, Any]]], what: str) -> None:
-    """Write the lines, and then commit what was removed: a run whose output fails removes nothing."""
+    """Write the lines, and then commit the removals: a run whose output fails removes nothing."""
     started, running = time.perf_counter(), options.running(namespace)
     indexing.check_output(namespace)
     count = 0
@@ -169,7 +169,7 @@ def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[d
 
 
 def _comparison(namespace: argparse.Namespace, index: Index, running: Running) -> Comparison:
-    """Return what is compared, checked."""
+    """Return the comparison, checked."""
     threshold = index.threshold if namespace.threshold is None else options.threshold(namespace)
     verify = None if namespace.verify == "none" else namespace.verify
     indexing.check_comparison(index, files.shown(namespace.index), threshold, verify)

@@ -55,7 +55,10 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     options.add_output(parser)
     parser.add_argument("--top", type=options.whole, metavar="N", help="the most matches of a document (default: all)")
     parser.add_argument(
-        "--min-similarity", type=float, metavar="S", help="the least similarity (default: the threshold of the index)"
+        "--min-similarity",
+        type=float,
+        metavar="S",
+        help="minimum similarity of a match (default: the threshold of the index)",
     )
     indexing.add_quiet(parser)
     options.add_reading(parser)

@@ -49,7 +49,7 @@ class NewDocuments:
     time_field : str or None
         The column of the time.
     id_prefix : str or None
-        What precedes record numbers as ids. Default: the name of the file and a colon.
+        The text before record numbers as ids. Default: the name of the file and a colon.
     notes : bool
         Whether to print notes on the reading.
     needs_ids : bool
@@ -196,14 +196,14 @@ class NewDocuments:
         return self._opened[file].name
 
     def state(self) -> list[object] | None:
-        """Return what is the same for the same files and options at another time; ``None`` if this is not known."""
+        """Return values that are equal in a later run if files and options are the same; ``None`` if unknown."""
         states = [_state(source) for source in self._sources.found]
         options = {name: str(value) for name, value in vars(self._reading).items()}
         return None if None in states else [states, options, self._prefix]
 
 
 def _state(source: Any) -> list[object] | None:
-    """Return the name of a file or a folder, and what changes with it; ``None`` for a pipe or a folder at a URL."""
+    """Return the name of a file or a folder, its size and time; ``None`` for a pipe or a folder at a URL."""
     if source.state is not None:
         return [source.path, *source.state]
     if source.path == files.STANDARD or not os.path.exists(source.path):
@@ -231,7 +231,7 @@ def add_options(parser: argparse.ArgumentParser, inputs: str = "+") -> None:
         "--id-prefix",
         action=options.Once,
         metavar="TEXT",
-        help="what precedes a record number as id (default: the name of the file and a colon)",
+        help="text before a record number as id (default: the name of the file and a colon)",
     )
 
 

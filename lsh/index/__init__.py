@@ -1,8 +1,8 @@
-"""The index that lasts: documents on the disk, found by similarity, shared by one writer and many readers.
+"""An index on disk: documents that are found by similarity, shared by one writer and many readers.
 
 `Index` defines the operations. The modules of this folder, from bottom to top: `_disk` changes files, `_format`
-declares their structures, `_segment` and `_log` hold documents, `_manifest` names what belongs together, `_view` is
-what an index holds at one moment, `_writer` changes it and `_query` asks it.
+declares their structures, `_segment` and `_log` hold documents, `_manifest` names the files of a commit, `_view` has
+the documents of one moment, `_writer` changes them and `_query` searches them.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class Index(Stored):
             with self._lock:
                 self._release()
 
-    # ---- what it is ----
+    # ---- parameters ----
 
     @property
     def path(self) -> str:
@@ -359,7 +359,7 @@ class Index(Stored):
 
     @contextmanager
     def _reading(self) -> Iterator[View]:
-        """Hold the lock, and return what the index holds."""
+        """Hold the lock, and return the documents of this moment."""
         with self._lock:
             if self._closed:
                 raise ValueError("the index is closed; open it again with Index.open")
@@ -645,7 +645,7 @@ class Index(Stored):
             return writer.expire(limit)
 
     def compact(self) -> None:
-        """Merge the files, without what was removed, and commit."""
+        """Merge the files, without removed documents, and commit."""
         with self._writing() as writer:
             writer.compact()
 
@@ -673,7 +673,7 @@ class Index(Stored):
         with first._lock, second._lock, other._reading() as view, self._writing() as writer:
             writer.merge(view)
 
-    # ---- asking ----
+    # ---- queries ----
 
     def __len__(self) -> int:
         with self._reading() as view:
@@ -855,7 +855,7 @@ class Index(Stored):
         return self._found(search, lambda _: asked)
 
     def _found(self, search: Search, ask: Callable[[View], Asked | None]) -> list[Matches]:
-        """Return the matches of what is asked of a view. A reader does not lock its segments, as they do not change."""
+        """Return the matches of queries in a view. A reader does not lock its segments, as they do not change."""
         with self._reading() as view:
             if (asked := ask(view)) is None:
                 return [search.none]

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,7 @@ def faults_of_imports(name: str, source: str) -> list[str]:
     return [f"{name} imports {other}" for other in sorted(imports(name, source)) if floor_of(other) > floor_of(module)]
 
 
+@cache
 def imports(name: str, source: str) -> set[str]:
     """The modules of the package that a file imports, anywhere in the file."""
     package = module_of(name) if Path(name).stem == "__init__" else module_of(name).rpartition(".")[0]

@@ -17,7 +17,7 @@ from lsh.command import console, inputs
 from lsh.command.options import Reading
 
 READING = Reading(None, None, None, None, None, None, None, "error", "error", None)
-LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(60_000))
+LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 
 
 class Drawn(list):
@@ -40,6 +40,7 @@ def drawn(monkeypatch):
     return shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "packed", [pytest.param(one, marks=() if one in ("", "gz") else pytest.mark.slow) for one in COMPRESSIONS]
 )

@@ -897,6 +897,7 @@ def test_the_policy_lets_the_page_alone_run(run):
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("unit", ['"', "a ' ", "<&> "])
 def test_huge_texts_and_names_make_no_huge_page(unit):
     megabyte = unit * (1_000_000 // len(unit))
@@ -1086,14 +1087,14 @@ document.body.id = "tiles" + tiles.length + (full ? "full" : "gaps") + rows.size
 
 
 @pytest.mark.parametrize("width", [390, *(pytest.param(one, marks=pytest.mark.slow) for one in (800, 1200, 1600))])
-def test_the_tiles_fill_their_rows(browser, texts, width):
+@pytest.mark.parametrize("old", [20, pytest.param(0, marks=pytest.mark.slow)])
+def test_the_tiles_fill_their_rows(browser, texts, width, old):
     """Also with old documents, and in windows of any width; Chromium has none of less than 500 pixels."""
     rows = 4 if width < 736 else 2
-    for against in ({}, {"against": [f"{text} old" for text in texts[:20]]}):
-        _, source = made(texts[:40], **against)
-        assert len(Page(source).tiles) == 8
-        _, _, dumped = browser(with_script(source, TILES), width)
-        assert re.search('<body id="(.*?)">', dumped)[1] == f"tiles8full{rows}"
+    _, source = made(texts[:40], **({"against": [f"{text} old" for text in texts[:old]]} if old else {}))
+    assert len(Page(source).tiles) == 8
+    _, _, dumped = browser(with_script(source, TILES), width)
+    assert re.search('<body id="(.*?)">', dumped)[1] == f"tiles8full{rows}"
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(1200, marks=pytest.mark.slow)])

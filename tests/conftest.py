@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # runs before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases of a test with the mark ``few(n)`` as slow, except n at equal distances, from the first to the last."""
+    """Mark the cases of a test with the mark ``few(n)`` as slow, except n: the first, the last, some between."""
     tests = defaultdict(list)
     for item in items:
         if item.get_closest_marker("few") and not item.get_closest_marker("slow"):

@@ -138,7 +138,7 @@ def least(texts, **options) -> int:
     return int(number) * (1000 if unit == "KB" else 10**6)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"keep": "last"}, {"keep": "longest"}, {"keep": range(20_000)}])
 def test_the_bound_that_an_error_names_is_enough(options):
     enough = least(TEXTS, **options)
@@ -162,7 +162,7 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("against", [False, True])
 def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
@@ -358,19 +358,24 @@ def test_the_folder_of_the_command(small, tmp_path):
     assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
 
 
-def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dedup", "--dry-run", "--source-field", "site", "--report", "-"],
+        pytest.param(["stats", "--json"], marks=pytest.mark.slow),
+    ],
+)
+def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
     """Sizes and sources, for a report and for the figures of `lsh stats`."""
     texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
     lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
     bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
     (tmp_path / "temporary").mkdir()
-    for command in (["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]):
-        pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
-        expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
-        assert found == expected
-        assert set(small) == {"temporary"}
-        small.clear()
+    pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
+    expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
+    assert found == expected
+    assert set(small) == {"temporary"}
     assert list((tmp_path / "temporary").iterdir()) == []
 
 

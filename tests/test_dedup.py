@@ -1113,7 +1113,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("bars", [False, True])
 @pytest.mark.parametrize("name", STREAMS)

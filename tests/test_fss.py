@@ -282,7 +282,7 @@ def test_the_formula_is_the_twin():
     assert formula({shingle}, 8, 42) == reference.fss(shingle, 8, 42, n=5, unit="byte")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("n", [5, 16])
 def test_long_texts(kind, n):
@@ -307,7 +307,7 @@ def test_empty_bins_after_a_long_text(k):
     assert k == 1 or any(value >= 2**31 for value in as_ints(sketcher(k).fingerprint(b"a" * 9000)))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("count", [TILE - 1, TILE, TILE + 1, KEPT + 1, 6000])
 @pytest.mark.parametrize("n", [1, 3, 700])
 def test_long_texts_by_character_and_by_word(count, n):
@@ -331,7 +331,7 @@ def pieces(text, size: int, n: int) -> Iterator:
         yield text[at : at + size + n - 1]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("k", [1, 128, 4096])
 @pytest.mark.parametrize("unit", ["byte", "char", "word"])
 @pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyzé漢"])
@@ -716,7 +716,7 @@ def test_the_texts_are_as_alike_as_they_should(pair):
         assert len({x[i : i + N] for i in range(len(x) - N + 1)}) == both + a
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "pair", [pytest.param(pair, marks=() if i % 3 == 0 else pytest.mark.slow) for i, pair in enumerate(SHORT + OTHER)]
 )
@@ -727,7 +727,7 @@ def test_unbiased(pair):
     assert component_test(bits, jaccard(*pair)) > ALPHA
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("pair", SHORT + OTHER)
 def test_variance(pair):
     """At most 1.05 of that of independent components; at most .70 of it for 5 to 100 distinct shingles.

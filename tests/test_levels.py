@@ -59,7 +59,7 @@ def test_the_level_can_be_chosen():
         assert run("-c", TELL, level=level).stdout.strip() == simd_levels()[0]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "level",
     ["sse9", "AVX2", " baseline", "baseline ", "avx", "avx512f", *sorted(set(LEVELS) - set(simd_levels()))],

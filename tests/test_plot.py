@@ -123,7 +123,7 @@ def test_axes_are_new_or_those_given(pyplot, draw):
     assert first.get_ylabel()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
@@ -166,7 +166,7 @@ LEGENDS = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("bands", LEGENDS.values(), ids=LEGENDS.keys())
 @pytest.mark.parametrize(("size", "columns"), [((6.4, 4.8), 1), ((6.4, 4.8), 2), ((4, 3.5), 1)])
 def test_the_legend_covers_no_curve(pyplot, bands, size, columns):

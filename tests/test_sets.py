@@ -125,7 +125,7 @@ def words_like(draw: random.Random, count: int) -> bytes:
     return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("secret", SECRETS[::4])
 @pytest.mark.parametrize(
     ("n", "unit"),
@@ -195,7 +195,7 @@ def test_every_threshold_of_texts_from_a_template(n, unit):
             assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shingles", [Shingles(5, "byte"), Shingles(12), Shingles(2, "word", lowercase=True)])
 @pytest.mark.parametrize("max_cached", [0, 400, 3000, 1 << 20])
 def test_threads_share_a_cache(shingles, max_cached):

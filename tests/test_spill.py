@@ -324,7 +324,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(lsh._spill, "MIN_ROWS", 2)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bound", [None, 0, 1000])
 @pytest.mark.parametrize("width", [None, 3])
 @given(data=st.data())
@@ -484,7 +484,7 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how, stage):

@@ -99,7 +99,7 @@ def test_help_says_the_exit_codes(tmp_path, command):
     assert max(map(len, text.splitlines())) <= 120
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_the_help_run(tmp_path, command):
     rows = [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
@@ -129,7 +129,7 @@ def test_examples_of_the_help_run(tmp_path, command):
 # Processes: their results are those of `main`; how they start.
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [
@@ -313,7 +313,7 @@ def test_a_full_disk_is_one_line_of_error(news):
     assert refused(news, "version", run=process, shell=">/dev/full").startswith("lsh: error: standard output: ")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "closed"),
     [
@@ -365,7 +365,7 @@ def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int
     return written
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [(24, 100), (0, 0)], ids=["of 100 columns", "that does not tell its width"])
 @pytest.mark.parametrize("bars", [False, True])
 def test_progress_on_a_terminal(news, bars, size):
@@ -389,7 +389,7 @@ def test_a_quiet_run_shows_no_progress(news):
 # Signals.
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "number", "code", "word"),
     [
@@ -468,7 +468,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
     assert (news / "out.txt").read_bytes() == KEPT
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("module", "number"),
     [

@@ -73,9 +73,9 @@ def test_stages_of_other_formats(tmp_path, drawn):
     table = pyarrow.table({"text": lines, "id": [str(i) for i in range(len(lines))]})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=len(lines) // 3)
     (tmp_path / "in").mkdir()
-    for number in range(3000):
+    for number in range(1500):
         (tmp_path / "in" / f"{number}.md").write_bytes(lines[number])
-    folder_size = sum(map(len, lines[:3000]))
+    folder_size = sum(map(len, lines[:1500]))
     for name, output, size in [
         ("in.parquet", "out.parquet", (tmp_path / "in.parquet").stat().st_size),
         ("in", "out", folder_size),

@@ -127,7 +127,7 @@ def test_damaged_gzip(tmp_path, damage):
     assert message.endswith("; create it anew")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
 def test_damage_in_an_output_is_noticed(tmp_path, format):
     """Each has a checksum: a byte with another value is an error, or changes no text; the end is not missed either."""

@@ -17,7 +17,7 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("mark", [b"", BOM])
 def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):

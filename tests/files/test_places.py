@@ -184,7 +184,7 @@ VARIANTS = {  # what makes lines differ: blank lines, ends, numbers as ids, fiel
 }
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(12)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("how", ["", "gz", "utf-16"])
@@ -208,7 +208,7 @@ def test_documents_at_positions(tmp_path, name, how):
             assert at(documents, range(len(found))) == found
 
 
-@pytest.mark.few(14)
+@pytest.mark.few(9)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_kept_records_of_many(tmp_path, format, packed):

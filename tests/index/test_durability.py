@@ -572,5 +572,5 @@ class IndexMachine(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-IndexMachine.TestCase.settings = strategies.examples(25, stateful_step_count=30)
+IndexMachine.TestCase.settings = strategies.examples(15, stateful_step_count=30)
 TestIndexMachine = IndexMachine.TestCase

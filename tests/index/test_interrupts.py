@@ -53,7 +53,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[1])
 @pytest.mark.parametrize("large", [False, True])

@@ -271,8 +271,8 @@ cdef class Pairs:
         return found
 
 
-def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches not None, size_t least_equal,
-            Py_ssize_t most):
+def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches not None,
+            const uint8_t[::1] settled not None, size_t least_equal, Py_ssize_t most):
     """Tell which documents get past the filter with another one of their bucket in a band, so that both are compared.
 
     Parameters
@@ -281,10 +281,12 @@ def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches no
         int32, shape ``(n,)``: for each document the last one before it in the same bucket, or -1.
     sketches : numpy.ndarray
         uint8, shape ``(n, k)``, k 1 or more.
+    settled : numpy.ndarray
+        uint8, shape ``(n,)``: true for documents that are not compared with those before them.
     least_equal : int
         A pair with fewer equal bytes is filtered.
     most : int
-        In a bucket of more documents than this, all are expected to get past it.
+        In a bucket of more documents than this, all are expected to get past it, unless all are settled.
 
     Returns
     -------
@@ -296,8 +298,8 @@ def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches no
     cdef int32_t j
     cdef bint inside = True
     cdef const lsh_kernels *kernels = chosen_kernels()
-    if sketches.shape[0] != n or k < 1:
-        raise ValueError(f"sketches must be of {n} documents, got {sketches.shape[0]}")
+    if sketches.shape[0] != n or settled.shape[0] != n or k < 1:
+        raise ValueError(f"sketches and settled must be of {n} documents, got {sketches.shape[0]}, {settled.shape[0]}")
     check_aligned(&links[0], sizeof(int32_t))
     found, bucket_of, bucket_sizes = np.zeros(n, np.uint8), np.arange(n, dtype=np.int32), np.ones(n, np.int32)
     cdef uint8_t[::1] flags = found
@@ -316,15 +318,20 @@ def passing(const int32_t[::1] links not None, const uint8_t[:, ::1] sketches no
         for i in range(n if inside else 0):
             if i + AHEAD < n and links[i + AHEAD] >= 0:
                 c.lsh_prefetch(&sketches[links[i + AHEAD], 0])
+            if settled[i]:
+                continue
             j = links[i]
-            if j >= 0 and sizes[firsts[i]] > most:
-                flags[i] = flags[firsts[i]] = True
+            if sizes[firsts[i]] > most:
+                flags[firsts[i]] = True
                 continue
             while 0 <= j < i:
                 if not (flags[i] and flags[j]) and kernels.count_equal_8(&sketches[i, 0], &sketches[j, 0],
                                                                          k) >= least_equal:
                     flags[i] = flags[j] = True
                 j = links[j] if links[j] < j else -1
+        for i in range(n if inside else 0):
+            if sizes[firsts[i]] > most:
+                flags[i] = flags[firsts[i]]
     if not inside:
         raise ValueError("links must lead to earlier documents")
     return found.view(np.bool_)

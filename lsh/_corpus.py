@@ -32,8 +32,9 @@ from lsh.shingling import shingle_sets
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
 MAX_BUFFERS = 1 << 24  # bytes of the buffers of all columns of keys
-MAX_SCRATCH = 3 << 25  # bytes of the cache of sets and of the scores of a window
-SMALL_SHARE = 16  # each of the two takes at most this fraction of the bound
+MOST_SCORES = 1 << 21  # of a window of documents
+SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
+SMALL_SHARE = 16  # the cache of sets, and the scores of a window, take at most this fraction of the bound each
 STATE_BYTES = 11  # per document, always in memory: flags, first copies, and numbers of components
 SHARING_BYTES = 40  # per document that shares a bucket: position, component and decision; without links and texts
 TOGETHER_BYTES = 48  # per document of a component while it is decided; without links, sketch and text
@@ -181,6 +182,7 @@ class MoreDocuments(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
     low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
+    is_held = False
 
     @abstractmethod
     def find(self, corpus: Corpus, keyed: Array) -> None:
@@ -191,8 +193,17 @@ class MoreDocuments(ABC):
         """Return how many were found."""
 
     @abstractmethod
-    def append(self, corpus: Corpus) -> Batch:
-        """Append what is known of them to the columns of the corpus, and return their texts."""
+    def append(self, corpus: Corpus) -> None:
+        """Append their keys, sketches, content keys and sizes to the columns of the corpus.
+
+        A document that has no copy may have any content key that no other one has, and size 0.
+        """
+
+    @abstractmethod
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield texts as `Collection.needed_texts` does; the batches have their own memory."""
 
 
 @dataclass(eq=False)
@@ -214,12 +225,14 @@ class Corpus:
     is_ordered : bool
         Whether documents are decided in another order than that of their positions, or its reverse.
     more : MoreDocuments, optional
-        Documents that come after those of the collections, as one more collection.
+        Documents that come after those of the collections.
 
     Attributes
     ----------
+    sources : list of Collection or MoreDocuments
+        The collections, and the further documents.
     offsets : list of int
-        The position of the first text of each collection, and the number of all texts.
+        The position of the first text of each of these, and the number of all texts.
     has_shingles : numpy.ndarray
         bool, shape ``(n,)``: whether a text has shingles.
     keys : list of Column
@@ -241,13 +254,13 @@ class Corpus:
     more: MoreDocuments | None = None
 
     def __post_init__(self) -> None:
-        self._given = list(self.collections)
+        self.sources: list[Collection | MoreDocuments] = [*self.collections]
+        self.sources += [] if self.more is None else [self.more]
         self._low_bytes = self.more is not None and self.more.low_bytes
         self.read()
 
     def read(self) -> None:
         """Read every collection, after a collision of content keys once more: with another secret."""
-        self.collections = list(self._given)
         self.secret = os.urandom(16)  # so that texts with equal content keys cannot be constructed
         self.offsets, self.num_missing = [0], 0
         hasher, bands, spill = self.hasher, self.bands, self.spill
@@ -306,7 +319,7 @@ class Corpus:
         if total > MAX_DOCUMENTS:
             raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         self._check_bound(total)
-        self.collections.append(Collection("documents of the index", more.append(self), False))
+        more.append(self)
         self.has_shingles = np.concatenate([self.has_shingles, np.ones(len(more), np.bool_)])
         self.offsets.append(total)
 
@@ -349,9 +362,14 @@ class Corpus:
             raise ValueError(
                 f"max_memory must be {size_argument(needed - MOST_OVER)} or more for {documents}, got {bound:,} bytes"
             )
-        self.spill.reserve(needed + min(MAX_SCRATCH, (bound or 0) // SMALL_SHARE * 2))
+        self.spill.reserve(needed + self._at_most(MAX_CACHED) + self.most_scores * SCORE_BYTES)
 
-    def at_most(self, size: int) -> int:
+    @property
+    def most_scores(self) -> int:
+        """How many scores a window of documents may have."""
+        return self._at_most(MOST_SCORES * SCORE_BYTES) // SCORE_BYTES
+
+    def _at_most(self, size: int) -> int:
         """Return `size`, the bytes of a cache or of work in progress, or less if there is a small bound."""
         return size if self.spill.bound is None else min(size, self.spill.bound // SMALL_SHARE)
 
@@ -412,12 +430,14 @@ class Corpus:
 
     def needed_texts(self, members: Array) -> Iterator[tuple[Array, Batch]]:
         """Yield the texts at some positions, which ascend, in batches with their positions."""
-        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
             here = members[_between(members, offset, end)]
             for positions, batch in self._needed_of(collection, offset, here - np.int32(offset)):
                 yield positions + np.int32(offset), batch
 
-    def _needed_of(self, collection: Collection, offset: int, needed: Array) -> Iterator[tuple[Array, Batch]]:
+    def _needed_of(
+        self, collection: Collection | MoreDocuments, offset: int, needed: Array
+    ) -> Iterator[tuple[Array, Batch]]:
         if not len(needed):
             return iter(())
 
@@ -450,7 +470,7 @@ class Corpus:
         stands, known = np.empty(count, np.int32), np.full(count, -1, np.int32)
         batches: list[Batch] = []
         at = 0
-        for collection, offset, end in zip(self.collections, self.offsets, self.offsets[1:]):
+        for collection, offset, end in zip(self.sources, self.offsets, self.offsets[1:]):
             inside = _between(members, offset, end)
             here, code = members[inside], codes[inside]
             if not len(here):
@@ -491,11 +511,11 @@ class Corpus:
         self.content.free()
         self.sizes.free()
 
-    def _one_of_each(self, collection: Collection, offset: int, here: Array, stands: Array) -> Batch:
+    def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
         """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
-        if collection.is_held:
+        if collection.is_held or collection is self.more:  # the texts remain in memory
             batch = Batch.join([batch for _, batch in found])
             copies = np.flatnonzero(stands != here)
             if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):
@@ -538,5 +558,5 @@ class Corpus:
         rows = np.arange(len(sketches), dtype=np.int32)
         if least_equal is None:
             return partial(Similarity, sketches, rows, None, None, 0)
-        sets = shingle_sets(self.hasher.shingles, batch, self.at_most(MAX_CACHED))
+        sets = shingle_sets(self.hasher.shingles, batch, self._at_most(MAX_CACHED))
         return lambda: Similarity(sketches, rows, sets.sharing(), texts, least_equal)

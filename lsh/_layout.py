@@ -71,6 +71,8 @@ class Layout:
     ----------
     documents : numpy.ndarray
         int32: the positions, part by part.
+    settled : int
+        How many of them are not of the first collection. They come first in the order, and are all kept.
     ranks, starts : numpy.ndarray
         int32 and int64: the place of each in the order of the walk; where each component begins.
     firsts : numpy.ndarray
@@ -84,6 +86,7 @@ class Layout:
         del shares
         corpus.spill.trim()
         count = len(self.documents)
+        self.settled = int(np.count_nonzero(self.documents >= corpus.offsets[1]))
         corpus.reserve(count)
         self._numbers = np.full(corpus.total, -1, np.int32)  # by position
         self._set_numbers()
@@ -139,10 +142,10 @@ class Layout:
             self._put_in_order(np.array([0, len(self.documents)]))
         links = corpus.links(self._found, self._numbers, len(self.documents))
         sketches = corpus.take_sketches(self._numbers, len(self.documents))
-        if all(collection.is_held for collection in corpus.collections):
+        if all(collection.is_held for collection in corpus.sources):
             compared = self._numbers >= 0  # texts in memory cost nothing
         else:
-            compared = self._at_positions(self._compared(links, sketches, least_equal))
+            compared = self._at_positions(self._compared(links, sketches, self.ranks, least_equal))
         members, places, batch = corpus.texts(self.firsts, compared)
         corpus.free_texts()
         texts, numbers = np.full(len(self.documents), -1, np.int32), self._numbers[members]
@@ -152,14 +155,15 @@ class Layout:
         make_similarity = corpus.similarity(sketches, batch, texts, least_equal)
         yield Part(0, self.starts, self.ranks, self.documents, links, make_similarity)
 
-    def _compared(self, links: Array, sketches: Array, least_equal: int | None) -> Array:
-        """Return which documents may be compared exactly, in a part with these links and sketches: bool, by number."""
+    def _compared(self, links: Array, sketches: Array, ranks: Array, least_equal: int | None) -> Array:
+        """Return which documents of a part may be compared exactly, bool, by number."""
         found = np.zeros(len(sketches), np.bool_)
         if least_equal is None:
             return found
+        settled = (ranks < self.settled).view(np.uint8)
 
         def of_band(band: int) -> Array:
-            return passing(links[band], sketches, least_equal, MOST_FILTERED)
+            return passing(links[band], sketches, settled, least_equal, MOST_FILTERED)
 
         threads = _threads.worth(self._corpus.num_threads, links.size)
         for some in _threads.map_in_order(of_band, range(len(links)), threads):
@@ -210,8 +214,10 @@ class Layout:
             placed.distribute()
         compared = np.zeros(len(self.documents), np.bool_)
         for number, (begin, end) in enumerate(pairwise(firsts.tolist())):
+            if least_equal is None:  # no texts are compared
+                break
             links, sketches = placed.links_of(number, end - begin), placed.sketches_of(number, begin, end)
-            compared[begin:end] = self._compared(links, sketches, least_equal)
+            compared[begin:end] = self._compared(links, sketches, self.ranks[begin:end], least_equal)
             del links, sketches
             spill.trim()
         members = corpus.members(self.firsts, self._at_positions(compared))

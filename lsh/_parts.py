@@ -25,8 +25,6 @@ TASK = 512  # documents that a thread decides in one call
 STEP = 1024  # documents of a large component between two reports in one thread
 SMALLEST_WINDOW = 64  # documents
 GROWTH = 16  # a window has at most this fraction of the documents before it: it compares its own one by one
-MOST_SCORES = 1 << 21  # of a window
-SCORE_BYTES = 32  # of memory at most: document, band and value, twice for a document of the window
 WORTH_THREADS = 512  # scores
 MOSTLY_KEPT = 0.9  # share of the last window; then the documents of the next one are scored as if all are kept
 CHUNKS = 4  # of a window, for each thread
@@ -75,7 +73,7 @@ def decide(
     make_members: Callable[[tuple[int, ...]], Array],
     num_threads: int,
     report: Callable[[int], object],
-    most_scores: int = MOST_SCORES,
+    most_scores: int,
 ) -> Decided:
     """Decide all documents of some parts.
 
@@ -91,8 +89,8 @@ def decide(
         1 or more; the result does not depend on it.
     report : callable
         Called with the number of documents that have been decided, from time to time.
-    most_scores : int, optional
-        A window of a large component ends where its documents have more scores; each takes `SCORE_BYTES`.
+    most_scores : int
+        A window of a large component ends where its documents have more scores.
     """
     found, floor, done = list[Decided](), 0.0, 0
     for part in parts:

@@ -22,8 +22,11 @@ DEFAULTS: dict[int, Any] = {  # the handlers of a new process
 
 
 def is_command() -> bool:
-    """Tell whether this process is the command; while ``python -m`` looks for a program, its name is ``-m``."""
-    name = os.path.splitext(os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""))[0]
+    """Tell whether this process is the command; of ``python -m lsh`` the name is ``-m``, then the path of a file."""
+    path = sys.argv[0] if getattr(sys, "argv", None) else ""
+    name = os.path.splitext(os.path.basename(path))[0]
+    if name == "__main__":
+        name = os.path.basename(os.path.dirname(path))
     return name in ("lsh", "lsh-dedup") or (name == "-m" and "lsh" in sys.orig_argv)
 
 

@@ -1,14 +1,14 @@
 """Documents of an index in a corpus: those that share a bucket with another document.
 
 An index has the sorted keys of its documents. The keys of the new texts are looked up there, and only the documents
-that are found become members of the corpus, with the sketches of the index. A text is read only if it may be compared:
-if its sketch passes the filter with that of a document of the same bucket, or is that of another member. In place of
-other texts there are short unique ones, so that no two of them are taken for copies.
+that are found become members of the corpus, with the sketches of the index. A text is read at first only if its sketch
+is that of another document, as the two texts may be copies, and later if the corpus asks for it to compare it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,16 +17,14 @@ from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._corpus import Corpus, MoreDocuments
 from lsh._placing import ends_of
-from lsh._searching import Searcher, SortedKeys, sorted_keys
-from lsh._spill import Array, Column, Spill
+from lsh._progress import Progress
+from lsh._spill import Array
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 
 STEP = 1 << 16  # members whose sketches are read at once
 TEXTS_STEP = 1 << 10  # members whose texts are read at once
-QUERIES = 1 << 10  # documents that are looked up at once among the members
-LARGE = 256  # members of a bucket; all texts of a larger one are read
 SPARE = 1 << 20  # places of one band that are found repeatedly before each is kept once
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the products of different numbers differ
 
@@ -90,8 +88,8 @@ class Stored(ABC):
         """Return the probability that a document of this similarity is found."""
 
     @abstractmethod
-    def _bands_recall(self, similarity: float) -> float:
-        """Return the probability that a document of this similarity is a candidate."""
+    def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
+        """Return the probabilities that a pair of this similarity is a candidate, and that it is one and found."""
 
     @abstractmethod
     def _snapshot(self) -> Snapshot:
@@ -107,8 +105,6 @@ class Members(MoreDocuments):
         The documents of the index.
     is_exact : bool
         Whether pairs are compared by their texts.
-    least_equal : int
-        The equal bytes of two sketches from which texts may be compared.
 
     Attributes
     ----------
@@ -116,8 +112,8 @@ class Members(MoreDocuments):
         int64: the places of the members in the index, ascending.
     """
 
-    def __init__(self, snapshot: Snapshot, is_exact: bool, least_equal: int) -> None:
-        self.snapshot, self._is_exact, self._least_equal = snapshot, is_exact, least_equal
+    def __init__(self, snapshot: Snapshot, is_exact: bool) -> None:
+        self.snapshot, self._is_exact = snapshot, is_exact
         self.low_bytes = snapshot.has_sketches and snapshot.collisions > 0.0
         self.places: Array = np.empty(0, np.int64)
 
@@ -145,105 +141,83 @@ class Members(MoreDocuments):
         self._found = list(_threads.map_in_order(of_band, bands, corpus.num_threads))
         self.places = np.unique(np.concatenate([places for _, places in self._found]))
 
-    def append(self, corpus: Corpus) -> Batch:
-        """Append the members to the columns of a corpus, and return their texts."""
-        count = len(self.places)
-        entered = self._append_keys(corpus)
-        if self.snapshot.has_sketches:
-            low = self._append_sketches(corpus)
-            needed = np.zeros(count, np.bool_)
-            if self.snapshot.has_texts and count:
-                self._mark_equal(low, needed, corpus.secret)
-                self._mark_similar(low, needed, entered, corpus)
-            return self._append_texts(corpus, needed)
-        batch = self._append_texts(corpus, np.ones(count, np.bool_))
-        for start in range(0, count, STEP):
-            rows = batch_fingerprints(corpus.hasher, Batch(batch, start=start, stop=min(start + STEP, count)))
-            corpus.sketches.append(rows.astype(corpus.sketches.dtype))
-        return batch
-
-    def _append_keys(self, corpus: Corpus) -> list[tuple[Array, Array]]:
-        """Append the keys; in a band in which a member shares no bucket, one that no other document has.
-
-        Returns for each band the keys and the numbers of the members in its buckets.
-        """
-        own = np.frombuffer(corpus.secret[:8], np.uint64) + np.arange(len(self.places), dtype=np.uint64) * MIX
-        entered = []
+    def append(self, corpus: Corpus) -> None:
+        """Append the members to the columns of a corpus. Of their texts, only those that may be copies are read."""
+        count, self._spill = len(self.places), corpus.spill
+        self._texts, self._at = Batch(()), np.full(count, -1, np.int32)  # texts that were read, and where each one is
+        own = np.frombuffer(corpus.secret, np.uint64)[:, None] + np.arange(count, dtype=np.uint64) * MIX
         for (keys, places), column in zip(self._found, corpus.keys):
-            numbers = np.searchsorted(self.places, places)
-            all_keys = own.copy()
-            all_keys[numbers] = keys
+            all_keys = own[0].copy()  # in a band in which a member shares no bucket, a key that no other document has
+            all_keys[np.searchsorted(self.places, places)] = keys
             column.append(all_keys)
-            entered.append((keys, numbers.astype(np.uint32)))
         self._found.clear()
-        return entered
+        if self.snapshot.has_sketches:
+            self._append_sketches(corpus)
+            self._read(self._possible_copies(corpus) if self.snapshot.has_texts else np.empty(0, np.int64))
+        else:
+            self._read(np.arange(count))
+            for start in range(0, count, STEP):
+                texts = Batch(self._texts, start=start, stop=min(start + STEP, count))
+                corpus.sketches.append(batch_fingerprints(corpus.hasher, texts).astype(corpus.sketches.dtype))
+        content, sizes, known = np.empty(len(self._texts), np.uint64), np.zeros(count, np.int64), self._at >= 0
+        content_keys(self._texts, corpus.secret, content)
+        own[1, known], sizes[known] = content[self._at[known]], self._texts.sizes()[self._at[known]]
+        corpus.content.append(own[1])
+        corpus.sizes.append(sizes)
 
-    def _append_sketches(self, corpus: Corpus) -> Array:
-        """Append the sketches, and return the low bytes of all."""
-        count, k = len(self.places), corpus.hasher.num_seeds
-        low = corpus.spill.array((count, k), np.uint8)
-        for start in range(0, count, STEP):
+    def _append_sketches(self, corpus: Corpus) -> None:
+        for start in range(0, len(self.places), STEP):
             rows = self.snapshot.sketches(self.places[start : start + STEP])
-            low[start : start + len(rows)] = rows.astype(np.uint8)
             corpus.sketches.append(rows.astype(corpus.sketches.dtype))
             corpus.spill.release()
-        return low
 
-    def _mark_equal(self, low: Array, needed: Array, secret: bytes) -> None:
-        """Mark the members whose sketch is that of another one: the texts may be copies."""
-        count, k = low.shape
-        sketches = Batch.of_bytes(low.reshape(-1), np.arange(count + 1, dtype=np.int64) * k)
-        hashes = np.empty(count, np.uint64)
-        content_keys(sketches, secret, hashes)
-        _, groups, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
-        needed[sizes[groups] > 1] = True
+    def _possible_copies(self, corpus: Corpus) -> Array:
+        """Return the members whose sketch is that of another document: their texts may be identical."""
+        new, k = corpus.offsets[-1], corpus.hasher.num_seeds
 
-    def _mark_similar(self, low: Array, needed: Array, entered: list[tuple[Array, Array]], corpus: Corpus) -> None:
-        """Mark the members whose sketch passes the filter with another document of the same bucket."""
-        bands, total = [], len(corpus.keys[0])
-        for keys, numbers in entered:
-            _, buckets, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-            large = sizes[buckets] > LARGE
-            needed[numbers[large]] = True
-            bands.append(SortedKeys(*sorted_keys(keys[~large], numbers[~large])))
-        searcher, alone = Searcher(bands, len(low), low), 0 if corpus.collections else 1  # each finds itself
-        stop = total - len(low) if corpus.collections else total
+        def hashes(rows: Array) -> Array:
+            sketches = Batch.of_bytes(rows.astype(np.uint8).reshape(-1), np.arange(len(rows) + 1, dtype=np.int64) * k)
+            hashed = np.empty(len(rows), np.uint64)
+            content_keys(sketches, corpus.secret, hashed)
+            return hashed
 
-        def found(start: int) -> Array:
-            end = min(start + QUERIES, stop)
-            keys = np.stack([column.read(start, end) for column in corpus.keys])
-            rows = corpus.sketches.read(start, end).astype(np.uint8)
-            bounds, numbers, _ = searcher.search(keys, rows, self._least_equal)
-            return numbers[np.repeat(np.diff(bounds) > alone, np.diff(bounds))]
+        own = np.concatenate([np.empty(0, np.uint64), *(hashes(rows) for _, rows in corpus.sketches.parts(new))])
+        values, groups, counts = np.unique(own, return_inverse=True, return_counts=True)
+        for _, rows in corpus.sketches.parts(0, new) if len(values) else ():
+            found = hashes(rows)
+            at = np.minimum(np.searchsorted(values, found), len(values) - 1)
+            counts[at[values[at] == found]] += 1
+        return np.flatnonzero(counts[groups] > 1)
 
-        for numbers in _threads.map_in_order(found, range(0, stop, QUERIES), corpus.num_threads):
-            needed[numbers] = True
+    def _read(self, numbers: Array) -> None:
+        """Read the texts of some members; they remain in memory, or in a mapped file."""
+        data, sizes, at = self._spill.column(np.uint8), [np.empty(0, np.int64)], len(self._texts)
+        for start in range(0, len(numbers), TEXTS_STEP):
+            some = numbers[start : start + TEXTS_STEP]
+            texts = self.snapshot.texts(self.places[some])
+            is_known = np.array([text is not None for text in texts], np.bool_)
+            if not is_known.all() and (self._is_exact or not self.snapshot.has_sketches):
+                unknown = self.ids(some[~is_known][:1])[0]
+                raise ValueError(f"the function texts of the index has no text for id {unknown!r}")
+            found = [text for text in texts if text is not None]
+            data.append(np.frombuffer(b"".join(found), np.uint8))
+            sizes.append(np.fromiter(map(len, found), np.int64, len(found)))
+            self._at[some[is_known]] = np.arange(at, at + len(found))
+            at += len(found)
+        array, write = self._spill.bytes_to_fill(len(data))
+        for first, part in data.parts():
+            write(first, part)
+        data.free()
+        self._texts = Batch.join([self._texts, Batch.of_bytes(array, ends_of(np.concatenate(sizes)))])
 
-    def _append_texts(self, corpus: Corpus, needed: Array) -> Batch:
-        """Append content keys and sizes, and return the texts that are needed, with unique ones in place of others."""
-        data, sizes = corpus.spill.column(np.uint8), np.empty(len(needed), np.int64)
+    def needed_texts(
+        self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
+    ) -> Iterator[tuple[Array, Batch]]:
+        """Yield the texts of some members in batches, with their numbers; a text that was read is not read again."""
+        self._read(needed[self._at[needed] < 0])
         for start in range(0, len(needed), TEXTS_STEP):
-            some = self._texts(slice(start, start + TEXTS_STEP), needed, corpus.secret)
-            lengths = np.fromiter(map(len, some), np.int64, len(some))
-            joined = np.frombuffer(b"".join(some), np.uint8)
-            content = np.empty(len(some), np.uint64)
-            content_keys(Batch.of_bytes(joined, ends_of(lengths)), corpus.secret, content)
-            for column, more in ((data, joined), (corpus.content, content), (corpus.sizes, lengths)):
-                column.append(more)
-            sizes[start : start + len(some)] = lengths
-        return Batch.of_bytes(_filled(corpus.spill, data), ends_of(sizes))
-
-    def _texts(self, here: slice, needed: Array, secret: bytes) -> list[bytes]:
-        places, wanted = self.places[here], np.flatnonzero(needed[here])
-        texts = [b"\xff" + secret + b"%d" % place for place in places.tolist()]  # which no document can have
-        if len(wanted):
-            for i, text in zip(wanted.tolist(), self.snapshot.texts(places[wanted])):
-                if text is not None:
-                    texts[i] = text
-                elif self._is_exact or not self.snapshot.has_sketches:
-                    unknown = self.snapshot.ids(places[i : i + 1])[0]
-                    raise ValueError(f"the function texts of the index has no text for id {unknown!r}")
-        return texts
+            some = needed[start : start + TEXTS_STEP]
+            yield some, self._texts.take(self._at[some])
 
     def ids(self, numbers: Array) -> list[DocId]:
         """Return the ids of some members, by number, in any order."""
@@ -257,12 +231,3 @@ def _each_once(found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     keys = np.concatenate([np.empty(0, np.uint64), *(some for some, _ in found)])
     places, first = np.unique(np.concatenate([np.empty(0, np.int64), *(some for _, some in found)]), return_index=True)
     return keys[first], places
-
-
-def _filled(spill: Spill, data: Column) -> Array:
-    """Return the bytes of a column as an array for random access; the column is freed."""
-    array, write = spill.bytes_to_fill(len(data))
-    for at, part in data.parts():
-        write(at, part)
-    data.free()
-    return array

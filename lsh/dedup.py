@@ -361,7 +361,7 @@ def deduplicate(
     size = collections[0].size
     priority = None if size is None else _priority(keep, size)  # wrong priorities are an error before any work
 
-    more = None if snapshot is None else _members(snapshot, matching)
+    more = None if snapshot is None else Members(snapshot, matching.verify == "exact")
     ordered = not (isinstance(keep, str) and keep in ("first", "last"))
     exact = matching.verify == "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, not exact, spill, workers, report, ordered, more)
@@ -438,12 +438,29 @@ def duplicates_in(
     keep = _checks.choice("keep", keep, ("first", "last"))
     report, workers = checked_progress(progress), _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
-    more, estimated = _members(snapshot, matching), matching.verify != "exact"
+    estimated = matching.verify != "exact"
+    more = Members(snapshot, not estimated)
     corpus = Corpus([], matching.hasher, matching.bands, estimated, spill, workers, report, more=more)
     removed = _result(corpus, _by_priority(keep, corpus), matching, clusters, False, {}).removed
     ids, kept = more.ids(removed["document"]), more.ids(removed["kept"])
     values = removed["similarity"].tolist(), removed["identical"].tolist()
     return list(map(Duplicate._make, zip(ids, kept, *values)))
+
+
+def pairs_in(
+    stored: Stored,
+    threshold: float | None,
+    verify: Verify,
+    max_memory: int | str | None,
+    temp_dir: str | os.PathLike[str] | None,
+    num_threads: int | None,
+    progress: Progress | bool | None,
+) -> Iterator[tuple[DocId, DocId, float]]:
+    """Return the pairs of near duplicates in an index; see `Index.find_pairs`."""
+    matching, snapshot = _matching_in("it", stored, threshold, verify)
+    report, workers = checked_progress(progress), _threads.number_of(num_threads)
+    spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
+    return _pairs([], matching, spill, workers, report, Members(snapshot, matching.verify == "exact"))
 
 
 def find_pairs(
@@ -504,7 +521,7 @@ def find_pairs(
     workers = _threads.number_of(num_threads)
     spill = bounded("max_memory", max_memory, "temp_dir", temp_dir)
     collections = _collections({"texts": texts, "others": None if isinstance(others, Stored) else others}, missing)
-    more = None if snapshot is None else _members(snapshot, matching)
+    more = None if snapshot is None else Members(snapshot, matching.verify == "exact")
     return _pairs(collections, matching, spill, workers, report, more)
 
 
@@ -515,9 +532,9 @@ def _pairs(
     num_threads: int,
     report: Progress,
     more: Members | None,
-) -> Iterator[tuple[int, Any, float]]:
+) -> Iterator[tuple[Any, Any, float]]:
     """Yield the pairs; links lead from a document to later ones, or with two collections to those of the second."""
-    two = len(collections) == 2 or more is not None
+    two = len(collections) + (more is not None) == 2
     estimated = matching.verify != "exact"
     corpus = Corpus(collections, matching.hasher, matching.bands, estimated, spill, num_threads, report, more=more)
     rows, total = corpus.offsets[1], corpus.total
@@ -532,8 +549,9 @@ def _pairs(
             corpus.read()
     with spill.released():
         for documents, partners, values in found:
+            ids = documents.tolist() if two or more is None else more.ids(documents)
             others = partners.tolist() if more is None else more.ids(partners)
-            yield from zip(documents.tolist(), others, matching.corrected(values).tolist())
+            yield from zip(ids, others, matching.corrected(values).tolist())
 
 
 def _found(
@@ -545,8 +563,7 @@ def _found(
     collections begins: pairs are between the two.
     """
     spill, offset, done = corpus.spill, second or 0, 0
-    total = len(layout.documents)
-    total -= 0 if second is None else int(np.count_nonzero(layout.documents >= second))
+    total = len(layout.documents) - layout.settled
 
     def pairs_of(part: Part) -> Iterator[tuple[Array, Array, Array]]:
         documents, last = part.documents, len(part.documents) - 1
@@ -631,8 +648,9 @@ def _matching_of(
 def _matching_in(name: str, stored: Stored, threshold: object, verify: object) -> tuple[_Matching, Snapshot]:
     """Return the same for an index; `name` is its name in messages."""
     least = _threshold(stored.plan.threshold if threshold is None else threshold, name)
-    matching, recall = _matching(stored.hasher, least, verify, None, stored.bands), stored.recall_at(least)
-    if (reached := stored._bands_recall(least)) < MIN_RECALL:
+    matching = _matching(stored.hasher, least, verify, None, stored.bands)
+    reached, recall = stored._recalls(least, matching.verify)
+    if reached < MIN_RECALL:
         raise ValueError(
             f"threshold={least:g} has a recall of {reached:.2g} with the bands of the index, which are for "
             f"{stored.plan.threshold:g}; create an index with threshold={least:g} for it"
@@ -665,12 +683,6 @@ def _check_same(second: str, stored: Stored, given: dict[str, Any], random_state
             raise ValueError(
                 f"{name} must be that of the index given as {second} ({own[name]!r}) or left out, got {value!r}"
             )
-
-
-def _members(snapshot: Snapshot, matching: _Matching) -> Members:
-    """Return the documents of an index for a corpus."""
-    exact = matching.least_equal is not None
-    return Members(snapshot, exact, matching.hasher.num_seeds if matching.least_equal is None else matching.least_equal)
 
 
 def _matching(hasher: MinHasher, threshold: float, verify: object, recall: object, bands: object) -> _Matching:
@@ -850,16 +862,15 @@ def _by_priority(priority: Keep | Array, corpus: Corpus) -> Order:
 
 def _decided(corpus: Corpus, layout: Layout, matching: _Matching, components: bool) -> _parts.Decided:
     """Decide the documents of a layout."""
-    num_old, total = int(np.count_nonzero(layout.documents >= corpus.offsets[1])), len(layout.documents)
-
+    total = len(layout.documents)
     with corpus.spill.released():
         return _parts.decide(
             layout.parts(matching.least_equal),
-            _parts.Rule(num_old, matching.least, CAP, components),
+            _parts.Rule(layout.settled, matching.least, CAP, components),
             lambda shape: corpus.spill.array(shape, np.int32),
             corpus.num_threads,
             lambda done: corpus.report("comparing", done, total),
-            corpus.at_most(_parts.SCORE_BYTES * _parts.MOST_SCORES) // _parts.SCORE_BYTES,
+            corpus.most_scores,
         )
 
 

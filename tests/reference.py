@@ -465,16 +465,25 @@ class Similarity:
         return self.exact(i, j)
 
 
-def passing(links: Sequence[int], sketches: Sequence[Sequence[int]], least_equal: int, most: int) -> list[bool]:
-    """Which documents get past the filter with one of their bucket, or are in a bucket of more than `most`."""
+def passing(
+    links: Sequence[int], sketches: Sequence[Sequence[int]], settled: Sequence[bool], least_equal: int, most: int
+) -> list[bool]:
+    """Which documents get past the filter with one of their bucket, or are in a bucket of more than `most`.
+
+    A settled document is not compared with those before it; a bucket of settled documents has no comparisons.
+    """
     bucket: list[int] = []
     for i, previous in enumerate(links):
         bucket.append(i if previous < 0 else bucket[previous])
     found = []
     for i, own in enumerate(bucket):
         others = [j for j, one in enumerate(bucket) if one == own and j != i]
-        equal = [sum(a == b for a, b in zip(sketches[i], sketches[j])) for j in others]
-        found.append(bool(others) and (len(others) + 1 > most or max(equal) >= least_equal))
+        if len(others) + 1 > most and others:
+            found.append(not all(settled[j] for j in [i, *others]))
+            continue
+        compared = [j for j in others if not settled[max(i, j)]]
+        equal = [sum(a == b for a, b in zip(sketches[i], sketches[j])) for j in compared]
+        found.append(max(equal, default=-1) >= least_equal)
     return found
 
 

@@ -75,22 +75,29 @@ def test_bad_arguments_of_content_keys(secret, room):
 
 @strategies.examples(100)
 @given(
-    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(0, 2), min_size=3, max_size=3)), max_size=40),
+    st.lists(
+        st.tuples(st.integers(0, 6), st.lists(st.integers(0, 2), min_size=3, max_size=3), st.booleans()), max_size=40
+    ),
     st.integers(0, 4),
     st.integers(1, 9),
 )
 def test_passing_against_twin(documents, least_equal, most):
-    links = reference.link([key for key, _ in documents], range(len(documents)), len(documents))
-    sketches = [sketch for _, sketch in documents]
+    links = reference.link([key for key, _, _ in documents], range(len(documents)), len(documents))
+    sketches, settled = [sketch for _, sketch, _ in documents], [one for _, _, one in documents]
     found = passing(
-        numpy.array(links, numpy.int32), numpy.array(sketches, numpy.uint8).reshape(-1, 3), least_equal, most
+        numpy.array(links, numpy.int32),
+        numpy.array(sketches, numpy.uint8).reshape(-1, 3),
+        numpy.array(settled, numpy.uint8),
+        least_equal,
+        most,
     )
-    assert found.tolist() == reference.passing(links, sketches, least_equal, most)
+    assert found.tolist() == reference.passing(links, sketches, settled, least_equal, most)
 
 
 def test_bad_arguments_of_passing():
     for link in (0, 1, 2, -2):
         with pytest.raises(ValueError, match="links must lead to earlier documents"):
-            passing(numpy.array([link, 0], numpy.int32), SKETCHES[:2], 1, 9)
-    with pytest.raises(ValueError, match="sketches must be of 2 documents, got 3"):
-        passing(LINKS[0], SKETCHES[:3], 1, 9)
+            passing(numpy.array([link, 0], numpy.int32), SKETCHES[:2], numpy.zeros(2, numpy.uint8), 1, 9)
+    for rows, flags in ((3, 2), (2, 3)):
+        with pytest.raises(ValueError, match=f"sketches and settled must be of 2 documents, got {rows}, {flags}"):
+            passing(LINKS[0], SKETCHES[:rows], numpy.zeros(flags, numpy.uint8), 1, 9)

@@ -246,7 +246,7 @@ def test_deduplicate_against_twin(
         patch.setattr(lsh._sketch_filter, "LOSS", loss)
         plain = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, num_threads=1, **walked)
         for name, value in parts.items():
-            patch.setattr(lsh._parts, name, value)
+            patch.setattr(lsh._corpus if name == "MOST_SCORES" else lsh._parts, name, value)
         walked_in_parts = {**walked, "num_threads": num_threads}
         result = deduplicate(texts, threshold, bands=Bands(widths=widths), hasher=hasher, **walked_in_parts)
     assert result.removed.tolist() == plain.removed.tolist()
@@ -1561,3 +1561,22 @@ def test_only_texts_that_are_compared_are_read_again(max_memory):
     in_memory = deduplicate(texts, 0.8, bands=bands)
     assert numpy.array_equal(result.removed, in_memory.removed)
     assert numpy.array_equal(result.near, in_memory.near)
+
+
+@pytest.mark.parametrize("max_memory", [None, "120KB"])
+@pytest.mark.parametrize("most", [5, 1000])
+def test_old_texts_that_are_compared_with_old_texts_only_are_not_read_again(monkeypatch, max_memory, most):
+    """The old ones are near duplicates of each other. With `most` 5 their bucket is too large for the filter."""
+    monkeypatch.setattr("lsh._layout.MOST_FILTERED", most)
+    draw = random.Random(2)
+    base = draw.choices([f"w{i}" for i in range(300)], k=60)
+    old = [" ".join([*base, f"x{i}"]) for i in range(20)]
+    new = [" ".join(draw.choices(base, k=30)) for _ in range(3)]
+    bands = Bands(128, 1)  # nearly all share a bucket
+    for texts, expected in ((new, set() if most > 100 else {*range(20)}), ([], set()), ([old[3] + " y"], {*range(20)})):
+        source = Noted(old)
+        result = deduplicate(texts, 0.9, against=source, bands=bands, max_memory=max_memory)
+        assert set(source.again) == expected
+        in_memory = deduplicate(texts, 0.9, against=old, bands=bands)
+        assert numpy.array_equal(result.removed, in_memory.removed)
+        assert result.summary()["compared"] == in_memory.summary()["compared"]

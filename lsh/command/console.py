@@ -200,7 +200,7 @@ class Meter:
 
     def reading(self, stage: str) -> None:
         """Show how much of all files has been read in the latest pass over them."""
-        if self._draw is not None:
+        if self._draw is not None and self._streams:
             latest = max(stream.num_passes for stream in self._streams)
             position = sum(stream.position for stream in self._streams if stream.num_passes == latest)
             self.bytes(stage, position, sum(stream.size for stream in self._streams))

@@ -24,7 +24,7 @@ from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
 from lsh.command.options import Matching, Reading, Running
-from lsh.dedup import CAP, MIN_RECALL
+from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
 
@@ -217,9 +217,8 @@ def run(namespace: argparse.Namespace) -> None:
     request = _request(namespace)
     if request.running.verbose:
         console.say(f"{request.matching.hasher!r}\n{request.matching.bands}")
-    index, least = request.index, request.matching.threshold
-    if index is not None and least != index.threshold and not request.running.quiet:
-        console.say(f"--threshold {least:g}: recall {index.recall_at(least):.4g} with the bands of the index")
+    if request.index is not None and not request.running.quiet:
+        indexing.say_recall(request.index, request.matching.threshold, request.matching.verify)
     if not request.outputs.dry_run:
         inputs.note_memory((path for _, path in request.outputs.named()), request.running.quiet)
     counts = _deduplicate(request, watch)
@@ -297,20 +296,10 @@ def _opened_index(namespace: argparse.Namespace, outputs: Outputs) -> Index | No
 def _matching_of(namespace: argparse.Namespace, index: Index) -> Matching:
     """Return which documents are near duplicates of each other and of those of an index."""
     matching = options.matching_of_index(namespace, index.plan, index.hasher)
-    name, recall = files.shown(namespace.against_index), index._bands_recall(matching.threshold)
-    if recall < MIN_RECALL:
-        raise ValueError(
-            f"--threshold {matching.threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
-            f"are for {index.threshold:g}; create an index with --threshold {matching.threshold:g}"
-        )
-    if not index.info()["texts"]:
-        if matching.verify == "exact":
-            raise ValueError(
-                f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
-                "index with --texts stored"
-            )
-        if namespace.report is not None:
-            raise ValueError(f"--report shows texts, and {name} stores none; leave --report out")
+    name = files.shown(namespace.against_index)
+    indexing.check_comparison(index, name, matching.threshold, matching.verify)
+    if namespace.report is not None and not index.info()["texts"]:
+        raise ValueError(f"--report shows texts, and {name} stores none; leave --report out")
     return matching
 
 

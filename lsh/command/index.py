@@ -1,6 +1,6 @@
 """``lsh index``: an index of documents in a folder. Creating it, removing documents, looking at it, and its upkeep.
 
-Adding and asking are modules of their own: `index_add` and `index_query`.
+Adding, asking and deduplicating are modules of their own: `index_add`, `index_query` and `index_pairs`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import lsh
 from lsh import _checks, files
 from lsh._minhash import NORMALISATIONS
 from lsh._words import counted, size
-from lsh.command import console, index_add, index_query, indexing, options
+from lsh.command import console, index_add, index_pairs, index_query, indexing, inputs, options
 from lsh.command.indexing import SECONDS
 from lsh.shingling import Shingles
 
@@ -55,6 +55,14 @@ examples:
 
 Documents without a time are not removed.
 """
+LIST = """\
+examples:
+  lsh index list news.index s003 --texts
+  lsh index list news.index --texts -o news.jsonl
+
+Each line is a JSON object: the id of a document, its time in seconds since 1970 (null if it has none), and with --texts
+its text. To add the documents to an index with other parameters: lsh index add INDEX news.jsonl --time-field time.
+"""
 MERGE = """\
 example:
   lsh index merge all.index part-1.index part-2.index
@@ -74,6 +82,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     _add_create(actions)
     index_add.add_parser(actions)
     index_query.add_parser(actions)
+    index_pairs.add_parsers(actions)
     _add_removing(actions)
     _add_upkeep(actions)
     for one in actions.choices.values():
@@ -129,8 +138,12 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="an index for lsh screen: shingles of 3 words in lower case, 400 components, and bands for --recommend "
         "with a recall of 0.95, unless other options are given",
     )
-    for name, default in (("--reject", 0.9), ("--recommend", 0.5)):
-        group.add_argument(name, type=float, metavar="S", help=f"the default of lsh screen (default {default})")
+    group.add_argument(
+        "--reject", type=float, metavar="S", help="lsh screen rejects from this similarity (default 0.9)"
+    )
+    group.add_argument(
+        "--recommend", type=float, metavar="S", help="lsh screen lists documents from this similarity (default 0.5)"
+    )
     indexing.add_quiet(parser)
 
 
@@ -142,7 +155,7 @@ def _create(namespace: argparse.Namespace) -> None:
     kept: dict[str, Any] = {
         "sketch": namespace.sketch,
         "texts": texts,
-        "period": indexing.duration("--period", namespace.period),
+        "period": indexing.duration("--period", namespace.period, 1.0),
     }
     try:
         index = _created_screen(namespace, folder, kept) if namespace.screen else _created(namespace, folder, kept)
@@ -223,20 +236,17 @@ def _remove(namespace: argparse.Namespace) -> None:
     if not wanted:
         namespace.parser.error("give an ID, or --ids FILE")
     with indexing.opened(namespace.index, "a") as index:
-        unknown = []
-        for one in dict.fromkeys(wanted):
-            found = indexing.stored_id(index, one)
-            if found is None:
-                unknown.append(one)
-            else:
-                index.remove(found)
+        found = indexing.stored_ids(index, wanted)
+        unknown = [one for one, doc_id in found.items() if doc_id is None]
         if unknown and namespace.unknown == "error":
             shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
             shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
+        before = len(index)
+        index.remove_docs(doc_id for doc_id in found.values() if doc_id is not None)
         left = len(index)
-    removed = len(dict.fromkeys(wanted)) - len(unknown)
+    removed = before - left
     skipped = [f"{counted(len(unknown), 'unknown id')} skipped"] if unknown else []
     _say(namespace, f"{counted(removed, 'document')} removed", *skipped, f"{left:,} in the index")
 
@@ -256,6 +266,12 @@ def _expire(namespace: argparse.Namespace) -> None:
 
 
 def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
+    parser = _action(actions, "list", _list, "print the ids of the documents, their times and texts", LIST)
+    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
+    parser.add_argument("--texts", action="store_true", help="also print the stored texts")
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
     parser = _action(actions, "info", _info, "print what an index holds, and its parameters")
     options.add(parser, "--json")
     parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
@@ -270,11 +286,8 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 
 def _verify(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note  # late, as other commands do not need it
-
     with indexing.opened(namespace.index) as index:
         index.verify()
-        _note.read(index.path)
         facts = index.info()
     _say(namespace, f"{counted(facts['documents'], 'document')}, {size(facts['bytes'])}: no damage")
 
@@ -311,22 +324,40 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
         console.say(", ".join(parts))
 
 
-# ---- info ----
+# ---- list and info ----
+
+
+def _list(namespace: argparse.Namespace) -> None:
+    if namespace.output == files.STANDARD:
+        console.check_standard_output()
+    indexing.check_lines(namespace.output)
+    inputs.check_files([], [("OUTPUT", namespace.output)])
+    indexing.check_apart(namespace.index, [], namespace.output)
+    with indexing.opened(namespace.index) as index:
+        if namespace.texts and not index.info()["texts"]:
+            raise ValueError(f"{files.shown(namespace.index)} stores no texts; leave --texts out")
+        ids = indexing.found_ids(index, namespace.id) if namespace.id else None
+        with files.Target(namespace.output) as target:
+            for identity, seconds, text in index._records(ids, namespace.texts):
+                line: dict[str, object] = {"id": indexing.shown_id(identity), "time": seconds}
+                line |= {} if text is None else {"text": console.decoded(text)}
+                target.write(json.dumps(line).encode() + b"\n")
+            target.commit()
 
 
 def _info(namespace: argparse.Namespace) -> None:
-    from lsh.index import _note
-    from lsh.index.screen import NOTE
+    from lsh.index.screen import NOTE  # late, as other commands do not need it
 
     console.check_standard_output()
     with indexing.opened(namespace.index) as index:
         facts = index.info()
-        facts["screen"] = _note.read(index.path).get(NOTE)
+        estimated = "" if index._verifies else f", {index.recall_at(index.threshold):.2g} with estimates"
+        facts["screen"] = index._note.get(NOTE)
         shingles = index.hasher.shingles
-    console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles))
+    console.write_data(json.dumps(facts) + "\n" if namespace.json else _table(facts, shingles, estimated))
 
 
-def _table(facts: dict[str, Any], shingles: Shingles) -> str:
+def _table(facts: dict[str, Any], shingles: Shingles, estimated: str) -> str:
     """Return the facts as a table."""
     documents, screen = facts["documents"], facts["screen"]
     removed = f", and {facts['removed']:,} removed that lsh index compact deletes" if facts["removed"] else ""
@@ -336,7 +367,7 @@ def _table(facts: dict[str, Any], shingles: Shingles) -> str:
     rows = {
         "documents": f"{documents:,}{removed}",
         "on disk": f"{size(facts['bytes'])}{each}; {parts}",
-        "threshold": f"{facts['threshold']:g}, recall {facts['recall']:g}",
+        "threshold": f"{facts['threshold']:g}, recall {facts['recall']:g}{estimated}",
         "bands": facts["bands"],
         "shingles": _shingles(shingles),
         "components": f"{facts['hasher']['num_seeds']:,}, {kept}",
@@ -344,7 +375,8 @@ def _table(facts: dict[str, Any], shingles: Shingles) -> str:
     }
     if facts["earliest"] is not None:
         rows["times"] = f"{indexing.shown_time(facts['earliest'])} to {indexing.shown_time(facts['latest'])}"
-        rows["periods"] = f"of {facts['period'] / SECONDS['d']:g} days"
+        days = facts["period"] / SECONDS["d"]
+        rows["periods"] = f"of {days:g} {'day' if days == 1 else 'days'}"
     if screen is not None:
         rows["screen"] = f"rejects from {screen['reject']:g}, recommends from {screen['recommend']:g}"
     rows["format"] = f"version {facts['format']}"

@@ -79,12 +79,9 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
-    from lsh.index import _note  # late, as other commands do not need it
-
-    note = _note.read(index.path)
-    state = documents.state()
+    state, others = documents.state(), {name: value for name, value in index._note.items() if name != NOTE}
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    file, count = _place(note.pop(NOTE, {}), digest, index._last_commit())
+    file, count = _place(index._note.get(NOTE, {}), digest)
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
     added, committed = 0, time.monotonic()
@@ -93,36 +90,19 @@ def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -
         added += len(part.ids)
         meter.reading("adding")
         if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-            place = {"digest": digest, "file": part.file, "count": part.end}
-            _commit(index, note, None if digest is None else place)
+            place = {NOTE: {"digest": digest, "file": part.file, "count": part.end}}
+            index._commit(others if digest is None else {**others, **place})
             added, committed = 0, time.monotonic()
     meter.reading("adding")
-    _commit(index, note)
+    index._commit(others)
 
 
-def _place(noted: dict[str, Any], digest: str | None, last_commit: list[int]) -> tuple[int, int]:
+def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
     """Return where to begin: after the documents that an interrupted run of the same command has committed."""
-    file, count, commit = noted.get("file"), noted.get("count"), noted.get("commit")
+    file, count = noted.get("file"), noted.get("count")
     if digest is None or noted.get("digest") != digest or not isinstance(file, int) or not isinstance(count, int):
         return 0, 0
-    if not isinstance(commit, list) or commit > last_commit:
-        console.say(
-            "the note on an interrupted run is newer than the index, as in a copy that was made during the run; "
-            "all documents are added again"
-        )
-        return 0, 0
     return max(file, 0), max(count, 0)
-
-
-def _commit(index: Index, note: dict[str, dict[str, Any]], place: dict[str, Any] | None = None) -> None:
-    """Commit with a note, and in it the place that belongs to the commit."""
-    from lsh.index import _note
-
-    index.commit()
-    if place is not None:
-        note = {**note, NOTE: {**place, "commit": index._last_commit()}}
-    if _note.read(index.path) != note:
-        _note.replace(index.path, note)
 
 
 def _summary(counts: dict[str, int], seconds: float) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
+from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
     from lsh.index import Index, Matches
@@ -97,12 +98,22 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
             raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
         inputs.check_files([], [("OUTPUT", namespace.output)])
         indexing.check_apart(namespace.index, [], namespace.output)
-        index = opened.enter_context(indexing.opened(namespace.index))
+        index = _opened(namespace, opened)
         return _of_stored(namespace, index)
     documents = indexing.new_documents(namespace, needs_ids=False)
-    index = opened.enter_context(indexing.opened(namespace.index))
+    index = _opened(namespace, opened)
     opened.enter_context(documents)
     return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
+
+
+def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:
+    """Open the index, and print the recall of --min-similarity."""
+    index, least = opened.enter_context(indexing.opened(namespace.index)), namespace.min_similarity
+    if least is not None and least != index.threshold and not namespace.quiet:
+        reached, recall = index._recalls(least, "exact" if index._verifies else "sketch")
+        if reached >= MIN_RECALL:  # else the query is an error
+            console.say(f"--min-similarity {least:g}: recall {recall:.4g} with the bands of the index")
+    return index
 
 
 def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
@@ -111,7 +122,7 @@ def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
     if namespace.text is not None:
         yield None, index.query(os.fsencode(namespace.text), **wanted)
         return
-    for identity in [indexing.found_id(index, one) for one in namespace.id]:
+    for identity in indexing.found_ids(index, namespace.id):
         yield identity, index.query(id=identity, **wanted)
 
 

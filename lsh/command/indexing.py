@@ -18,21 +18,24 @@ from lsh import files
 from lsh._batch import Batch
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
+from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.index import Index, Matches
     from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
+MAX_DIGITS = 40  # of an id that may be a number, with zeros before it
 WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
+MAX_DURATION = 365_000 * 86400.0  # about 1,000 years
 COMPACT_DATE = re.compile(r"(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
 
 FORMATS = (
-    options.FORMATS.removesuffix("Without an id the number of the record is the id.\n")
-    + """\
+    options.FORMATS.removesuffix(" Without an id the number of the record is the id.\n")
+    + """
 Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
 as news.txt:17.
 """
@@ -63,7 +66,29 @@ def opened(path: str, mode: Literal["r", "a"] = "r") -> Index:
             raise ValueError(f"{folder} is not an index; name the folder of one") from None
         raise ValueError(f"no index at {folder}; create one with: lsh index create {folder}") from None
     except lsh.index.IndexLockedError as error:  # its remedy is for programs
-        raise ValueError(f"{str(error).rpartition('; wait')[0]}; run this again when it has ended") from None
+        raise ValueError(f"{str(error).rpartition('; ')[0]}; run this again when it has ended") from None
+
+
+def check_comparison(index: Index, name: str, threshold: float, verify: str | None) -> None:
+    """Check that the documents of an index can be compared: from this similarity, and by their texts for "exact"."""
+    recall = index._recalls(threshold, verify)[0]
+    if recall < MIN_RECALL:
+        raise ValueError(
+            f"--threshold {threshold:g} has a recall of {recall:.2g} with the bands of {name}, which "
+            f"are for {index.threshold:g}; create an index with --threshold {threshold:g}"
+        )
+    if verify == "exact" and not index.info()["texts"]:
+        raise ValueError(
+            f"{name} stores no texts to compare; give --verify sketch to compare estimates, or create an "
+            "index with --texts stored"
+        )
+
+
+def say_recall(index: Index, threshold: float, verify: str | None) -> None:
+    """Print the recall, unless it is the one that the index was created for."""
+    if threshold != index.threshold or verify == "sketch":
+        recall, estimates = index._recalls(threshold, verify)[1], " and estimates" if verify == "sketch" else ""
+        console.say(f"--threshold {threshold:g}: recall {recall:.4g} with the bands of the index{estimates}")
 
 
 def add_index(parser: argparse.ArgumentParser) -> None:
@@ -89,20 +114,33 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 # ---- ids ----
 
 
-def stored_id(index: Index, given: bytes) -> DocId | None:
-    """Return the id of a stored document as it was given: that text, else the whole number, else the bytes."""
-    candidates: list[DocId] = [console.decoded(given), given]
-    if WHOLE_NUMBER.fullmatch(given):
-        candidates.insert(1, int(given))
-    return next((one for one in candidates if one in index), None)
+def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, DocId | None]:
+    """Return the ids of stored documents as they were given: that text, else the whole number, else the bytes.
 
-
-def found_id(index: Index, text: str) -> DocId:
-    """Return the id of a stored document from the command line; an error if there is none."""
-    found = stored_id(index, os.fsencode(text))
-    if found is None:
-        raise ValueError(f"no document of the index has the id {text!r}")
+    Where there is no such document, the id is ``None``.
+    """
+    found: dict[bytes, DocId | None] = dict.fromkeys(given)
+    for read in (console.decoded, _whole_number, bytes):
+        wanted = [(one, doc_id) for one in found if found[one] is None and (doc_id := read(one)) is not None]
+        for (one, doc_id), is_stored in zip(wanted, index._are_stored([doc_id for _, doc_id in wanted])):
+            if is_stored:
+                found[one] = doc_id
     return found
+
+
+def _whole_number(given: bytes) -> int | None:
+    """Return a number of 64 bits, ``None`` if it is none."""
+    number = int(given) if WHOLE_NUMBER.fullmatch(given) and len(given) <= MAX_DIGITS else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def found_ids(index: Index, texts: Sequence[str]) -> list[DocId]:
+    """Return the ids of stored documents from the command line; an error if there is none."""
+    found = stored_ids(index, map(os.fsencode, texts))
+    for text in texts:
+        if found[os.fsencode(text)] is None:
+            raise ValueError(f"no document of the index has the id {text!r}")
+    return [cast("DocId", found[os.fsencode(text)]) for text in texts]
 
 
 def shown_id(identity: DocId) -> str | int:
@@ -169,7 +207,7 @@ def parsed_time(text: str) -> float | datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 
 
-def duration(option: str, text: str) -> float:
+def duration(option: str, text: str, least: float = 0.0) -> float:
     """Parse a duration such as ``"30d"``, in seconds.
 
     Examples
@@ -180,7 +218,10 @@ def duration(option: str, text: str) -> float:
     found = DURATION.fullmatch(text)
     if found is None:
         raise ValueError(f"{option} must be a number and a unit (s, m, h, d or w), such as 30d, got {text!r}")
-    return float(found[1]) * SECONDS[found[2]]
+    seconds = float(found[1]) * SECONDS[found[2]]
+    if not least <= seconds <= MAX_DURATION:
+        raise ValueError(f"{option} must be {least:g}s to {MAX_DURATION / SECONDS['d']:,.0f}d, got {text!r}")
+    return seconds
 
 
 def shown_time(seconds: float) -> str:
@@ -383,9 +424,14 @@ def _state(source: Any) -> list[object] | None:
     return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
 
 
-def add_new_documents(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `NewDocuments`."""
-    parser.add_argument("input", metavar="INPUT", nargs="+", help="files of documents of one format, or a folder")
+def add_new_documents(parser: argparse.ArgumentParser, inputs: str = "+") -> None:
+    """Add the options of `NewDocuments`; `inputs` is ``"*"`` if INPUT may be left out."""
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs=inputs,
+        help="files of documents of one format, or a folder; - for standard input",
+    )
     parser.add_argument(
         "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
     )

@@ -18,6 +18,7 @@ from lsh._texts import Pieces, TextSource
 from lsh.command import console
 from lsh.command.options import Reading, Running
 
+INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.index._format, which has it, is slow to import
 NO_TEXT = -1  # the size of a missing text
 MAX_SHOWN_ID = 40  # bytes of an id in a message
 MAX_OWN = 1 << 26  # bytes of memory for the places of records and the hashes of ids under --max-memory
@@ -171,8 +172,21 @@ def _check_ending(documents: files.Documents, output: str) -> None:
 
 def find(reading: Reading, places: Sequence[files.Place]) -> files.Sources:
     """Return the files of a collection; a pattern is for folders."""
+    for place in places:
+        if place.is_folder and _is_index(place.path):
+            raise ValueError(
+                f"{files.shown(place.path)} is an index, not a folder of documents; use lsh index merge, query, dedup "
+                "or pairs, or --against-index"
+            )
     pattern = reading.pattern if any(place.is_folder for place in places) else None
     return files.find_sources(places, reading.format, pattern)
+
+
+def _is_index(folder: str) -> bool:
+    """Tell whether a folder is that of an index; a URL is not."""
+    with suppress(OSError), open(os.path.join(files.local(folder), "manifest"), "rb") as file:
+        return file.read(len(INDEX_MAGIC)) == INDEX_MAGIC
+    return False
 
 
 def named(name: str, places: Sequence[files.Place]) -> list[tuple[str, files.Place]]:

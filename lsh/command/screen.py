@@ -17,6 +17,7 @@ examples:
   lsh index create papers.index --screen --texts stored
   lsh screen papers.index today.jsonl -o verdicts.jsonl
   lsh screen papers.index drafts/ --check
+  lsh screen papers.index --store --reject 0.85
 
 Each line is a JSON object: the id of the document, the verdict, and the documents of the index that are similar to it,
 the most similar first. The verdict is reject if one of them is as similar as --reject, similar if one is as similar as
@@ -37,11 +38,17 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    indexing.add_new_documents(parser)
+    indexing.add_new_documents(parser, inputs="*")
     parser.add_argument(
         "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
     )
-    parser.add_argument("--check", action="store_true", help="decide only: add no document")
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--check", action="store_true", help="decide only: add no document")
+    change.add_argument(
+        "--store",
+        action="store_true",
+        help="store --reject and --recommend with the index, for later runs; then INPUT may be left out",
+    )
     stored = "default: as stored with the index, else"
     parser.add_argument("--reject", type=float, metavar="S", help=f"reject from this similarity ({stored} 0.9)")
     parser.add_argument(
@@ -52,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     indexing.add_quiet(parser)
     options.add_reading(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(namespace: argparse.Namespace) -> None:
@@ -62,6 +69,9 @@ def run(namespace: argparse.Namespace) -> None:
     for name in ("reject", "recommend"):
         if (value := getattr(namespace, name)) is not None:
             _checks.fraction(f"--{name}", value, zero=False)
+    if not namespace.input:
+        _store(namespace)
+        return
     if namespace.output == files.STANDARD:
         console.check_standard_output()
     indexing.check_lines(namespace.output)
@@ -84,10 +94,25 @@ def run(namespace: argparse.Namespace) -> None:
             meter.reading("screening")
         meter.reading("screening")
         target.commit()  # before the index: a run whose output fails adds nothing
-        if not namespace.check:
+        if namespace.store:
+            screen.store_thresholds()
+        elif not namespace.check:
             screen.commit()
     if not namespace.quiet:
         console.say(_summary(verdicts, documents, time.perf_counter() - started))
+
+
+def _store(namespace: argparse.Namespace) -> None:
+    """Store the thresholds with the index."""
+    if not namespace.store:
+        namespace.parser.error("the following arguments are required: INPUT")
+    if reading := options.reading_given(namespace):
+        raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
+    with indexing.opened(namespace.index, "a") as index:
+        screen = lsh.Screen(index, namespace.reject, namespace.recommend)
+        screen.store_thresholds()
+    if not namespace.quiet:
+        console.say(f"{namespace.index}: rejects from {screen.reject:g}, recommends from {screen.recommend:g}")
 
 
 def _summary(verdicts: Counter[str], documents: indexing.NewDocuments, seconds: float) -> str:

@@ -27,20 +27,20 @@ from lsh._progress import Progress
 from lsh._stored import Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in
-from lsh.index import _arguments, _format, _manifest, _note, _view, _writer
-from lsh.index._arguments import Time
+from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
+from lsh.index import _arguments, _format, _manifest, _view, _writer
+from lsh.index._arguments import DAY, Time
 from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
-from lsh.index._manifest import Manifest, Parameters
+from lsh.index._manifest import Manifest, Note, Parameters
 from lsh.index._query import Asked, IndexMatch, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
 from lsh.index._writer import Writer
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
@@ -48,8 +48,6 @@ __all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch"
 
 Sketch = Literal["8bit", "full", "none"]
 
-DAY = 86400.0  # seconds
-PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_SEARCHES = 64  # of which the parameters are kept
 
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
@@ -117,7 +115,7 @@ class Index(Stored):
         self._closed = False
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
-        self._searches: dict[tuple[float | None, int | None], Search] = {}
+        self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
 
@@ -186,7 +184,7 @@ class Index(Stored):
         parameters, lookup = _arguments.chosen_parameters(
             hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
-        return cls._made(path, parameters, lookup, None)
+        return cls._made(path, parameters, lookup, {})
 
     @classmethod
     def _made(
@@ -194,17 +192,16 @@ class Index(Stored):
         path: str | os.PathLike[str],
         parameters: Parameters,
         lookup: Lookup | None,
-        note: dict[str, dict[str, Any]] | None,
+        note: Note,
     ) -> Index:
-        """Create an index, with a note from its beginning, and open it for writing."""
-        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
+        """Create an index with a note, and open it for writing."""
+        folder, disk = _arguments.folder_of(path), Disk()
         made = _arguments.made_folders(folder)
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
                 raise FileExistsError(f"there is an index in {folder}; use Index.open")
-            _note.replace(folder, note)
-            _writer.create(disk, folder, Manifest(parameters))
+            _writer.create(disk, folder, Manifest(parameters, note=note))
             for parent in made:
                 disk.sync_folder(parent)
         except BaseException:
@@ -228,7 +225,7 @@ class Index(Stored):
 
         Raises
         ------
-        FileNotFoundError
+        FileNotFoundError, NotADirectoryError
             If there is no index.
         IndexLockedError
             If another writer has the index open.
@@ -236,7 +233,9 @@ class Index(Stored):
             If a file is damaged; the message names it.
         """
         _checks.choice("mode", mode, ("r", "a"))
-        folder, disk = os.path.abspath(os.fsdecode(path)), Disk()
+        folder, disk = _arguments.folder_of(path), Disk()
+        if os.path.isfile(folder):
+            raise NotADirectoryError(f"{folder} is a file, not the folder of an index")
         if mode == "a":
             manifest = _manifest.read(folder)
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
@@ -336,8 +335,9 @@ class Index(Stored):
         """
         return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), self._verifies)
 
-    def _bands_recall(self, similarity: float) -> float:
-        return bands_recall(self._parameters, similarity, self._verifies)
+    def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
+        reached = bands_recall(self._parameters, similarity, verify == "exact")
+        return reached, reached if verify is None else recall_at(self._parameters, similarity, verify == "exact")
 
     @property
     def _verifies(self) -> bool:
@@ -346,7 +346,7 @@ class Index(Stored):
 
     def __repr__(self) -> str:
         mode = "closed" if self._closed else "open for writing" if self._writer is not None else "open for reading"
-        return f"<Index {self._path!r}, {mode}, {self.bands!r}, {self.hasher!r}>"
+        return f"<Index {self._path!r}, {mode}, bands {self.bands.to_string()}, {self.hasher!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle an index that is open for reading as its path: the copy is opened when it is unpickled."""
@@ -369,11 +369,16 @@ class Index(Stored):
                 self._view = self._writer.view
             yield self._view
 
-    def _last_commit(self) -> list[int]:
-        """Return what grows with each commit: the generation of the manifest, and the size of its log."""
+    @property
+    def _note(self) -> Note:
+        """The note of the last commit."""
         with self._reading() as view:
-            size = self._log.committed if self._writer is None else self._writer.committed
-            return [view.manifest.generation, size]
+            return view.manifest.note
+
+    def _commit(self, note: Note) -> None:
+        """Commit, and replace the note in the same step."""
+        with self._writing() as writer:
+            writer.commit(note)
 
     def _snapshot(self) -> IndexSnapshot:
         """Return the documents of this moment, for `lsh.deduplicate` and `lsh.find_pairs`."""
@@ -436,7 +441,10 @@ class Index(Stored):
 
     def _read_log(self, view: View) -> bool:
         """Apply the commits that were appended to the log."""
-        changes = self._log.read()
+        try:
+            changes = self._log.read()
+        finally:  # it may be the log of another index that took the place of this one
+            self._check_identity(_manifest.read(self._path, view.manifest))
         if not changes:
             return False
         touched = {part for change in changes for part in change.removed["segment"].tolist()}
@@ -501,39 +509,53 @@ class Index(Stored):
         TypeError, ValueError
             If an argument is wrong, or the numbers of texts, ids and times differ.
         """
-        allowed = _texts.allows_missing(missing)
-        for name, given in (("ids", ids), ("times", times)):
-            if given is not None and (
-                isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")
-            ):
-                raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
-        next_ids, next_times = iter(ids), None if times is None else iter(times)
-        pieces = _texts.pieces("texts", texts, PIECE)
-        first = 0
-        for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
-            count = len(piece)
-            batch = Batch(piece, first, allowed)
-            more = isinstance(pieces, Iterator)
-            codes = _format.encoded_ids("ids", _arguments.listed("ids", next_ids, count, first, more))
-            values = None if next_times is None else _arguments.listed("times", next_times, count, first, more)
-            self._add_batch(codes, batch, _arguments.as_times(values, count))
-            first += count
-        for name, rest in (("ids", next_ids), ("times", next_times)):
-            if rest is not None and isinstance(pieces, Iterator) and next(rest, None) is not None:
-                raise ValueError(f"{name} must have one element for each text ({first}), got more")
+        for codes, stamps, batch in _arguments.pieces(texts, ids, times, missing):
+            self._add_batch(codes, stamps, batch)
 
-    def _add_batch(self, codes: list[bytes], batch: Batch, times: NDArray[np.int64]) -> None:
+    def _add_batch(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> None:
         """Add the documents of a batch, which has been checked, in parts."""
         with self._writing() as writer:
-            for start in range(0, len(codes), PIECE):
-                stop = min(start + PIECE, len(codes))
-                part = Batch(batch, start=start, stop=stop)
-                rows = self.hasher.fingerprints(part, missing="empty")
-                documents = self._documents(codes[start:stop], rows, times[start:stop], part)
+            for documents, _, _ in self._parts(codes, times, batch):
                 last = dict(zip(documents.codes, range(len(documents))))
-                if len(last) < len(documents):
-                    documents = documents.take(np.array(sorted(last.values())))
-                writer.add(documents)
+                unique = len(last) == len(documents)
+                writer.add(documents if unique else documents.take(np.array(sorted(last.values()))))
+
+    def _parts(
+        self, codes: list[bytes], times: NDArray[np.int64], batch: Batch
+    ) -> Iterator[tuple[Documents, Array, Batch]]:
+        """Yield the documents of a batch in parts, with the fingerprints and the texts of each part."""
+        for start in range(0, len(codes), _arguments.PIECE):
+            stop = min(start + _arguments.PIECE, len(codes))
+            part = Batch(batch, start=start, stop=stop)
+            one = stop - start == 1  # much faster than with threads
+            rows = batch_fingerprints(self.hasher, part) if one else self.hasher.fingerprints(part, missing="empty")
+            yield self._documents(codes[start:stop], rows, times[start:stop], part), rows, part
+
+    def _submit(
+        self,
+        codes: list[bytes],
+        times: NDArray[np.int64],
+        batch: Batch,
+        top: int,
+        min_similarity: float,
+        is_added: Callable[[Matches], bool],
+    ) -> list[Matches]:
+        """Add the documents of a batch whose matches allow it, one after the other; return the matches of each.
+
+        Nothing else is added between the search for a document and its addition. The stored document of its own id is
+        not a match. For `Screen`.
+        """
+        search, answers = self._search(min_similarity, top + 1), list[Matches]()
+        for documents, rows, part in self._parts(codes, times, batch):
+            for i, code in enumerate(documents.codes):
+                own, text = _format.decoded_id(code), Batch(part, start=i, stop=i + 1)
+                with self._writing() as writer:
+                    found = self._answers(search, rows[i : i + 1], text.tolist)[0]
+                    others = [match for match in found if match.id != own][:top]
+                    answers.append(Matches(others, found.recall, found.min_similarity))
+                    if is_added(answers[-1]):
+                        writer.add(documents.take(np.array([i])))
+        return answers
 
     def _documents(self, codes: list[bytes], rows: Array, times: NDArray[np.int64], batch: Batch) -> Documents:
         """Return documents with their keys and sketches."""
@@ -564,6 +586,52 @@ class Index(Stored):
             if place is None:
                 raise KeyError(id)
             writer.remove([place])
+
+    def remove_docs(self, ids: Iterable[DocId]) -> None:
+        """Remove the documents with these ids; if one of them is unknown, none is removed.
+
+        Parameters
+        ----------
+        ids : iterable of str, bytes or int
+            The ids. One that is repeated counts once.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with one of the ids.
+        """
+        if isinstance(ids, (str, bytes)) or not hasattr(ids, "__iter__"):
+            raise TypeError(f"ids must be a collection of ids, got {type(ids).__name__}; use remove for one document")
+        listed = list(ids)
+        codes = _format.encoded_ids("ids", listed)
+        with self._writing() as writer:
+            places = dict.fromkeys(writer.view.find(codes))
+            if None in places:
+                raise KeyError(next(one for one, place in zip(listed, writer.view.find(codes)) if place is None))
+            writer.remove([place for place in places if place is not None])
+
+    def set_time(self, id: DocId, time: Time | None) -> None:
+        """Change the time of a document. It is then the last one in the order of the index.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+        time : float, datetime, numpy.datetime64 or None
+            Its new time, as for `add`; ``None`` for no time.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+
+        Notes
+        -----
+        Without stored texts this reads the numbers of all documents.
+        """
+        stamp = _arguments.as_time("time", time)
+        with self._writing() as writer:
+            writer.add(self._stored_document(writer.view, id, self._place(writer.view, id), stamp))
 
     def expire(self, before: Time) -> int:
         """Remove the documents whose time is before the given one, and return their number.
@@ -619,6 +687,12 @@ class Index(Stored):
         with self._reading() as view:
             return view.find([code])[0] is not None
 
+    def _are_stored(self, ids: list[DocId]) -> list[bool]:
+        """Return for each id whether there is a document."""
+        codes = _format.encoded_ids("ids", ids)
+        with self._reading() as view:
+            return [place is not None for place in view.find(codes)]
+
     def __iter__(self) -> Iterator[DocId]:
         """Iterate over the ids, as they are when the iteration begins."""
         with self._reading() as view:
@@ -627,8 +701,19 @@ class Index(Stored):
                 [view.recent.codes[i] for i in view.recent.alive().tolist()],
             )
             segments = View(view.manifest, held)
-        yield from segments.all_ids()
+        for part, numbers in segments.all_places():
+            yield from segments.ids(part, numbers)
         yield from map(_format.decoded_id, recent)
+
+    def _records(self, ids: list[DocId] | None, with_texts: bool) -> Iterator[tuple[DocId, float | None, bytes | None]]:
+        """Yield the id, the time and the text of some documents of a reader, or of all in order."""
+        with self._reading() as view:
+            listed = [self._place(view, one) for one in ids or ()]
+        for part, numbers in view.all_places() if ids is None else ((part, np.array([i])) for part, i in listed):
+            texts = view.texts(part, numbers) if with_texts else [None] * len(numbers)
+            for number, doc_id, text in zip(numbers.tolist(), view.ids(part, numbers), texts):
+                time = view.time(Place(part, number))
+                yield doc_id, None if time is None else time / 1e6, text
 
     def _place(self, view: View, id: DocId) -> Place:
         place = view.find([_format.encoded_id("id", id)])[0]
@@ -696,12 +781,21 @@ class Index(Stored):
     def _asked(self, view: View, id: DocId, own: bytes | None) -> Asked | None:
         """Return the query for a stored document with a known text, ``None`` if it has no keys."""
         place = self._place(view, id)
-        keys, sketch = view.keys_and_sketch(place)
-        if keys is None:
+        stored = self._stored_document(view, id, place, NO_TIME)
+        if not stored.keyed[0]:
             return None
+        texts = [own] if stored.texts is None else stored.texts
+        return Asked(stored.keys.T, stored.sketches if self._layout.components else None, texts, place)
+
+    def _stored_document(self, view: View, id: DocId, place: Place, time: int) -> Documents:
+        """Return a stored document with another time; from its text where it is stored, which is faster."""
+        codes, times = [_format.encoded_id("id", id)], np.array([time], np.int64)
         if self._parameters.texts:
-            own = view.texts(place.part, np.array([place.number]))[0]
-        return Asked(keys[:, None], sketch[None] if self._layout.components else None, [own], place)
+            batch = Batch(view.texts(place.part, np.array([place.number])))
+            return self._documents(codes, self.hasher.fingerprints(batch), times, batch)
+        keys, sketch = view.keys_and_sketch(place)
+        found = np.zeros((1, self._layout.bands), np.uint64) if keys is None else keys[None]
+        return Documents(codes, found, np.array([keys is not None]), sketch[None], times, None)
 
     def query_docs(
         self, texts: Texts, *, top: int | None = None, min_similarity: float | None = None, missing: Missing = "error"
@@ -724,23 +818,23 @@ class Index(Stored):
         """
         search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
         answers: list[Matches] = []
-        for piece in _texts.each_piece("texts", texts, PIECE):
+        for piece in _texts.each_piece("texts", texts, _arguments.PIECE):
             batch = Batch(piece, len(answers), allowed)
-            for start in range(0, len(batch), PIECE):
-                part = Batch(batch, start=start, stop=min(start + PIECE, len(batch)))
+            for start in range(0, len(batch), _arguments.PIECE):
+                part = Batch(batch, start=start, stop=min(start + _arguments.PIECE, len(batch)))
                 answers += self._answers(search, self.hasher.fingerprints(part, missing="empty"), part.tolist)
         return answers
 
     def _search(self, min_similarity: float | None, top: int | None) -> Search:
         """Return the search for these parameters."""
-        key = min_similarity, top
+        key = min_similarity, top, type(min_similarity), type(top)  # as True == 1 == 1.0
         try:
             if (found := self._searches.get(key)) is not None:
                 return found
         except TypeError:  # not hashable: an error says so
             pass
         made = Search(self._parameters, self._estimator, min_similarity, top, self._lookup)
-        if len(self._searches) < MAX_SEARCHES and type(top) in (int, type(None)):
+        if len(self._searches) < MAX_SEARCHES:
             self._searches[key] = made
         return made
 
@@ -817,10 +911,52 @@ class Index(Stored):
         """
         return duplicates_in(self, threshold, keep, clusters, verify, max_memory, temp_dir, num_threads, progress)
 
+    def find_pairs(
+        self,
+        threshold: float | None = None,
+        *,
+        verify: Verify = "exact",
+        max_memory: int | str | None = None,
+        temp_dir: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Iterator[tuple[DocId, DocId, float]]:
+        """Find the pairs of near duplicates among the documents of the index.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            The least Jaccard similarity of a pair. Default: the threshold of the index.
+        verify, max_memory, temp_dir, num_threads, progress
+            As for `lsh.deduplicate`. ``verify="exact"`` requires texts.
+
+        Returns
+        -------
+        iterator of tuple
+            The ids of two documents and their similarity. Each pair is returned once, in the order of the index. The
+            pairs are those of the documents at the time of the call.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is wrong, the recall at `threshold` is below 0.5, or the index cannot return texts.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A cat sat on the mat today!"], ["a", "b"])
+        >>> list(index.find_pairs())
+        [('a', 'b', 0.92)]
+        >>> index.close()
+        """
+        return pairs_in(self, threshold, verify, max_memory, temp_dir, num_threads, progress)
+
     def verify(self) -> None:
         """Read all files of the last commit and check them; a DamageError names the file that is damaged."""
         with self._reading():
             checked, _ = _view.opened(self._path)
+            self._check_identity(checked.manifest)
         checked.verify()
 
     def info(self) -> dict[str, Any]:
@@ -836,7 +972,7 @@ class Index(Stored):
                 "path": self._path,
                 "documents": len(view),
                 "segments": len(held),
-                "bytes": size + self._last_commit()[1],
+                "bytes": size + (self._log.committed if self._writer is None else self._writer.committed),
                 "removed": sum(one.removed_count for one in held),
                 "in_log": recent,
                 "earliest": min(known) / 1e6 if known else None,

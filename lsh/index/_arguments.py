@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks
-from lsh.index import _format, _manifest, _note
-from lsh.index._format import NO_TIME
+from lsh import _checks, _texts
+from lsh._batch import Batch
+from lsh._texts import Missing, Texts
+from lsh.index import _format, _manifest
+from lsh.index._format import NO_TIME, DocId
 from lsh.index._manifest import SKETCHES, Parameters
 from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
@@ -23,22 +26,25 @@ from lsh.shingling import Shingles, checked_shingles
 Time = float | datetime | np.datetime64
 
 DEFAULT_SEEDS = 128
+DAY = 86400.0  # seconds
+PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # longer than the letter of a drive
 YEARS = range(1, 10000)  # of times
 FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin of the first year, the end of the last
 
 
 def chosen_parameters(
-    hasher: MinHasher | None,
-    plan: Plan | None,
-    threshold: float | None,
-    recall: float | None,
-    shingles: Shingles | None,
-    num_seeds: int | None,
-    random_state: int | None,
-    sketch: object,
-    texts: object,
-    period: object,
+    hasher: MinHasher | None = None,
+    plan: Plan | None = None,
+    threshold: float | None = None,
+    recall: float | None = None,
+    shingles: Shingles | None = None,
+    num_seeds: int | None = None,
+    random_state: int | None = None,
+    sketch: object = "8bit",
+    texts: object = None,
+    period: object = DAY,
 ) -> tuple[Parameters, Lookup | None]:
     """Return the parameters of a new index, and the function that returns its texts."""
     stored, lookup = where_texts_are(texts)
@@ -102,23 +108,68 @@ def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, r
     return plan
 
 
+def folder_of(path: str | os.PathLike[str]) -> str:
+    """Return the folder of an index as an absolute path."""
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"path must be a str or a path, got {type(path).__name__}") from None
+    if not name:
+        raise ValueError("path must be the folder of an index, got an empty path")
+    if URL.match(name):  # which may have a password
+        raise ValueError("path must be a folder on this machine, got a URL; copy the index and give its path")
+    return os.path.abspath(name)
+
+
+def check_sequence(name: str, values: object) -> None:
+    """Check that `ids` or `times` has elements in an order."""
+    if isinstance(values, (str, bytes, set, frozenset)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must have one element for each text, in order, got {type(values).__name__}")
+
+
 def made_folders(folder: str) -> list[str]:
     """Make the folder of a new index, and return the folders in which one was made.
 
     An error if it has other files than those of an index that was not finished.
     """
-    parents, missing = [], os.path.abspath(folder)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder} is a file; create the index in a new folder")
+    parents, missing = [], folder
     while not os.path.isdir(missing) and os.path.dirname(missing) != missing:
         missing = os.path.dirname(missing)
         parents.append(missing)
     os.makedirs(folder, exist_ok=True)
-    unfinished = _format.LOCK, _format.NEW_MANIFEST, _note.NOTE, _note.NEW_NOTE
+    unfinished = _format.LOCK, _format.NEW_MANIFEST
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
             raise FileExistsError(f"there is an index in {folder}; use Index.open")
         if name not in unfinished and _format.file_number(None, name) is None:
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
     return parents
+
+
+def pieces(
+    texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
+) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
+    """Yield encoded ids, times and texts of new documents; all are checked before the first ones, unless `texts` is
+    an iterator.
+    """
+    allowed = _texts.allows_missing(missing)
+    for name, given in (("ids", ids), ("times", times)):
+        if given is not None or name == "ids":
+            check_sequence(name, given)
+    next_ids, next_times = iter(ids), None if times is None else iter(times)
+    found, first = _texts.pieces("texts", texts, PIECE), 0
+    more = isinstance(found, Iterator)
+    for piece in found if isinstance(found, Iterator) else (found,):
+        batch, count = Batch(piece, first, allowed), len(piece)
+        codes = _format.encoded_ids("ids", listed("ids", next_ids, count, first, more))
+        values = None if next_times is None else listed("times", next_times, count, first, more)
+        yield codes, as_times(values, count), batch
+        first += count
+    for name, rest in (("ids", next_ids), ("times", next_times)):
+        if rest is not None and more and next(rest, None) is not None:
+            raise ValueError(f"{name} must have one element for each text ({first}), got more")
 
 
 def listed(name: str, values: Iterator[Any], count: int, first: int, more: bool) -> list[Any]:

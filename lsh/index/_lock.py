@@ -48,24 +48,28 @@ class WriterLock:
         self._descriptor = os.open(path, flags, 0o666)
         try:
             if not _try_lock(self._descriptor):
-                raise IndexLockedError(
-                    f"another writer has the index {folder} open: {self._holder()}; "
-                    "wait until it has closed the index, or open it for reading"
-                )
+                raise IndexLockedError(self._message(folder))
             with contextlib.suppress(OSError):  # such as a full disk: only the message of a second writer needs it
                 self._write_holder()
         except BaseException:
             self.release()
             raise
 
-    def _holder(self) -> str:
-        """Return who holds the lock, as far as it is known."""
+    def _message(self, folder: str) -> str:
+        """Return who holds the lock, as far as it is known, and what to do."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         try:
             holder: dict[str, Any] = json.loads(os.read(self._descriptor, 4096))
-            return f"process {holder['process']} on {holder['host']} since {holder['since']} ({holder['command']})"
+            process, host, since = holder["process"], holder["host"], holder["since"]
+            who = f"process {process} on {host} since {since} ({holder['command']})"
         except (OSError, ValueError, KeyError, TypeError):
-            return "its process is not known"
+            process, host, who = None, None, "its process is not known"
+        if (process, host) == (os.getpid(), socket.gethostname()):
+            return f"this process has the index {folder} open for writing already; use that Index, or close it first"
+        return (
+            f"another writer has the index {folder} open: {who}; "
+            "wait until it has closed the index, or open it for reading"
+        )
 
     def _write_holder(self) -> None:
         holder = {

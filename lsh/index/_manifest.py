@@ -129,6 +129,9 @@ def _hex(value: Any) -> int:
     return int(value, 16)
 
 
+Note = dict[str, dict[str, Any]]  # values that are stored with an index, such as the thresholds of a screen, by use
+
+
 @dataclass(frozen=True)
 class Manifest:
     """A commit: the parameters, the segments and the log. Immutable."""
@@ -139,6 +142,7 @@ class Manifest:
     log: str = ""
     next_number: int = 1  # of the next file
     identity: str = ""  # random: tells the index from one that was made in its place
+    note: Note = field(default_factory=dict)
     source: bytes = field(default=b"", compare=False, repr=False)  # the content of the file that it was read from
 
     def files(self) -> set[str]:
@@ -155,7 +159,7 @@ class Manifest:
             "log": self.log,
             "next": self.next_number,
         }
-        values |= {"identity": self.identity} if self.identity else {}
+        values |= {name: value for name in ("identity", "note") if (value := getattr(self, name))}
         body = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
         head = _format.structure(HEADER, magic=MANIFEST_MAGIC, version=_format.VERSION, size=len(body))
         return head + body + _format.checksum(head + body).to_bytes(8, "little")
@@ -183,7 +187,7 @@ class Manifest:
 
     @classmethod
     def _from_dict(cls, values: Any) -> Manifest:
-        identity = values.pop("identity", None) if isinstance(values, dict) else None
+        identity, note = (values.pop(name, None) if isinstance(values, dict) else None for name in ("identity", "note"))
         _checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next"})
         entries = tuple(
             Entry.from_dict(one) for one in _checks.instance("segments", values["segments"], list, "a list")
@@ -195,7 +199,12 @@ class Manifest:
             _name("log", values["log"]),
             _checks.whole_number("next", values["next"], 1, 2**50),
             "" if identity is None else f"{_hex(identity):016x}",
+            {} if note is None else _checks.instance("note", note, dict, "an object"),
         )
+        for name, used in manifest.note.items():
+            stored = _checks.instance(name, used, dict, "an object").values()
+            if any(isinstance(value, (dict, list)) for value in stored):
+                raise ValueError(f"{name} must be an object of numbers and texts")
         names = [entry.written.name for entry in entries]
         names += [entry.removed.name for entry in entries if entry.removed is not None]
         if len(set(names)) != len(names):

@@ -133,14 +133,16 @@ def recall_at(parameters: Parameters, similarity: float, verified: bool) -> floa
     others, so that this is a lower bound.
     """
     found = bands_recall(parameters, similarity, verified)
-    if verified or parameters.sketch == "none":
+    if verified:
         return found
-    return found * _passing(parameters, estimator_of(parameters).least_equal(similarity), similarity)
+    collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
+    least = Estimator(parameters.hasher.num_seeds, collisions).least_equal(similarity)
+    return found * _passing(parameters, least, similarity)
 
 
 def _passing(parameters: Parameters, least: int, similarity: float) -> float:
     """Return the probability that a document of this similarity has at least `least` equal components."""
-    if parameters.sketch == "full":  # no collisions
+    if parameters.sketch != "8bit":  # no collisions
         similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
     return _sketch_filter.passing(parameters.hasher.num_seeds, least, similarity)
 
@@ -266,52 +268,66 @@ class Search:
         self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes
     ) -> list[IndexMatch]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""
-        scored: list[tuple[float, int, DocId, int]] = []  # (-similarity, position, id, equal components, -1: verified)
+        scored: list[tuple[float, int, int, int, int]] = []  # (-similarity, position, part, number, equal; -1: exact)
+        known: dict[bytes, float] = {}
+        perfect = 0  # matches with a similarity of 1, which no later one precedes
         for one, start, stop in spans:
             for first in range(start, stop, STEP):
                 last = min(first + STEP, stop)
                 numbers = one.numbers[first:last]
                 equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
-                ids = view.ids(one.part, numbers)
-                texts = self._texts(view, one.part, numbers, ids)
-                exact = iter(self._exact(text, [other for other in texts if other is not None]))
-                for number, doc_id, same, other in zip(numbers.tolist(), ids, equal, texts):
-                    similarity = float(self.estimator.similarities[same]) if other is None else next(exact)
-                    if similarity >= self.least and own != (one.part, number):
-                        scored.append((-similarity, len(scored), doc_id, same if other is None else -1))
+                exact = self._exact(text, self._texts(view, one.part, numbers), known)
+                for number, same, similarity in zip(numbers.tolist(), equal, exact):
+                    found = float(self.estimator.similarities[same]) if similarity is None else similarity
+                    if found >= self.least and own != (one.part, number):
+                        scored.append((-found, len(scored), one.part, number, same if similarity is None else -1))
+                        perfect += found == 1.0
+                if self.top is not None and perfect >= self.top:
+                    return self._best(view, scored)
                 if self.top is not None and len(scored) > 2 * self.top + STEP:
-                    scored = [(s, i, d, e) for i, (s, _, d, e) in enumerate(sorted(scored, key=_rank)[: self.top])]
-        scored.sort(key=_rank)
+                    scored = [(s, i, p, n, e) for i, (s, _, p, n, e) in enumerate(sorted(scored)[: self.top])]
+        return self._best(view, scored)
+
+    def _best(self, view: View, scored: list[tuple[float, int, int, int, int]]) -> list[IndexMatch]:
+        """Return the most similar matches."""
+        ranked = sorted(scored)[: self.top]
+        ids: dict[tuple[int, int], DocId] = {}
+        for part in {part for _, _, part, _, _ in ranked}:
+            numbers = [number for _, _, own, number, _ in ranked if own == part]
+            ids.update(zip(((part, number) for number in numbers), view.ids(part, np.array(numbers))))
         return [
             IndexMatch(
-                doc_id, -negative, self.estimator.interval(same) if same >= 0 else (-negative, -negative), same < 0
+                ids[part, number],
+                -negative,
+                self.estimator.interval(same) if same >= 0 else (-negative, -negative),
+                same < 0,
             )
-            for negative, _, doc_id, same in scored[: self.top]
+            for negative, _, part, number, same in ranked
         ]
 
-    def _texts(self, view: View, part: int, numbers: Array, ids: list[DocId]) -> list[bytes | None]:
-        return list(view.texts(part, numbers)) if self.lookup is None else [self.looked_up(doc_id) for doc_id in ids]
+    def _texts(self, view: View, part: int, numbers: Array) -> list[bytes | None]:
+        if self.lookup is None:
+            return list(view.texts(part, numbers))
+        return [self.looked_up(doc_id) for doc_id in view.ids(part, numbers)]
 
     def looked_up(self, doc_id: DocId) -> bytes | None:
         """Return the text of a document from the function that knows it."""
         return None if self.lookup is None else as_bytes(doc_id, self.lookup(doc_id))
 
-    def _exact(self, text: bytes, others: list[bytes]) -> list[float]:
-        """Return the exact similarity of a text and others."""
-        if not others:
-            return []
-        sets = shingle_sets(self.parameters.hasher.shingles, [text, *others])
-        similarities: list[float] = sets.matrix(1, 1)[0].tolist()
-        return similarities
+    def _exact(self, text: bytes, others: list[bytes | None], known: dict[bytes, float]) -> list[float | None]:
+        """Return the exact similarity of a text and others, many of which may be equal; `known` keeps it for more."""
+        if len(known) > STEP:
+            known.clear()
+        new = [other for other in dict.fromkeys(others) if other is not None and other not in known]
+        if new:
+            sets = shingle_sets(self.parameters.hasher.shingles, [text, *new])
+            known.update(zip(new, sets.matrix(1, 1)[0].tolist()))
+        return [None if other is None else known[other] for other in others]
 
 
 def _counts(found: Found) -> NDArray[np.int64]:
     """Return the numbers of equal components, 0 without sketches."""
     return np.zeros(len(found.numbers), np.int64) if found.equal is None else found.equal.astype(np.int64)
-
-
-def _rank(scored: tuple[float, int, DocId, int]) -> tuple[float, int]:
-    return scored[:2]
 
 
 def as_bytes(doc_id: DocId, text: object) -> bytes | None:

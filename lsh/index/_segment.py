@@ -285,9 +285,13 @@ class Segment:
         """Return the number of the document of each encoded id, -1 if there is none."""
         starts, stops = self.id_keys.find(hashes)
         result = np.full(len(codes), -1, np.int64)
-        for i in np.flatnonzero(stops > starts).tolist():
-            for number in self.id_keys.members(int(starts[i]), int(stops[i])).tolist():
-                if self.codes(np.array([number]))[0] == codes[i]:
+        hits = np.flatnonzero(stops > starts)
+        if len(hits):
+            spans = zip(starts[hits].tolist(), stops[hits].tolist())
+            numbers = np.concatenate([self.id_keys.members(start, stop) for start, stop in spans])
+            owners = np.repeat(hits, stops[hits] - starts[hits])
+            for i, number, code in zip(owners.tolist(), numbers.tolist(), self.codes(numbers)):
+                if code == codes[i]:
                     result[i] = number
         return result
 

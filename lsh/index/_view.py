@@ -5,6 +5,7 @@ A place of a document is the position of its segment and its number there; the r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 from lsh._searching import Searcher
 from lsh.index import _format, _manifest
-from lsh.index._format import IN_LOG, NO_TIME, Array, DocId
+from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
 from lsh.index._segment import Segment
+
+STEP = 1 << 12  # documents that are listed at once
 
 
 class Place(NamedTuple):
@@ -203,13 +206,12 @@ class View:
         segment = self.held[place.part].segment
         return segment.keys_of(place.number), segment.sketch(place.number)
 
-    def all_ids(self) -> Iterator[DocId]:
-        """Yield the ids in order."""
-        for part, held in enumerate(self.held):
-            alive = held.alive()
-            for start in range(0, len(alive), 4096):
-                yield from self.ids(part, alive[start : start + 4096])
-        yield from self.ids(IN_LOG, self.recent.alive())
+    def all_places(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield all documents in order: a part, and numbers of documents there."""
+        for part in [*range(len(self.held)), IN_LOG]:
+            alive = self.recent.alive() if part == IN_LOG else self.held[part].alive()
+            for start in range(0, len(alive), STEP):
+                yield part, alive[start : start + STEP]
 
     # ---- search ----
 
@@ -233,14 +235,23 @@ class View:
 
 
 def opened(folder: str) -> tuple[View, LogReader]:
-    """Return the last commit of a folder, and the reader of its log."""
+    """Return the last commit of a folder, and the reader of its log.
+
+    All files are those of one index, also if a link to the folder or the folder itself is replaced meanwhile.
+    """
     while True:
-        manifest = _manifest.read(folder)
+        real = os.path.realpath(folder)
+        manifest = _manifest.read(real)
         try:
-            return opened_manifest(folder, manifest)
-        except FileNotFoundError as error:
-            if _manifest.read(folder, manifest) is manifest:
+            found = opened_manifest(real, manifest)
+        except (FileNotFoundError, DamageError) as error:
+            if _manifest.read(real, manifest) is manifest:
+                if isinstance(error, DamageError):
+                    raise
                 raise _format.damaged(error.filename, "it is missing, and the manifest names it") from None
+        else:
+            if _manifest.read(real, manifest).identity == manifest.identity:
+                return found
 
 
 def opened_manifest(folder: str, manifest: Manifest, log_limit: int | None = None) -> tuple[View, LogReader]:

@@ -21,7 +21,7 @@ from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
 from lsh.index._lock import WriterLock
 from lsh.index._log import Change, LogReader, LogWriter
-from lsh.index._manifest import Entry, Manifest
+from lsh.index._manifest import Entry, Manifest, Note
 from lsh.index._recent import Recent
 from lsh.index._segment import Documents, Written
 from lsh.index._view import Held, Place, View
@@ -52,6 +52,7 @@ class State:
     changes: list[Change] = field(default_factory=list)
     pending_removals: int = 0
     needs_manifest: bool = False
+    note: Note | None = None  # that the next commit stores, if it is another one
 
 
 class Writer:
@@ -216,10 +217,12 @@ class Writer:
 
     # ---- commit ----
 
-    def commit(self) -> None:
-        """Make the changes durable, and visible to others."""
+    def commit(self, note: Note | None = None) -> None:
+        """Make the changes durable, and visible to others, with a note if one is given."""
         if self.damaged:
             raise RuntimeError("a change of the index was interrupted; call rollback() first")
+        if note not in (None, self._state.manifest.note):
+            self._state.needs_manifest, self._state.note = True, note
         if not self.is_pending:
             return
         with self._writing_files():
@@ -257,9 +260,15 @@ class Writer:
         self.view.held = [held for held in self.view.held if len(held)]
         entries = tuple(self._entry(held) for held in self.view.held)
         log = _log.create(self.disk, self.folder, self._new_number())
-        before = self._state.manifest
+        before, note = self._state.manifest, self._state.note
         manifest = replace(
-            before, generation=before.generation + 1, entries=entries, log=log, next_number=self._next, source=b""
+            before,
+            generation=before.generation + 1,
+            entries=entries,
+            log=log,
+            next_number=self._next,
+            note=before.note if note is None else note,
+            source=b"",
         )
         _manifest.write_new(self.disk, self.folder, manifest)
         self.close()  # if the next step fails, it is not known which manifest is on the disk
@@ -304,6 +313,7 @@ class Writer:
 
     def rollback(self) -> None:
         """Return to the last commit."""
+        self._check_place()
         before = self._state
         view, _ = _view.opened_manifest(self.folder, before.manifest, before.committed)
         self.damaged = True  # until all of this is done

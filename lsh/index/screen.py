@@ -7,26 +7,27 @@ similarities at which it rejects and recommends are stored with the index.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, _texts
+from lsh import _checks
 from lsh._batch import Batch
-from lsh._fingerprints import Array
 from lsh._texts import Missing, Text, Texts
 from lsh.dedup import MIN_RECALL
-from lsh.index import DAY, PIECE, Index, Sketch, _arguments, _format, _note
+from lsh.index import Index, Sketch, _arguments, _format
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
-from lsh.index._manifest import Parameters
 from lsh.index._query import Lookup, Matches, bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Decision = Literal["accept", "similar", "reject"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -37,6 +38,20 @@ SHINGLES = Shingles(3, "word", lowercase=True)
 COMPONENTS = 400  # the standard error of an estimate is at most sqrt(1/4/400), 2.5 %, and its 95 % interval +-5 %
 RECALL = 0.95
 NOTE = "screen"  # the key of the thresholds in the note of an index
+
+
+class Settings(TypedDict, total=False):
+    """The settings of `Screen.create` that are those of `Index.create`."""
+
+    hasher: MinHasher | None
+    plan: Plan | None
+    recall: float | None
+    shingles: Shingles | None
+    num_seeds: int | None
+    random_state: int | None
+    sketch: Sketch
+    texts: Literal["stored"] | Lookup | None
+    period: float
 
 
 class Verdict(NamedTuple):
@@ -105,13 +120,14 @@ class Screen:
         self, index: Index, reject: float | None = None, recommend: float | None = None, *, top: int = TOP
     ) -> None:
         self._index = _checks.instance("index", index, Index, "an Index")
-        stored = _note.read(index.path).get(NOTE, {})
+        stored = index._note.get(NOTE, {})
         self._reject, self._recommend = _thresholds(
             stored.get("reject", REJECT) if reject is None else reject,
             stored.get("recommend", RECOMMEND) if recommend is None else recommend,
         )
         self._top = _checks.whole_number("top", top, 1)
-        _check_recall(index._parameters, index._verifies, self._recommend)
+        recall, _ = index._recalls(self._recommend, "exact" if index._verifies else "sketch")
+        _check_recall(recall, index.plan, self._recommend)
 
     @classmethod
     def create(
@@ -120,16 +136,8 @@ class Screen:
         reject: float = REJECT,
         recommend: float = RECOMMEND,
         *,
-        hasher: MinHasher | None = None,
-        plan: Plan | None = None,
-        recall: float | None = None,
-        shingles: Shingles | None = None,
-        num_seeds: int | None = None,
-        random_state: int | None = None,
-        sketch: Sketch = "8bit",
-        texts: Literal["stored"] | Lookup | None = None,
-        period: float = DAY,
         top: int = TOP,
+        **settings: Unpack[Settings],
     ) -> Screen:
         """Create an index for screening in a new folder, and open it for writing.
 
@@ -140,20 +148,15 @@ class Screen:
         reject, recommend : float, optional
             The similarities at which documents are rejected and recommended; they are stored with the index. Default
             0.9 and 0.5.
-        hasher, plan, sketch, texts, period : optional
-            As for `Index.create`.
-        recall : float, optional
-            The least probability with which the bands find a document at `recommend`; at `reject` it is much closer
-            to 1. Default 0.95. Without texts, the estimates of about half of the documents of just this similarity
-            are lower, and likewise at `reject`.
-        shingles : Shingles, optional
-            Default: ``Shingles(3, "word", lowercase=True)``, three consecutive words.
-        num_seeds : int, optional
-            Components of a fingerprint. Default 400: an estimate is within 0.05 of the similarity in 95 % of cases.
-        random_state : int, optional
-            The seed of the hasher. Default 0.
         top : int, optional
             As for `Screen`.
+        **settings
+            ``hasher``, ``plan``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
+            ``period``, as for `Index.create`, with other defaults: ``shingles=Shingles(3, "word", lowercase=True)``,
+            three consecutive words; ``num_seeds=400``, so that an estimate is within 0.05 of the similarity in 95 % of
+            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`. At
+            `reject` it is much closer to 1. Without texts, the estimates of about half of the documents of just this
+            similarity are lower, and likewise at `reject`.
 
         Returns
         -------
@@ -173,24 +176,19 @@ class Screen:
         and one for each component. Documents of a similarity of 0.2 are compared with a probability of 5 %, those of
         0.1 with 0.2 %; unrelated texts have few shingles of three words in common, so that a query compares few.
         """
+        if unknown := settings.keys() - Settings.__annotations__.keys():
+            raise TypeError(f"Screen.create() got an unexpected keyword argument {min(unknown)!r}")
         reject, recommend = _thresholds(reject, recommend)
         _checks.whole_number("top", top, 1)
-        if hasher is None:
-            shingles = SHINGLES if shingles is None else shingles
-            num_seeds = COMPONENTS if num_seeds is None else num_seeds
-        parameters, lookup = _arguments.chosen_parameters(
-            hasher,
-            plan,
-            recommend if plan is None else None,
-            RECALL if plan is None and recall is None else recall,
-            shingles,
-            num_seeds,
-            random_state,
-            sketch,
-            texts,
-            period,
-        )
-        _check_recall(parameters, texts is not None, recommend)
+        own: dict[str, Any] = {}
+        if settings.get("hasher") is None:
+            own |= {"shingles": SHINGLES, "num_seeds": COMPONENTS}
+        if settings.get("plan") is None:
+            own |= {"threshold": recommend, "recall": RECALL}
+        given = {name: value for name, value in settings.items() if value is not None or name not in own}
+        parameters, lookup = _arguments.chosen_parameters(**own | given)
+        recall = bands_recall(parameters, recommend, settings.get("texts") is not None)
+        _check_recall(recall, parameters.plan, recommend)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 
@@ -243,6 +241,13 @@ class Screen:
 
     def __repr__(self) -> str:
         return f"<Screen reject={self._reject:g}, recommend={self._recommend:g}, {self._index!r}>"
+
+    def store_thresholds(self) -> None:
+        """Store `reject` and `recommend` with the index, for screens that are made later, and commit.
+
+        So ``Screen(index, reject=0.85).store_thresholds()`` changes what `Screen.open` rejects from then on.
+        """
+        self._index._commit({**self._index._note, NOTE: {"reject": self._reject, "recommend": self._recommend}})
 
     def commit(self) -> None:
         """Make all additions durable, and visible to other processes; see `Index.commit`."""
@@ -303,8 +308,7 @@ class Screen:
         """
         codes = [_format.encoded_id("id", id)]
         times = np.array([_arguments.as_time("time", time)], np.int64)
-        rows = self._index.hasher.fingerprint(_checks.text("text", text))[None]
-        return self._submitted(codes[0], rows, times, Batch([text]))
+        return self._submitted(codes, times, Batch([_checks.text("text", text)]))[0]
 
     def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
         """Decide about each of many documents without adding any.
@@ -349,29 +353,14 @@ class Screen:
         TypeError, ValueError
             If an argument is wrong; unless `texts` is an iterator, nothing was added then.
         """
-        verdicts: list[Verdict] = []
-        for codes, stamps, batch in _pieces(texts, ids, times, missing):
-            rows = self._index.hasher.fingerprints(batch, missing="empty")
-            for i, code in enumerate(codes):
-                one = Batch(batch, start=i, stop=i + 1)
-                verdicts.append(self._submitted(code, rows[i : i + 1], stamps[i : i + 1], one))
-        return verdicts
+        pieces = _arguments.pieces(texts, ids, times, missing)
+        return [verdict for piece in pieces for verdict in self._submitted(*piece)]
 
-    def _submitted(self, code: bytes, rows: Array, times: NDArray[np.int64], batch: Batch) -> Verdict:
-        """Check a document and add it, under the lock of the index."""
-        index, own = self._index, _format.decoded_id(code)
-        with index._writing() as writer:
-            found = index._answers(self._search(1), rows, batch.tolist)[0]
-            matches = Matches(
-                [match for match in found if match.id != own][: self._top], found.recall, found.min_similarity
-            )
-            verdict = self._verdict(matches)
-            if verdict.verdict != "reject":
-                writer.add(index._documents([code], rows, times, batch))
-        return verdict
+    def _submitted(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> list[Verdict]:
+        def is_added(matches: Matches) -> bool:
+            return self._verdict(matches).verdict != "reject"
 
-    def _search(self, more: int = 0) -> Any:
-        return self._index._search(self._recommend, self._top + more)
+        return list(map(self._verdict, self._index._submit(codes, times, batch, self._top, self._recommend, is_added)))
 
     def _verdict(self, matches: Matches) -> Verdict:
         if not matches:
@@ -379,12 +368,11 @@ class Screen:
         return Verdict("reject" if matches[0].similarity >= self._reject else "similar", matches)
 
 
-def _check_recall(parameters: Parameters, verified: bool, recommend: float) -> None:
-    recall = bands_recall(parameters, recommend, verified)
+def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
     if recall < MIN_RECALL:
         raise ValueError(
             f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
-            f"{parameters.plan.threshold:g}; create an index with recommend={recommend:g} for it"
+            f"{plan.threshold:g}; create an index with recommend={recommend:g} for it"
         )
 
 
@@ -393,31 +381,5 @@ def _thresholds(reject: object, recommend: object) -> tuple[float, float]:
     high = _checks.fraction("reject", reject, zero=False)
     low = _checks.fraction("recommend", recommend, zero=False)
     if low > high:
-        raise ValueError(f"recommend must be at most reject ({high:g}), got {low:g}")
+        raise ValueError(f"recommend={low:g} must be at most reject={high:g}; give both")
     return high, low
-
-
-def _pieces(
-    texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
-) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
-    """Yield ids, times and texts in pieces; the texts are checked before the first one, unless they are an iterator."""
-    allowed = _texts.allows_missing(missing)
-    for name, given in (("ids", ids), ("times", times)):
-        if given is not None and (isinstance(given, (str, bytes, set, frozenset)) or not hasattr(given, "__iter__")):
-            raise TypeError(f"{name} must have one element for each text, in order, got {type(given).__name__}")
-    next_ids, next_times = iter(ids), None if times is None else iter(times)
-    pieces = _texts.pieces("texts", texts, PIECE)
-    more, first = isinstance(pieces, Iterator), 0
-    for piece in pieces if isinstance(pieces, Iterator) else (pieces,):
-        batch = Batch(piece, first, allowed)
-        count = len(batch)
-        codes = _format.encoded_ids("ids", _arguments.listed("ids", next_ids, count, first, more))
-        values = None if next_times is None else _arguments.listed("times", next_times, count, first, more)
-        stamps = _arguments.as_times(values, count)
-        first += count
-        for start in range(0, count, PIECE):
-            stop = min(start + PIECE, count)
-            yield codes[start:stop], stamps[start:stop], Batch(batch, start=start, stop=stop)
-    for name, rest in (("ids", next_ids), ("times", next_times)):
-        if rest is not None and more and next(rest, None) is not None:
-            raise ValueError(f"{name} must have one element for each text ({first}), got more")

@@ -101,7 +101,7 @@ def test_errors(folder, options, message):
 def test_errors_of_the_index(folder):
     command = ["dedup", "new.tsv", "-o", "x.tsv", "--against-index"]
     assert "no index at none; create one with: lsh index create none" in refused(folder, *command, "none")
-    assert "new.tsv is not an index" in refused(folder, *command, "new.tsv")
+    assert "new.tsv is a file, not the folder of an index" in refused(folder, *command, "new.tsv")
     inside = refused(folder, "dedup", "a.index", "-o", "x.tsv", "--against-index", "a.index", "--format", "txt")
     assert "INPUT must not lie in" in inside
     done(folder, "index", "create", "b.index", "-q")

@@ -22,7 +22,7 @@ from running import DEFAULT_SIGNALS, done, environment, lsh, refused
 
 import lsh as package
 from lsh.command import console, index_add
-from lsh.index import Index, _note
+from lsh.index import Index, _manifest
 
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 DAYS = ["2024-01-01", "2024-01-02T06:00:00Z", "2024-01-03T01:00:00+01:00"]
@@ -86,11 +86,13 @@ def test_create_says_what_it_made(tmp_path):
     [
         (["--sketch", "none"], "--sketch none requires --texts stored"),
         (["--period", "1"], "--period must be a number and a unit (s, m, h, d or w), such as 30d, got '1'"),
+        (["--period", "0s"], "--period must be 1s to 365,000d, got '0s'"),
+        (["--period", "400000d"], "--period must be 1s to 365,000d, got '400000d'"),
         (["--reject", "0.9"], "--reject requires --screen"),
         (["--recommend", "0.9"], "--recommend requires --screen"),
         (["--screen", "--threshold", "0.9"], "--threshold cannot be combined with --screen; use --reject and --rec"),
         (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
-        (["--screen", "--reject", "0.3"], "--recommend must be at most reject (0.3), got 0.5"),
+        (["--screen", "--reject", "0.3"], "--recommend 0.5 must be at most --reject 0.3; give both"),
         (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
         (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
@@ -159,6 +161,17 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
     found = answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93))
     assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
     assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
+
+
+def test_the_recall_of_another_similarity_is_printed(folder):
+    with Index.open(folder / "a.index") as index:
+        expected = f"--min-similarity 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index\n".encode()
+    for asked in ([SAMPLE], ["--text", "a text"], ["--id", "s001"]):
+        command = ["index", "query", "a.index", *asked, "--min-similarity"]
+        assert lsh(folder, *command, "0.7").stderr.startswith(expected)
+        assert b"recall" not in lsh(folder, *command, "0.8").stderr
+        assert lsh(folder, *command, "0.7", "-q").stderr == b""
+        assert "--min-similarity 0.1 has a recall of" in refused(folder, *command, "0.1")
 
 
 def test_an_index_without_texts_estimates(tmp_path):
@@ -340,6 +353,21 @@ def test_documents_are_removed(folder):
     assert "s002" not in Index.open(folder / "a.index")
 
 
+def test_ids_are_texts_then_numbers_then_bytes(tmp_path):
+    with Index.create(tmp_path / "x.index") as index:
+        index.add_docs(["some text"] * 6, ["7", 7, b"7", 8, b"9", -(2**63)])
+    ids = ["7", "8", "9", str(-(2**63))]
+    for _ in range(2):
+        assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
+        assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
+        with Index.open(tmp_path / "x.index", "a") as index:
+            index.compact()
+    done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode())
+    assert list(Index.open(tmp_path / "x.index")) == [7, b"7"]
+    done(tmp_path, "index", "remove", "x.index", "7")
+    assert list(Index.open(tmp_path / "x.index")) == [b"7"]
+
+
 def test_an_index_is_compacted_and_verified(folder):
     done(folder, "index", "remove", "a.index", "s001")
     result = lsh(folder, "index", "compact", "a.index")
@@ -368,6 +396,35 @@ def test_indexes_are_merged(folder):
     assert "no index at d.index" in refused(folder, "index", "merge", "a.index", "d.index")
 
 
+@pytest.mark.parametrize("where", ["log", "segment"])
+def test_documents_are_listed(folder, where):
+    texts = sample()
+    with Index.open(folder / "a.index", "a") as index:
+        index.add_docs(
+            ["in time", "bytes \udcff\ud800".encode("utf-8", "surrogatepass")], [7, b"\xff"], times=[1.5, None]
+        )
+        index.remove("s001")
+        if where == "segment":
+            index.compact()
+        new = {7: (1.5, "in time"), "\udcff": (None, "bytes \udcff\ud800")}
+        expected = [new_id.decode("utf-8", "surrogateescape") if new_id == b"\xff" else new_id for new_id in index]
+    found = answers(done(folder, "index", "list", "a.index"))
+    assert found == [{"id": doc_id, "time": new.get(doc_id, (None,))[0]} for doc_id in expected]
+    assert set(expected) == {*texts, *new} - {"s001"}
+    done(folder, "index", "list", "a.index", "--texts", "-o", "list.jsonl")
+    with_texts = answers((folder / "list.jsonl").read_bytes())
+    assert with_texts == [{**one, "text": new[one["id"]][1] if one["id"] in new else texts[one["id"]]} for one in found]
+    some = answers(done(folder, "index", "list", "a.index", "7", "s002", "--texts"))
+    assert some == [{"id": 7, "time": 1.5, "text": "in time"}, {"id": "s002", "time": None, "text": texts["s002"]}]
+    assert "no document of the index has the id 's001'" in refused(folder, "index", "list", "a.index", "s002", "s001")
+    done(folder, "index", "create", "b.index", "--threshold", "0.7", "-q")  # the list makes another index
+    done(folder, "index", "add", "b.index", "list.jsonl", "--time-field", "time", "-q")
+    with Index.open(folder / "b.index") as index:
+        assert list(index) == list(map(str, expected))
+        assert (index.time_of("7"), index.time_of("s002")) == (1.5, None)
+    assert "b.index stores no texts; leave --texts out" in refused(folder, "index", "list", "b.index", "--texts")
+
+
 def test_info_is_printed(tmp_path):
     write_days(tmp_path)
     with Index.open(tmp_path / "x.index") as index:
@@ -377,11 +434,14 @@ def test_info_is_printed(tmp_path):
     assert facts["path"] == str(tmp_path / "x.index")
     table = done(tmp_path, "index", "info", "x.index").decode()
     assert table.splitlines()[0] == "documents   4"
-    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 days\n" in table
+    assert "times       2024-01-01T00:00:00Z to 2024-01-03T00:00:00Z\nperiods     of 1 day\n" in table
     assert "texts       not stored: similarities are estimated\n" in table
+    with Index.open(tmp_path / "x.index") as index:
+        assert f"threshold   0.8, recall 0.99, {index.recall_at(0.8):.2g} with estimates\n" in table
     done(tmp_path, "index", "create", "y.index", "--screen", "--texts", "stored", "--reject", "0.8")
     table = done(tmp_path, "index", "info", "y.index").decode()
     assert "shingles    3 words, lowercase\n" in table
+    assert "threshold   0.5, recall 0.95\n" in table
     assert "screen      rejects from 0.8, recommends from 0.5\n" in table
     assert json.loads(done(tmp_path, "index", "info", "y.index", "--json"))["screen"] == {
         "reject": 0.8,
@@ -437,26 +497,43 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
     with Index.open(tmp_path / "x.index") as index:
         assert len(index) == len(expected)
         assert set(index) == expected
-    assert index_add.NOTE not in _note.read(str(tmp_path / "x.index"))
+    assert _manifest.read(str(tmp_path / "x.index")).note == {}
     assert json.loads(done(tmp_path, *command, "--json"))["documents"] == len(expected)  # a finished run starts anew
 
 
-def test_a_commit_without_its_note_is_repeated(tmp_path, monkeypatch, small_steps):
-    """The place is noted after a commit; if that fails, the documents are added again in place of themselves."""
+def test_documents_that_were_removed_in_between_are_not_added_again(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(12_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    committed = list(Index.open(tmp_path / "x.index"))
+    done(tmp_path, "index", "remove", "x.index", *committed[:3])
+    done(tmp_path, "index", "add", "x.index", "x.jsonl", "-q")
+    assert set(Index.open(tmp_path / "x.index")) == {f"d{i}" for i in range(12_000)} - set(committed[:3])
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_written):
+    """The run ends before or after the step that makes a commit durable: there are documents and place, or neither."""
     write_lines(tmp_path / "x.jsonl", range(9_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    real = _manifest.replace_manifest
 
-    def fail(*arguments: object) -> None:
+    def fail(*arguments):
+        if is_written:
+            real(*arguments)
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_note, "replace", fail)
+        patch.setattr(_manifest, "replace_manifest", fail)
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
     with Index.open(tmp_path / "x.index") as index:
         stored = len(index)
+    assert (stored > 0) == ("add" in _manifest.read(str(tmp_path / "x.index")).note) == is_written
     counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
-    assert 0 < stored == counts["replaced"]
-    assert counts["stored"] == counts["documents"] == 9_000
+    assert counts["documents"] == 9_000 - stored
+    assert (counts["replaced"], counts["stored"]) == (0, 9_000)
 
 
 @pytest.mark.slow
@@ -543,10 +620,17 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
 
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
-    note = _note.read(str(tmp_path / "x.index"))
-    (tmp_path / "a.txt").write_bytes(b"some words in a line\n")
-    done(tmp_path, "index", "add", "x.index", "a.txt")
-    assert _note.read(str(tmp_path / "x.index")) == note == {"screen": {"reject": 0.7, "recommend": 0.5}}
+    note = {"screen": {"reject": 0.7, "recommend": 0.5}}
+    assert _manifest.read(str(tmp_path / "x.index")).note == note
+    write_lines(tmp_path / "a.jsonl", range(9_000))
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
+    interrupted = _manifest.read(str(tmp_path / "x.index")).note
+    assert interrupted.keys() == {"screen", "add"}
+    assert interrupted["screen"] == note["screen"]
+    done(tmp_path, "index", "add", "x.index", "a.jsonl")
+    assert _manifest.read(str(tmp_path / "x.index")).note == note
 
 
 @pytest.mark.few(1)
@@ -579,7 +663,9 @@ def test_a_signal_ends_a_run(tmp_path, number):
 # Errors.
 
 
-@pytest.mark.parametrize("action", ["add", "query", "remove", "expire", "info", "verify", "compact", "merge"])
+@pytest.mark.parametrize(
+    "action", ["add", "query", "dedup", "pairs", "list", "remove", "expire", "info", "verify", "compact", "merge"]
+)
 def test_an_index_must_exist(tmp_path, action):
     more = {"add": [SAMPLE], "query": [SAMPLE], "remove": ["a"], "expire": ["--before", "0"], "merge": ["b"]}
     message = refused(tmp_path, "index", action, "x.index", *more.get(action, []))
@@ -589,8 +675,9 @@ def test_an_index_must_exist(tmp_path, action):
     assert message.endswith("x.index is not an index; name the folder of one")
 
 
-def test_another_writer_is_named(folder):
+def test_another_writer_is_named(folder, monkeypatch):
     with Index.open(folder / "a.index", "a"):
+        monkeypatch.setattr("lsh.index._lock.socket.gethostname", lambda: "another machine")
         for more in (["add", "a.index", SAMPLE], ["remove", "a.index", "s001"], ["compact", "a.index"]):
             message = refused(folder, "index", *more)
             assert f"another writer has the index {folder / 'a.index'} open: process {os.getpid()} on " in message
@@ -616,10 +703,15 @@ def test_another_writer_is_named(folder):
         (["add", "a.index"], "the following arguments are required: INPUT; see lsh index add --help"),
         (["add", "a.index", SAMPLE, "--text", "x"], "unrecognized option --text"),
         (["add", "", SAMPLE], "the name of the index is empty; name its folder"),
+        (["add", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
+        (["query", "a.index", "b.index"], "b.index is an index, not a folder of documents; use lsh index merge, "),
+        (["info", SAMPLE], "sample.tsv is a file, not the folder of an index"),
+        (["expire", "a.index", "--older-than", "9999999w"], "--older-than must be 0s to 365,000d, got '9999999w'"),
         ([], "the following arguments are required: COMMAND; see lsh index --help"),
     ],
 )
 def test_misuse_is_refused(folder, arguments, message):
+    Index.create(folder / "b.index").close()
     assert message in refused(folder, "index", *arguments)
 
 
@@ -670,17 +762,21 @@ def test_a_null_id_is_an_error(tmp_path, ending, empty):
         assert len(index) == 2
 
 
-def test_a_note_of_a_later_state_is_ignored(tmp_path, monkeypatch, small_steps):
-    """A copy that was made during a run may have the note of a later commit."""
-    write_lines(tmp_path / "x.jsonl", range(9_000))
+def test_a_copy_that_was_made_during_a_run_has_its_own_place(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(20_000))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
-    shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
-    with monkeypatch.context() as patch:
-        stop_after(patch, 2)
-        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
-    shutil.copy(tmp_path / "x.index" / "note", tmp_path / "copy.index" / "note")
-    result = lsh(tmp_path, "index", "add", "copy.index", "x.jsonl")
-    assert b"newer than the index" in result.stderr
-    assert b"continuing" not in result.stderr
-    with Index.open(tmp_path / "copy.index") as index:
-        assert len(index) == 9_000
+    stored = []
+    for commits in (1, 2):
+        with monkeypatch.context() as patch:
+            stop_after(patch, commits)
+            assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+        if commits == 1:
+            shutil.copytree(tmp_path / "x.index", tmp_path / "copy.index")
+        with Index.open(tmp_path / "x.index") as index:
+            stored.append(len(index))
+    assert 0 < stored[0] < stored[1] < 20_000
+    for name, before in zip(("copy.index", "x.index"), stored):
+        result = lsh(tmp_path, "index", "add", name, "x.jsonl", "--json")
+        assert b"continuing after an interrupt: after " in result.stderr
+        counts = json.loads(result.stdout)
+        assert (counts["documents"], counts["replaced"], counts["stored"]) == (20_000 - before, 0, 20_000)

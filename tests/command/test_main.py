@@ -478,12 +478,15 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
         ("argparse", signal.SIGINT),
         ("numpy", signal.SIGTERM),
         ("argparse", signal.SIGHUP),
+        ("argparse of python -m lsh", signal.SIGINT),
     ],
 )
 def test_a_signal_while_modules_load(tmp_path, module, number):
     """During startup: one line, no traceback."""
+    module, _, runs_module = module.partition(" of ")
+    name = "site-packages/lsh/__main__.py" if runs_module else "lsh"
     program = (
-        f"import os, signal, sys; sys.argv[0] = 'lsh'; {DEFAULT_SIGNALS}\n"
+        f"import os, signal, sys; sys.argv[0] = {name!r}; {DEFAULT_SIGNALS}\n"
         "class Finder:\n"
         "    def find_spec(name, *more):\n"
         f"        if name == {module!r}: os.kill(os.getpid(), {int(number)})\n"

@@ -82,6 +82,26 @@ def test_thresholds_can_be_given(folder):
     assert Screen.open(folder / "x.index").reject == 0.8
 
 
+def test_thresholds_can_be_changed(folder):
+    """Alone, or with the documents in one commit; other runs do not change them."""
+
+    def stored() -> tuple[float, float]:
+        with Screen.open(folder / "x.index") as screen:
+            return screen.reject, screen.recommend
+
+    result = lsh(folder, "screen", "x.index", "--store", "--reject", 0.7, "--recommend", 0.6)
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert result.stderr == b"x.index: rejects from 0.7, recommends from 0.6\n"
+    assert stored() == (0.7, 0.6)
+    done(folder, "screen", "x.index", "new.jsonl", "--reject", 0.65, "-q")
+    assert stored() == (0.7, 0.6)
+    assert list(Index.open(folder / "x.index")) == ["a", "c", "d"]
+    done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--store", "-q")
+    assert stored() == (1.0, 0.6)
+    assert sorted(map(str, Index.open(folder / "x.index"))) == list(TEXTS)
+    assert b"rejects from 1, recommends from 0.6" in done(folder, "index", "info", "x.index")
+
+
 def test_times_and_numbers_are_stored(folder):
     (folder / "x.csv").write_text("text,at\none text of words,5\nanother one with words,2024-01-01\n", encoding="utf-8")
     done(folder, "screen", "x.index", "x.csv", "--time-field", "at", "--field", "text")
@@ -106,8 +126,8 @@ def test_the_help_has_the_defaults(tmp_path):
     assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
     assert f"the most matches of a document (default {TOP})" in text
     text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
-    assert f"--reject S the default of lsh screen (default {REJECT})" in text
-    assert f"--recommend S the default of lsh screen (default {RECOMMEND})" in text
+    assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
+    assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text
     assert "3 words in lower case, 400 components, and bands for --recommend with a recall of 0.95" in text
 
 
@@ -116,8 +136,13 @@ def test_the_help_has_the_defaults(tmp_path):
     [
         (["y.index", "new.jsonl"], "no index at y.index; create one with: lsh index create y.index"),
         (["x.index"], "the following arguments are required: INPUT; see lsh screen --help"),
+        (["x.index", "--check"], "the following arguments are required: INPUT; see lsh screen --help"),
+        (["x.index", "--store", "--recommend", "0.1"], "--recommend 0.1 has a recall of "),
+        (["x.index", "--store", "--recommend", "0.85"], "--recommend 0.85 must be at most --reject 0.8; give both"),
+        (["x.index", "--store", "--header"], "--header is for INPUT, and there is none; leave it out"),
+        (["x.index", "new.jsonl", "--store", "--check"], "argument --check: not allowed with argument --store"),
         (["x.index", "new.jsonl", "--reject", "0"], "--reject must be more than 0 and at most 1, got 0.0"),
-        (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend must be at most reject (0.4), got 0.5"),
+        (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend 0.5 must be at most --reject 0.4; give both"),
         (["x.index", "new.jsonl", "--recommend", "0.1"], "--recommend 0.1 has a recall of "),
         (["x.index", "new.jsonl", "--top", "0"], "--top must be 1 or more, got 0"),
         (["x.index", "new.jsonl", "-o", "out.csv"], "-o: the output is lines of JSON, got the name out.csv"),

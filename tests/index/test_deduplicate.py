@@ -1,4 +1,4 @@
-"""deduplicate and find_pairs with an index, and index.deduplicate: equal to the same run with the texts as a list."""
+"""deduplicate and find_pairs with an index and within one: equal to the same run with the texts as a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh import _corpus, _stored
+from lsh import _corpus, _layout, _stored
 from lsh.index import DamageError, Index, _snapshot
 
 WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
@@ -169,7 +169,7 @@ def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch, large):
     old, new = [near() for _ in range(2500)], [f"{near()} {-i}" for i in range(30)]
     old += [f"{text} {i}" for i, text in enumerate(old)]
     index = filled(tmp_path / "index", old)
-    monkeypatch.setattr(_stored, "LARGE", large)
+    monkeypatch.setattr(_layout, "MOST_FILTERED", large)
     assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
 
 
@@ -179,7 +179,6 @@ def test_small_steps(tmp_path, monkeypatch):
     for module, name, value in (
         (_stored, "STEP", 7),
         (_stored, "TEXTS_STEP", 5),
-        (_stored, "QUERIES", 3),
         (_stored, "SPARE", 1),
         (_snapshot, "PIECE", 2),
     ):
@@ -351,6 +350,64 @@ def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
     assert copied.removed.tolist() == result.removed.tolist()
     assert lsh.deduplicate(["a text"]).old_ids is None
     assert "recall" not in lsh.deduplicate(["a text"]).parameters
+
+
+@pytest.mark.parametrize("verify", ["exact", "sketch", None])
+@pytest.mark.parametrize("settings", [{}, {"sketch": "full"}, {"sketch": "none"}], ids=str)
+def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
+    with filled(tmp_path / "index", corpus(1, 200), **settings) as index:
+        ids = list(index)
+        texts = [index.text(doc_id) for doc_id in ids]
+        found = list(index.find_pairs(0.75, verify=verify))
+        if settings.get("sketch") or verify != "sketch":  # else estimates are of 8 bits
+            listed = lsh.find_pairs(texts, 0.75, hasher=HASHER, bands=PLAN.bands, verify=verify)
+            expected = {(ids[i], ids[j]): similarity for i, j, similarity in listed}
+            assert {pair[:2] for pair in found} == set(expected)
+            if settings.get("sketch") or verify == "exact":
+                assert found == [(*pair, expected[pair]) for pair in expected]
+        assert len(found) > 100
+        assert len({frozenset(map(repr, pair[:2])) for pair in found}) == len(found)
+        removed = {duplicate.id for duplicate in index.deduplicate(0.75, verify=verify)}
+        assert removed <= {doc_id for pair in found for doc_id in pair[:2]}
+
+
+def test_pairs_are_those_of_the_call(tmp_path):
+    one, other = "one text of an index", "something that differs"
+    with Index.create(tmp_path / "index", HASHER, PLAN, texts="stored") as index:
+        index.add_docs([one, one, other], ["a", "b", "c"])
+        pairs = index.find_pairs(max_memory="10MB", num_threads=1)
+        index.remove("a")
+        index.add(other, "d")
+        assert list(pairs) == [("a", "b", 1.0)]
+        assert list(index.find_pairs()) == [("c", "d", 1.0)]
+
+
+def test_pairs_need_texts_or_another_verify(tmp_path):
+    with Index.create(tmp_path / "index", HASHER, PLAN) as index:
+        with pytest.raises(ValueError, match="verify='sketch' to compare estimates"):
+            index.find_pairs()
+        with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):
+            index.find_pairs(0.1, verify="sketch")
+        assert list(index.find_pairs(verify="sketch")) == []
+
+
+@pytest.mark.parametrize(
+    ("sketch", "texts"), [("8bit", "stored"), ("full", "stored"), ("none", "stored"), ("8bit", None)]
+)
+def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
+    """At the threshold, about half of the estimates are below it, also where texts are stored."""
+    with Index.create(tmp_path / "index", HASHER, PLAN, sketch=sketch, texts=texts) as index:
+        recalls = {
+            verify: lsh.deduplicate(["a text"], against=index, verify=verify).parameters["recall"]
+            for verify in (["exact"] if texts else []) + ["sketch", None]
+        }
+        probability = PLAN.probability(PLAN.threshold)
+        assert recalls[None] == probability
+        assert 0.45 * probability < recalls["sketch"] < 0.65 * probability
+        if texts:
+            assert 0.95 <= recalls["exact"] == index.recall_at(PLAN.threshold) <= probability
+        else:
+            assert recalls["sketch"] == index.recall_at(PLAN.threshold)
 
 
 def test_empty(tmp_path):

@@ -28,15 +28,14 @@ from lsh.index._format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """An index with two segments, removed documents, a log, times and texts."""
+    """An index with two segments, removed documents, a log, times, texts and a note."""
     folder = tmp_path_factory.mktemp("hostile") / "index"
     with Index.create(folder, **SETTINGS, period=10.0) as index:
         index.add_docs([text(i) for i in range(8)], range(8), times=[float(i) for i in range(8)])
         index.compact()
         index.add_docs([text(i) for i in range(8, 14)], [f"text {i}" for i in range(8, 14)])
         index.remove(2)
-        index._writer._state.needs_manifest = True
-        index.commit()
+        index._commit({"screen": {"reject": 0.9}})
         index.add(text(20), 20)
         index.remove("text 9")
         index.commit()

@@ -75,7 +75,7 @@ def test_a_saved_cache_is_an_index(tmp_path):
     cache.save(tmp_path / "saved")
     with Index.open(tmp_path / "saved", "a") as index:
         assert index.bands == cache.bands
-        assert index._bands_recall(index.threshold) >= 0.99 > 0.6 > index.recall_at(index.threshold) > 0.45
+        assert index._recalls(index.threshold, None)[0] >= 0.99 > 0.6 > index.recall_at(index.threshold) > 0.45
         assert index.threshold < 1
         match = index.query("the ferry to the islands was late on monday")[0]
         assert (match.id, match.similarity, match.verified) == ("a", 1.0, False)

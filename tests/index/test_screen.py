@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.index import DamageError, Index, _format, _note
-from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
+from lsh.index import DamageError, Index, _format
+from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Settings, Verdict
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -53,7 +55,7 @@ def test_the_defaults(folder):
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index._bands_recall(0.9) > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 
@@ -136,6 +138,40 @@ def test_the_thresholds_are_stored(folder):
             assert screen.check(text(1)).verdict == "reject"
             other = Screen(screen.index, reject=1.0, recommend=0.7)
             assert (other.reject, other.recommend) == (1.0, 0.7)
+
+
+def test_the_thresholds_can_be_changed(folder):
+    """A screen stores its own ones; a reader sees them when it opens the index, and other notes stay."""
+    with Screen.create(folder, 0.8, 0.6) as screen:
+        screen.index._commit({**screen.index._note, "other": {"value": 1}})
+        screen.submit(text(1), 1)
+        Screen(screen.index, reject=0.95).store_thresholds()
+        assert (screen.reject, screen.recommend) == (0.8, 0.6)
+        assert list(Index.open(folder)) == [1]
+        with Screen.open(folder) as reader:
+            assert (reader.reject, reader.recommend) == (0.95, 0.6)
+            with pytest.raises(ValueError, match="open for reading"):
+                reader.store_thresholds()
+        with pytest.raises(ValueError, match=r"recommend=0.1 has a recall of"):
+            Screen(screen.index, recommend=0.1)
+        Screen(screen.index, 0.7, 0.7).store_thresholds()
+    with Screen.open(folder) as reader:
+        assert (reader.reject, reader.recommend) == (0.7, 0.7)
+        assert reader.index._note["other"] == {"value": 1}
+
+
+def test_a_screen_has_the_settings_of_an_index(folder):
+    assert {*inspect.signature(Index.create).parameters} - {"path", "threshold"} == set(Settings.__annotations__)
+    with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
+        Screen.create(folder, threshold=0.5)
+    plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
+    with Screen.create(folder / "a", plan=plan, num_seeds=64, shingles=shingles, sketch="full", period=5.0) as screen:
+        assert (screen.index.plan, screen.index.hasher.num_seeds) == (plan, 64)
+        assert screen.index.hasher.shingles == shingles
+        assert (screen.index.info()["sketch"], screen.index.info()["period"]) == ("full", 5.0)
+    hasher = lsh.MinHasher(100)
+    with Screen.create(folder / "b", recommend=0.4, hasher=hasher, recall=0.8, shingles=None) as screen:
+        assert (screen.index.hasher, screen.index.recall, screen.index.threshold) == (hasher, 0.8, 0.4)
 
 
 def test_any_index_can_be_screened(folder):
@@ -229,7 +265,7 @@ def test_bad_batches_are_refused(folder, texts, ids, options, message):
     [
         ({"reject": 1.5}, "reject must be more than 0 and at most 1"),
         ({"recommend": 0}, "recommend must be more than 0 and at most 1"),
-        ({"reject": 0.5, "recommend": 0.6}, r"recommend must be at most reject \(0.5\), got 0.6"),
+        ({"reject": 0.5, "recommend": 0.6}, r"recommend=0.6 must be at most reject=0.5; give both"),
         ({"top": 0}, "top must be 1 or more, got 0"),
     ],
 )
@@ -294,39 +330,24 @@ def test_threads_add_one_of_equal_documents(folder):
         assert len(screen.index) == rounds
 
 
-def test_the_bytes_of_a_note_are_those_of_format_version_1(folder):
+def test_the_thresholds_are_in_the_manifest(folder):
     Screen.create(folder, 0.75, 0.5).close()
-    body = b'{"screen":{"recommend":0.5,"reject":0.75}}'
-    head = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0, len(body), 0, 0, 0, 0, 0, 0, 0])
-    data = (folder / "note").read_bytes()
-    assert data[:-8] == head + body
-    assert data[-8:] == bytes.fromhex("01edd9950e35b0d8")
-    _note.replace(str(folder), {"x": {"y": "z" * 65_520}})
-    with pytest.raises(ValueError, match="note must have at most 65536 bytes as JSON, got 65552"):
-        _note.replace(str(folder), {"x": {"y": "z" * 65_538}})
-    assert _note.read(str(folder)) == {"x": {"y": "z" * 65_520}}
+    assert (
+        b'"next":2,"note":{"screen":{"recommend":0.5,"reject":0.75}},"parameters":'
+        in (folder / "manifest").read_bytes()
+    )
 
 
-@pytest.mark.parametrize("body", [b"[]", b'{"a":1}', b"{", b"\xff", b"[" * 20_000, b""])
-def test_a_hostile_note_is_refused(folder, body):
-    """Its checksum is right."""
+@pytest.mark.parametrize("note", [[], {"a": 1}, {"screen": {"reject": []}}, {"screen": {"reject": {}}}, 1, "x"])
+def test_a_hostile_note_is_refused(folder, note):
+    """The checksum is right."""
     Screen.create(folder).close()
-    content = b"lsh-note" + bytes([1, 0, 0, 0, 0, 0, 0, 0]) + len(body).to_bytes(8, "little") + body
-    (folder / "note").write_bytes(content + _format.checksum(content).to_bytes(8, "little"))
-    with pytest.raises(DamageError, match="note is "):
+    data = (folder / "manifest").read_bytes()
+    body = json.dumps({**json.loads(data[_format.HEADER.itemsize : -8]), "note": note}).encode()
+    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
+    (folder / "manifest").write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
+    with pytest.raises(DamageError, match="manifest is damaged: "):
         Screen.open(folder)
-
-
-def test_a_damaged_note_is_named(folder):
-    Screen.create(folder, 0.8, 0.6).close()
-    path = folder / _note.NOTE
-    good = path.read_bytes()
-    for data in (b"", good[:-1], good[:30] + bytes([good[30] ^ 1]) + good[31:]):
-        path.write_bytes(data)
-        with pytest.raises(DamageError, match="note is damaged"):
-            Screen.open(folder)
-    path.write_bytes(good)
-    assert Screen.open(folder).reject == 0.8
 
 
 def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
@@ -336,13 +357,11 @@ def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_the_thresholds_are_there_before_the_index(tmp_path, monkeypatch):
-    """Interrupted before its manifest, there is no index; after it, one with the thresholds."""
+def test_an_interrupted_creation_leaves_no_index(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.index._writer.create", interrupt)
+        patch.setattr("lsh.index._manifest.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
-    assert (tmp_path / "x" / "note").exists()
     assert not (tmp_path / "x" / "manifest").exists()
     Screen.create(tmp_path / "x", 0.7, 0.65).close()
     with Screen.open(tmp_path / "x") as screen:
@@ -351,7 +370,7 @@ def test_the_thresholds_are_there_before_the_index(tmp_path, monkeypatch):
 
 def test_an_index_has_no_thresholds_of_an_unfinished_screen(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("lsh.index._writer.create", interrupt)
+        patch.setattr("lsh.index._manifest.replace_manifest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Screen.create(tmp_path / "x", 0.8, 0.6)
     with lsh.Index.create(tmp_path / "x", threshold=0.4) as index:

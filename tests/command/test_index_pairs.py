@@ -1,0 +1,127 @@
+"""`lsh index dedup` and `lsh index pairs`: what they print and remove, compared with the library; errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from running import done, lsh, refused
+
+from lsh.index import Index
+
+SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an index of the sample, and one without texts."""
+    done(tmp_path, "index", "create", "a.index", "--texts", "stored", "-q")
+    done(tmp_path, "index", "create", "b.index", "-q")
+    for name in ("a.index", "b.index"):
+        done(tmp_path, "index", "add", name, SAMPLE, "-q")
+    return tmp_path
+
+
+def lines(data: bytes) -> list[dict]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def ids(folder: Path, name: str = "a.index") -> list[object]:
+    with Index.open(folder / name) as index:
+        return list(index)
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--threshold", "0.7"], {"threshold": 0.7}),
+        (["--keep", "last", "--clusters-mode", "components"], {"keep": "last", "clusters": "components"}),
+        (["--verify", "sketch"], {"verify": "sketch"}),
+        (["--verify", "none", "--max-memory", "10MB"], {"verify": None}),
+    ],
+)
+def test_duplicates_are_those_of_the_library(folder, options, arguments):
+    found = lines(done(folder, "index", "dedup", "a.index", *options))
+    with Index.open(folder / "a.index") as index:
+        assert found == [duplicate._asdict() for duplicate in index.deduplicate(**arguments)]
+    assert len(found) > 60
+    assert len(ids(folder)) == 200
+
+
+@pytest.mark.parametrize(("options", "arguments"), [([], {}), (["--threshold", "0.9", "--verify", "sketch"], None)])
+def test_pairs_are_those_of_the_library(folder, options, arguments):
+    done(folder, "index", "pairs", "a.index", *options, "-o", "pairs.jsonl")
+    found = [tuple(line.values()) for line in lines((folder / "pairs.jsonl").read_bytes())]
+    with Index.open(folder / "a.index") as index:
+        expected = list(
+            index.find_pairs(**({"threshold": 0.9, "verify": "sketch"} if arguments is None else arguments))
+        )
+    assert found == expected
+    assert len(found) > 50
+    assert list(lines((folder / "pairs.jsonl").read_bytes())[0]) == ["a", "b", "similarity"]
+
+
+def test_duplicates_are_removed(folder):
+    before = ids(folder)
+    result = lsh(folder, "index", "dedup", "a.index", "--remove", "-o", "removed.jsonl")
+    assert result.stderr.startswith(b"200 documents, 72 near duplicates, 72 removed, 128 in the index, ")
+    removed = [line["id"] for line in lines((folder / "removed.jsonl").read_bytes())]
+    assert len(removed) == 72
+    assert ids(folder) == [doc_id for doc_id in before if doc_id not in removed]
+    assert {line["kept"] for line in lines((folder / "removed.jsonl").read_bytes())} <= set(ids(folder))
+    assert done(folder, "index", "dedup", "a.index", "--remove") == b""
+    assert len(ids(folder)) == 128
+
+
+def test_a_run_whose_output_fails_removes_nothing(folder):
+    result = lsh(folder, "index", "dedup", "a.index", "--remove", "-o", "/dev/full")
+    assert (result.returncode, len(ids(folder))) == (2, 200)
+    assert b"No space left on device" in result.stderr
+
+
+def test_the_recall_is_printed_where_it_is_another_one(folder):
+    assert b"recall" not in lsh(folder, "index", "pairs", "a.index").stderr
+    with Index.open(folder / "a.index") as index:
+        expected = f"--threshold 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index\n"
+    assert lsh(folder, "index", "pairs", "a.index", "--threshold", "0.7").stderr.decode().startswith(expected)
+    with Index.open(folder / "b.index") as index:
+        expected = f"--threshold 0.8: recall {index.recall_at(0.8):.4g} with the bands of the index and estimates\n"
+    for name in ("a.index", "b.index"):
+        result = lsh(folder, "index", "dedup", name, "--verify", "sketch")
+        assert result.stderr.decode().startswith(expected)
+        assert result.stderr.count(b"\n") == 2
+    assert lsh(folder, "index", "dedup", "a.index", "--verify", "sketch", "-q").stderr == b""
+
+
+@pytest.mark.parametrize("action", ["dedup", "pairs"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["b.index"], "b.index stores no texts to compare; give --verify sketch to compare estimates, or create an"),
+        (["a.index", "--threshold", "0.2"], "--threshold 0.2 has a recall of "),
+        (["a.index", "--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["a.index", "-o", "pairs.tsv"], "-o: the output is lines of JSON, got the name pairs.tsv"),
+        (["a.index", "-o", "a.index/x"], "OUTPUT must not lie in INDEX"),
+        (["a.index", "--max-memory", "1"], "--max-memory must be 100KB or more"),
+        (["a.index", "b.index"], "unexpected argument 'b.index'"),
+        (["s3://bucket/a.index"], "an index must be a folder on this machine"),
+    ],
+)
+def test_misuse_is_refused(folder, action, arguments, message):
+    assert message in refused(folder, "index", action, *arguments)
+
+
+@pytest.mark.parametrize("command", [["dedup", "-o", "x.tsv"], ["pairs"], ["stats"], ["screen", "a.index"]])
+def test_an_index_is_no_folder_of_documents(folder, command):
+    assert "b.index is an index, not a folder of documents; use lsh index merge, query" in refused(
+        folder, command[0], *command[1:], "b.index"
+    )
+
+
+def test_a_folder_with_a_manifest_of_another_kind_is_read(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "manifest").write_text("not an index")
+    (tmp_path / "texts" / "a.txt").write_text("a text")
+    assert done(tmp_path, "stats", "texts").startswith(b"documents")

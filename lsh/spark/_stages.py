@@ -25,6 +25,7 @@ MAX_FILTER = 1 << 26  # bytes of the filter of members
 ROUND_LINKS = 1 << 22  # links in a task of the first round
 FAN_IN = 4  # tasks of a round for a task of the next one
 MIN_RANGE_BITS = 11  # so that a row of keys has about 8 KB
+DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
 MAX_ROUNDS = 100  # of the star algorithm, which needs about 2 log2(n)
 
 LINKS = "a long, b long"
@@ -231,41 +232,38 @@ def _sorted(frame: DataFrame, partitions: int | None, by: str, *then: str) -> Da
 
 
 def _partitions(spark: SparkSession) -> int:
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    configured = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
 
 
 def links(sources: list[Source], matching: Matching, missing: str) -> tuple[DataFrame, int, int]:
     """Return the links of nodes that share a bucket, their number, and about how many nodes they connect."""
-    from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
     from lsh.spark import _tasks
 
     spark = sources[0].frame.sparkSession
     bits = min(max(MIN_RANGE_BITS, (4 * _partitions(spark) - 1).bit_length()), 16)
-    nulls, texts = [Observation() for _ in sources], []
-    for source, observation in zip(sources, nulls):
-        text = source.frame.select(column(source.text).alias("text"))
-        texts.append(text.observe(observation, f.count_if(f.col("text").isNull()).alias("missing")))
+    texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
     every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
     keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
-    found = _sorted(keys, None, "range").mapInArrow(partial(_tasks.link, bits), LINKS)
-    counts = Observation()
-    count = f.count(f.lit(1)).alias("links")
-    table = saved(found.observe(counts, count, f.approx_count_distinct("b", 0.02).alias("nodes")))
-    for source, observation in zip(sources, nulls):
-        if missing == "error" and observation.get.get("missing"):
-            _refuse_nulls(source, observation.get["missing"])
-    return table, counts.get.get("links") or 0, counts.get.get("nodes") or 0
+    table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, bits), LINKS))
+    nulls = f.sum(f.when(f.col("b").isNull(), f.col("a")))  # see `lsh.spark._tasks.link`
+    (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls).collect()
+    if missing == "error" and counts[2]:
+        _refuse_nulls(sources, counts[2])
+    return table.where("b is not null"), counts[0], counts[1]
 
 
-def _refuse_nulls(source: Source, count: int) -> None:
-    rows = source.frame.where(column(source.text).isNull()).select(column(source.id)).limit(3).collect()
-    ids = ", ".join(repr(row[0]) for row in rows)
-    raise ValueError(
-        f"{source.name}[{source.text!r}] must not be null, got {count:,} null texts (ids {ids}); drop these rows, "
-        "or pass missing='empty' to keep them as empty texts"
-    )
+def _refuse_nulls(sources: list[Source], count: int) -> None:
+    for source in sources:
+        rows = source.frame.where(column(source.text).isNull()).select(column(source.id)).limit(3).collect()
+        if rows:
+            ids = ", ".join(repr(row[0]) for row in rows)
+            raise ValueError(
+                f"{source.name}[{source.text!r}] must not be null, got {count:,} null texts (ids {ids}); drop these "
+                "rows, or pass missing='empty' to keep them as empty texts"
+            )
 
 
 def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int) -> DataFrame:
@@ -287,7 +285,6 @@ def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int)
 
 def _stars(table: DataFrame) -> DataFrame:
     """Reduce links by large stars and small stars in turn until nothing changes; see `lsh.spark._tasks`."""
-    from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
     from lsh.spark import _tasks
@@ -297,11 +294,8 @@ def _stars(table: DataFrame) -> DataFrame:
         both = edges.selectExpr("a as u", "b as v").unionAll(edges.selectExpr("b as u", "a as v"))
         larger = _sorted(both, None, "u", "u", "v").mapInArrow(_tasks.large_star, LINKS)
         smaller = larger.selectExpr("greatest(a, b) as u", "least(a, b) as v")
-        edges = _sorted(smaller, None, "u", "u", "v").mapInArrow(_tasks.small_star, LINKS).distinct()
-        state = Observation()
-        count, digest = f.count(f.lit(1)).alias("links"), f.bit_xor(f.xxhash64("a", "b")).alias("digest")
-        edges = saved(edges.observe(state, count, digest))
-        now = state.get
+        edges = saved(_sorted(smaller, None, "u", "u", "v").mapInArrow(_tasks.small_star, LINKS).distinct())
+        now = edges.agg(f.count("a"), f.bit_xor(f.xxhash64("a", "b"))).collect()
         if now == before:
             every = edges.unionAll(table.where("a = b"))
             return every.groupBy("b").agg(f.min("a").alias("a"))

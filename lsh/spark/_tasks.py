@@ -37,6 +37,7 @@ OUT = 1 << 16  # rows in a batch of output
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
 SEGMENT_BYTES = 1 << 25  # of documents that are decided at once, if they are more than one component
 HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temporary file
+NULLS = -1  # the range with the number of null texts
 PROBES = 4  # bits of a member in a word of the filter
 WORD = 64  # bits of a word of the filter
 
@@ -127,7 +128,7 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
     """Compute the band keys of texts, and return (range, data).
 
     Of each million of keys, equal ones become one row and links, so a bucket of any size has few rows. Ranges from 0
-    have pairs of a key and a node, those from ``2**bits`` have links.
+    have pairs of a key and a node, those from ``2**bits`` have links. Range `NULLS` has the number of null texts.
     """
     held: list[tuple[Array, Array]] = []
     bands = matching.bands.bands if isinstance(matching.bands, lsh.Plan) else matching.bands
@@ -145,8 +146,9 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
             order = np.argsort(a.view(np.uint64), kind="stable")
             yield _scattered(a.view(np.uint64)[order], b[order], bits, 1 << bits)
 
-    total = 0
+    total = nulls = 0
     for rows in batches:
+        nulls += rows.column(0).null_count
         for batch in batches_of(rows.column(0), matching):
             fingerprints = batch_fingerprints(matching.hasher, batch)
             keyed = ~matching.hasher.is_empty(fingerprints)
@@ -157,13 +159,23 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
                 total = 0
     if held:
         yield from combined()
+    if nulls:
+        data = pa.array([np.array([nulls, 0]).tobytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([pa.array([NULLS], pa.int32()), data], names=["range", "data"])
 
 
 def link(bits: int, batches: Batches) -> Batches:
-    """Return the links (a, b) of rows (range, data), which come in order of the range."""
+    """Return the links (a, b) of rows (range, data), which come in order of the range.
+
+    The number of null texts is the a of a row whose b is null.
+    """
     links: list[tuple[Array, Array]] = []
     held = 0
     for number, pairs in _ranges(batches):
+        if number == NULLS:
+            arrays = [pa.array([int(pairs[:, 0].sum())]), pa.nulls(1, pa.int64())]
+            yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
+            continue
         if number < 1 << bits:
             links.append(_links_of_buckets(pairs[:, 0], pairs[:, 1].view(np.int64))[2:])
         else:
@@ -178,7 +190,7 @@ def link(bits: int, batches: Batches) -> Batches:
 
 def _ranges(batches: Batches) -> Iterator[tuple[int, Array]]:
     """Yield the number of each range, and its pairs: uint64, shape ``(n, 2)``."""
-    current, parts = -1, [np.empty(0, np.uint64)]
+    current, parts = 0, [np.empty(0, np.uint64)]
     for rows in batches:
         if not len(rows):
             continue
@@ -342,6 +354,7 @@ class Documents:
             self._writer.close()
             self._file.flush()
             mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._file.close()
             table = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
         else:
             table = pa.Table.from_batches(self._rows, schema)

@@ -326,8 +326,13 @@ def test_large_strings_and_small_batches(spark):
     ("error", "match", "make"),
     [
         (TypeError, "df must be a Spark DataFrame, got list", lambda df: lsh.spark.removed([])),
-        (ValueError, "df has no column 'body'; it has id, text; name another one as text", lambda df: partial_text(df)),
+        (
+            ValueError,
+            "df has no column 'body'; it has id, text; name another one as text",
+            lambda df: lsh.spark.removed(df, "body"),
+        ),
         (ValueError, "name another one as id", lambda df: lsh.spark.removed(df, id="doc")),
+        (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, order=f.col("unlike_any") + 1)),
         (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
         (
             TypeError,
@@ -337,7 +342,11 @@ def test_large_strings_and_small_batches(spark):
         (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.array("id")))),
         (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
         (ValueError, "max_nodes must be 1 or more", lambda df: lsh.spark.removed(df, max_nodes=0)),
-        (ValueError, r"write -col\('name'\), without desc", lambda df: lsh.spark.removed(df, order=f.col("id").desc())),
+        (
+            ValueError,
+            r"without asc\(\) or desc\(\), got .*; for the greatest",
+            lambda df: lsh.spark.removed(df, order=f.col("id").desc()),
+        ),
         (TypeError, "order must be the name of a column or a Column", lambda df: lsh.spark.removed(df, order=3)),
         (
             TypeError,
@@ -360,10 +369,6 @@ def test_errors(spark, error, match, make):
     frame = spark.createDataFrame([(1, "a text"), (2, "another text")], "id long, text string")
     with pytest.raises(error, match=match):
         make(frame)
-
-
-def partial_text(frame: Any) -> Any:
-    return lsh.spark.removed(frame, text="body")
 
 
 LACKING = """\

@@ -7,6 +7,7 @@ all others are computed from them when the result is used. Nothing that grows wi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,10 +82,7 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
         raise TypeError(f"{name} must not be a stream; read it as a batch")
     for parameter, value in (("text", text), ("id", id)):
         _checks.instance(parameter, value, str, "the name of a column")
-        if value not in frame.columns:
-            raise ValueError(
-                f"{name} has no column {value!r} (parameter {parameter}); it has {', '.join(frame.columns)}"
-            )
+        _check_column(name, frame, parameter, str(value))
     source = Source(name, frame, str(text), str(id))
     kind = frame.schema[source.text].dataType
     if not isinstance(kind, (types.StringType, types.BinaryType)):
@@ -125,13 +123,13 @@ def checked_order(source: Source, order: object) -> Column:
         return column(order)
     if not isinstance(order, Column):
         raise TypeError(f"order must be the name of a column or a Column, got {type(order).__name__}")
+    if re.search(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", str(order)):
+        raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
     try:
         _ = source.frame.select(order.alias("order")).schema
     except AnalysisException as error:
-        raise ValueError(
-            f"order must be an expression over the columns of df, got {order}; for the highest number first write "
-            f"-col('name'), without desc() ({str(error).splitlines()[0]})"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"order must be an expression over the columns of df, got {order}: {reason}") from error
     return order
 
 

@@ -343,7 +343,7 @@ class Documents:
         if self.size > HELD_BYTES:
             if self._writer is None:
                 self._file = tempfile.TemporaryFile(dir=temporary_folder())  # noqa: SIM115 - mapped until the end
-                self._writer = pa.ipc.new_file(pa.PythonFile(self._file), rows.schema)
+                self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), rows.schema)
             for one in self._rows:
                 self._writer.write_batch(one)
             self._rows.clear()

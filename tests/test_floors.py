@@ -23,7 +23,7 @@ import lsh
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
 
-ROOMS = ("files", "index", "report", "command")  # the folders of floor 3; each may import the earlier ones
+ROOMS = ("files", "index", "report", "spark", "command")  # the folders of floor 3; each may import the earlier ones
 FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, for floor 3 only; `python -m lsh` runs the other
 
 STANDARD_HEADERS = {
@@ -39,6 +39,7 @@ WHEN_USED = {
     "lsh.presets",
     "lsh.recall",
     "lsh.report",
+    "lsh.spark",
     "lsh.text_plot",
 }  # on first use
 LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # slow to import, rarely used

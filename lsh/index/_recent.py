@@ -19,17 +19,17 @@ DOCUMENT_BYTES = 200  # of memory that a document takes beside its keys, sketch,
 class Recent:
     """Documents in memory, by number; a removed one keeps its number."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, capacity: int = 0) -> None:
         self.layout = layout
         self.numbers: dict[bytes, int] = {}  # of the documents that are not removed
         self.codes: list[bytes] = []
         self.texts: list[bytes] = []
         self.size = 0  # bytes of keys, sketches, ids and texts
-        self._keys = np.empty((0, layout.bands), np.uint64)
-        self._keyed = np.empty(0, bool)
-        self._sketches = np.empty((0, layout.components), layout.dtype)
-        self._times = np.empty(0, np.int64)
-        self._alive = np.empty(0, bool)
+        self._keys = np.empty((capacity, layout.bands), np.uint64, "F")  # the keys of a band are together
+        self._keyed = np.empty(capacity, bool)
+        self._sketches = np.empty((capacity, layout.components), layout.dtype)
+        self._times = np.empty(capacity, np.int64)
+        self._alive = np.empty(capacity, bool)
         self._tables = BinTables(layout.bands)
         self._entered = 0  # documents that are in the tables
 
@@ -62,7 +62,7 @@ class Recent:
         count = self.count
         for name in ("_keys", "_keyed", "_sketches", "_times", "_alive"):
             old: Array = getattr(self, name)
-            grown = np.empty((size, *old.shape[1:]), old.dtype)
+            grown = np.empty((size, *old.shape[1:]), old.dtype, "F" if name == "_keys" else "C")
             grown[:count] = old[:count]
             setattr(self, name, grown)
 

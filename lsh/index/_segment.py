@@ -40,7 +40,7 @@ class Documents:
     """Documents in memory, by number."""
 
     codes: list[bytes]  # encoded ids
-    keys: NDArray[np.uint64]  # (n, bands); not defined where `keyed` is false
+    keys: NDArray[np.uint64]  # (n, bands), those of a band best together; not defined where `keyed` is false
     keyed: NDArray[np.bool_]  # false for a document without shingles
     sketches: Array  # (n, components)
     times: NDArray[np.int64]  # NO_TIME for none

@@ -530,8 +530,8 @@ class Index(Stored):
                 part = Batch(batch, start=start, stop=stop)
                 rows = self.hasher.fingerprints(part, missing="empty")
                 documents = self._documents(codes[start:stop], rows, times[start:stop], part)
-                last = dict(zip(documents.codes, range(len(documents))))
-                if len(last) < len(documents):
+                if len(set(documents.codes)) < len(documents):
+                    last = dict(zip(documents.codes, range(len(documents))))
                     documents = documents.take(np.array(sorted(last.values())))
                 writer.add(documents)
 

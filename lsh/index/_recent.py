@@ -37,6 +37,11 @@ class Recent:
         return len(self.numbers)
 
     @property
+    def capacity(self) -> int:
+        """The number of documents for which there is memory."""
+        return len(self._alive)
+
+    @property
     def count(self) -> int:
         """The number of documents with the removed ones."""
         return len(self.codes)
@@ -44,8 +49,8 @@ class Recent:
     def add(self, documents: Documents) -> None:
         """Add documents, whose ids differ from each other and from those that are stored."""
         first, stop = self.count, self.count + len(documents)
-        if stop > len(self._alive):
-            self._grow(max(stop, 2 * len(self._alive), SMALLEST))
+        if stop > self.capacity:
+            self._grow(max(stop, 2 * self.capacity, SMALLEST))
         self._keys[first:stop] = documents.keys
         self._keyed[first:stop] = documents.keyed
         self._sketches[first:stop] = documents.sketches

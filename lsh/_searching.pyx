@@ -25,6 +25,7 @@ cdef enum:
     SIGNAL_WORK = 1 << 20   # nanoseconds of a search after which signals are checked
 
 cdef object _INT64 = np.dtype(np.int64), _UINT32 = np.dtype(np.uint32), _UINT16 = np.dtype(np.uint16), _empty = np.empty
+cdef dict _NONE = {dtype: _empty(0, dtype) for dtype in (_UINT32, _UINT16)}
 cdef Py_ssize_t _MAX_KEYS = 2**32 - 2
 _FAULTS = {
     c.LSH_BAD_DIRECTORY: "the directory of the sorted keys is wrong",
@@ -395,11 +396,12 @@ cdef class _Search:
 cdef object _array(const void *values, size_t count, dtype):
     """An array with these values."""
     cdef Py_buffer view
+    if not count:
+        return _NONE[dtype]
     array = _empty(count, dtype)
-    if count:
-        PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)
-        memcpy(view.buf, values, view.len)
-        PyBuffer_Release(&view)
+    PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)
+    memcpy(view.buf, values, view.len)
+    PyBuffer_Release(&view)
     return array
 
 

@@ -72,7 +72,7 @@ class Matches(tuple[IndexMatch, ...]):
 
 @lru_cache(maxsize=64)
 def _matches_with(recall: float, min_similarity: float) -> type[Matches]:
-    """Return a subclass with these attributes: an object with attributes of its own takes three times as long to make."""
+    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
     return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
 
 

@@ -61,6 +61,7 @@ def test_sorting_against_twin(pairs):
     assert as_lists(as_sorted(pairs)) == reference.sorted_keys(pairs)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_sorting_many_against_twin(kind, count):
@@ -79,6 +80,7 @@ def test_bad_numbers():
         sorted_keys(keys, numpy.zeros(1, numpy.uint32))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_keys_are_found(kind, count):
@@ -159,6 +161,7 @@ def test_search_against_twin(seed, documents, bands, values, queries, least, top
     assert found == segment.twin(keys, rows, least, top)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
 @pytest.mark.parametrize("compares", [False, True])
 @pytest.mark.parametrize("values", [1, 3, 10**6])
@@ -224,27 +227,26 @@ def test_bad_arguments_of_a_search(change, message):
 
 @st.composite
 def parts_to_merge(draw):
-    """Pairs of several parts, and the new numbers of their documents: interleaved or one part after another."""
+    """Pairs of several parts, and the new numbers of their documents."""
     key = st.integers(0, 4) | st.integers(0, M64)
     sizes = draw(st.lists(st.integers(0, 12), max_size=6))
     parts = [[(draw(key), number) for number in range(size) if draw(st.integers(0, 4))] for size in sizes]
-    kept = [[draw(st.integers(0, 3)) > 0 for _ in range(size)] for size in sizes]
-    total = sum(map(sum, kept))
-    order = draw(st.permutations(range(total)) if draw(st.booleans()) else st.just(range(total)))
-    renumbered, at = [], 0
-    for part in kept:
-        fresh = iter(sorted(order[at : at + sum(part)]))
-        renumbered.append([next(fresh) if keep else None for keep in part])
-        at += sum(part)
+    fresh, renumbered = itertools.count(), []
+    for size in sizes:
+        dropped = draw(st.integers(0, 1))  # of each four
+        renumbered.append([next(fresh) if draw(st.integers(1, 4)) > dropped else None for _ in range(size)])
     return parts, renumbered
 
 
 def as_merged(parts, renumbered):
     sorted_parts = [SortedKeys(*as_sorted(part)) for part in parts]
-    return merged(
-        sorted_parts,
-        [numpy.array([DROPPED if new is None else new for new in part], numpy.uint32) for part in renumbered],
-    )
+    new = [
+        numpy.array([DROPPED if new is None else new for new in part], numpy.uint32)
+        if None in part
+        else range(*([part[0], part[-1] + 1] if part else [0]))
+        for part in renumbered
+    ]
+    return merged(sorted_parts, new)
 
 
 @given(case=parts_to_merge())
@@ -254,6 +256,7 @@ def test_merge_against_twin(case):
     assert as_lists(as_merged(*case)) == reference.sorted_keys(reference.merged(*case))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", [(300_000,), (100, 5000, 270_000), (4096,) * 9])
 def test_merging_many(kind, sizes):

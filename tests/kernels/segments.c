@@ -44,7 +44,7 @@ static size_t below(size_t limit)
     uint64_t value = 0;
     if (!input)
         return (size_t)((draw() >> 32) % limit);
-    for (int i = 0; i < 4 && input_left; i++, input_left--)
+    for (size_t most = limit - 1; most && input_left; most >>= 8, input_left--) /* as few bytes as hold the limit */
         value = value << 8 | *input++;
     return (size_t)(value % limit);
 }
@@ -83,7 +83,7 @@ static uint8_t *place_section(uint8_t *memory, size_t size, size_t *end)
 }
 
 /* The bits of a directory; few are of 16 bits, which take most of the time. */
-static unsigned some_bits(void) { return below(32) ? 8 * (unsigned)below(2) : 16; }
+static unsigned some_bits(void) { return below(32) < 31 ? 8 * (unsigned)below(2) : 16; }
 
 static void make_band(band *b, size_t count, size_t values, int shift)
 {
@@ -114,7 +114,7 @@ static void make_segment(void)
 {
     static lsh_sorted sorted[BANDS];
     static const size_t widths[] = {1, 4, 8};
-    const size_t count = below(16) ? below(40) : below(200) ? below(3000) : below(2 * LSH_WINDOW);
+    const size_t count = below(16) < 15 ? below(40) : below(200) < 199 ? below(3000) : below(2 * LSH_WINDOW);
     const size_t values = 1 + below(below(2) ? 4 : 2 * count + 2);
     const size_t width = widths[below(3)], k = 1 + below(MOST_K), size = count * k * width;
     const int in_file = below(2) > 0, shift = (int)below(64);
@@ -270,12 +270,17 @@ static void use_search(int is_right)
 
 static enum lsh_fault merge(lsh_merge_part *parts, lsh_sorted_output *out)
 {
-    lsh_merge_head heap[BANDS];
-    size_t heads, part, block;
-    enum lsh_fault fault = lsh_merge_begin(parts, BANDS, heap, &heads, &part, &block);
-    while (!fault && heads)
-        fault = lsh_merge_next(parts, heap, &heads, out, &part, &block);
+    lsh_merge state = {.parts = parts, .num_parts = BANDS, .share = 1 + below(100)};
+    enum lsh_fault fault = LSH_SOUND;
+    state.records = get(BANDS * state.share * sizeof *state.records);
+    state.other = get(BANDS * state.share * sizeof *state.other);
+    for (size_t b = 0; b < BANDS; b++)
+        state.left += parts[b].sorted->count;
+    while (!fault && state.left)
+        fault = lsh_merge_next(&state, out);
     lsh_end_keys(out);
+    free(state.records);
+    free(state.other);
     return fault;
 }
 
@@ -289,7 +294,7 @@ static void use_merge(int is_right)
     for (size_t i = 0; i < BANDS * count; i++)
         renumbered[i] = below(4) ? (uint32_t)expected++ : LSH_NOTHING;
     for (size_t b = 0; b < BANDS && !fault; b++) {
-        parts[b] = (lsh_merge_part){&bands[b].sorted, renumbered + b * count, count, 0, 0, 0};
+        parts[b] = (lsh_merge_part){.sorted = &bands[b].sorted, .renumbered = renumbered + b * count, .documents = count};
         while (!fault && parts[b].at < count)
             fault = lsh_merge_count(parts + b, &kept, &block);
         parts[b].at = 0;

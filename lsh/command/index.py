@@ -16,7 +16,7 @@ import lsh
 from lsh import _checks, files
 from lsh._minhash import NORMALISATIONS
 from lsh._words import counted, size
-from lsh.command import console, index_add, index_pairs, index_query, indexing, inputs, options
+from lsh.command import console, index_add, index_pairs, index_query, indexing, options
 from lsh.command.indexing import SECONDS
 from lsh.shingling import Shingles
 
@@ -269,9 +269,7 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser = _action(actions, "list", _list, "print the ids of the documents, their times and texts", LIST)
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
     parser.add_argument("--texts", action="store_true", help="also print the stored texts")
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    options.add_output(parser)
     parser = _action(actions, "info", _info, "print the size of an index, and its parameters")
     options.add(parser, "--json")
     parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
@@ -329,11 +327,7 @@ def _say(namespace: argparse.Namespace, *parts: str) -> None:
 
 
 def _list(namespace: argparse.Namespace) -> None:
-    if namespace.output == files.STANDARD:
-        console.check_standard_output()
-    indexing.check_lines(namespace.output)
-    inputs.check_files([], [("OUTPUT", namespace.output)])
-    indexing.check_apart(namespace.index, [], namespace.output)
+    indexing.check_output(namespace)
     with indexing.opened(namespace.index) as index:
         if namespace.texts and not index.info()["texts"]:
             raise ValueError(f"{files.shown(namespace.index)} stores no texts; leave --texts out")

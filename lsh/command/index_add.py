@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lsh import files
 from lsh._words import counted
-from lsh.command import console, indexing, options
+from lsh.command import console, indexing, new_documents, options
+from lsh.command.new_documents import NewDocuments
 
 if TYPE_CHECKING:
     from lsh.index import Index
@@ -31,7 +32,7 @@ examples:
 A document whose id is in the index replaces the stored one. The documents are committed after each 65,536 of them, or
 each 30 seconds. After an interrupt the same command continues after the last commit, if the files have not changed.
 
-{indexing.FORMATS}
+{new_documents.FORMATS}
 {console.EXITS}"""
 
 
@@ -44,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    indexing.add_new_documents(parser)
+    new_documents.add_options(parser)
     options.add(parser, "--json")
     indexing.add_quiet(parser)
     options.add_reading(parser)
@@ -56,7 +57,7 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.json:
         console.check_standard_output()
     started = time.perf_counter()
-    documents = indexing.new_documents(namespace)
+    documents = new_documents.from_options(namespace)
     with indexing.opened(namespace.index, "a") as index, documents:
         before = len(index)
         _add(
@@ -77,7 +78,7 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(_summary(counts, time.perf_counter() - started))
 
 
-def _add(index: Index, documents: indexing.NewDocuments, meter: console.Meter) -> None:
+def _add(index: Index, documents: NewDocuments, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
     state, others = documents.state(), {name: value for name, value in index._note.items() if name != NOTE}
     digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()

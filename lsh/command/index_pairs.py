@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsh import files
 from lsh._words import counted
-from lsh.command import console, indexing, inputs, options
+from lsh.command import console, indexing, options
 from lsh.command.options import Running
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ def add_parsers(actions: argparse._SubParsersAction[console.Parser]) -> None:
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
     indexing.add_index(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    options.add_output(parser)
     parser.add_argument(
         "--threshold", type=float, help="minimum similarity of near duplicates (default: that of the index)"
     )
@@ -149,11 +147,7 @@ def run_pairs(namespace: argparse.Namespace) -> None:
 def _run(namespace: argparse.Namespace, lines: Callable[[Comparison], Iterator[dict[str, Any]]], what: str) -> None:
     """Write the lines, and then commit the removals: a run whose output fails removes nothing."""
     started, running = time.perf_counter(), options.running(namespace)
-    if namespace.output == files.STANDARD:
-        console.check_standard_output()
-    indexing.check_lines(namespace.output)
-    inputs.check_files([], [("OUTPUT", namespace.output)])
-    indexing.check_apart(namespace.index, [], namespace.output)
+    indexing.check_output(namespace)
     count = 0
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "a" if namespace.remove else "r"))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lsh import _checks, files
 from lsh._words import counted
-from lsh.command import console, indexing, inputs, options
+from lsh.command import console, indexing, new_documents, options
+from lsh.command.new_documents import NewDocuments
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument(
         "--id", metavar="ID", nargs="+", help="ids of documents of the index, in place of INPUT; not among the matches"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    options.add_output(parser)
     parser.add_argument("--top", type=options.whole, metavar="N", help="the most matches of a document (default: all)")
     parser.add_argument(
         "--min-similarity",
@@ -77,9 +76,7 @@ def run(namespace: argparse.Namespace) -> None:
     if namespace.min_similarity is not None:
         _checks.fraction("--min-similarity", namespace.min_similarity, zero=True)
     namespace.time_field = namespace.id_prefix = None
-    if namespace.output == files.STANDARD:
-        console.check_standard_output()
-    indexing.check_lines(namespace.output)
+    indexing.check_output(namespace)
     asked = found = matched = 0
     with ExitStack() as opened:
         answers = _answers(namespace, opened)
@@ -99,11 +96,8 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
     if not namespace.input:
         if reading := options.reading_given(namespace):
             raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
-        inputs.check_files([], [("OUTPUT", namespace.output)])
-        indexing.check_apart(namespace.index, [], namespace.output)
-        index = _opened(namespace, opened)
-        return _of_stored(namespace, index)
-    documents = indexing.new_documents(namespace, needs_ids=False)
+        return _of_stored(namespace, _opened(namespace, opened))
+    documents = new_documents.from_options(namespace, needs_ids=False)
     index = _opened(namespace, opened)
     opened.enter_context(documents)
     return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
@@ -130,7 +124,7 @@ def _of_stored(namespace: argparse.Namespace, index: Index) -> Iterator[Answer]:
 
 
 def _of_files(
-    namespace: argparse.Namespace, index: Index, documents: indexing.NewDocuments, meter: console.Meter
+    namespace: argparse.Namespace, index: Index, documents: NewDocuments, meter: console.Meter
 ) -> Iterator[Answer]:
     """Yield the matches of the documents of files."""
     for part in documents.read():

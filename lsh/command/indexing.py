@@ -1,4 +1,4 @@
-"""What the commands of an index share: opening it, ids, times, matches as JSON, and new documents."""
+"""What the commands of an index share: opening it, checks, ids, times, and matches as JSON."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import argparse
 import json
 import os
 import re
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import lsh
 from lsh import files
-from lsh._batch import Batch
-from lsh.command import console, inputs, options
-from lsh.command.options import Reading
+from lsh.command import console, inputs
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
@@ -31,16 +27,6 @@ SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
 MAX_DURATION = 365_000 * 86400.0  # about 1,000 years
 COMPACT_DATE = re.compile(r"(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
-NUMBERS_NOTE = "; id: record number"  # in the note on how files are read, if the numbers of the records are the ids
-
-FORMATS = (
-    options.FORMATS.removesuffix(" Without an id the number of the record is the id.\n")
-    + """
-Without one, in .txt files, and with --id-field none, the id is the name of the file and the number of the record, such
-as news.txt:17.
-"""
-)
-ID_REMEDY = "name the right one with --id-field"  # ends the message on a record without an id
 
 
 # ---- the index ----
@@ -166,11 +152,15 @@ def line(identity: DocId | None, matches: Matches, **more: object) -> bytes:
     return json.dumps({**own, **more, "matches": shown}).encode() + b"\n"
 
 
-def check_lines(output: str) -> None:
-    """Check that the name of an output of JSON lines does not end in another format."""
-    ending = files.Format.of_path(output)
+def check_output(namespace: argparse.Namespace) -> None:
+    """Check the output, which is lines of JSON: its name does not end in another format, and it is not in the index."""
+    output, ending = namespace.output, files.Format.of_path(namespace.output)
+    if output == files.STANDARD:
+        console.check_standard_output()
     if ending is not None and ending.name not in ("jsonl", "txt"):
         raise ValueError(f"-o: the output is lines of JSON, got the name {output}; give it a name that ends in .jsonl")
+    inputs.check_files([], [("OUTPUT", output)])
+    check_apart(namespace.index, [], output)
 
 
 # ---- times ----
@@ -230,231 +220,3 @@ def shown_time(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
         return f"{seconds:g} seconds"
-
-
-# ---- documents for an index ----
-
-
-@contextmanager
-def _own_options() -> Iterator[None]:
-    """Name the options of these commands in the errors of reading."""
-    try:
-        yield
-    except files.InputError as error:
-        message = str(error).replace("--source-field", "--time-field")
-        error.args = (f"{message}, or use --id-field none" if message.endswith(ID_REMEDY) else message,)
-        raise
-
-
-class Part(NamedTuple):
-    """Some documents, and where they end: in which file, and after how many of its documents."""
-
-    texts: Batch
-    ids: list[str]
-    times: list[float | datetime | None] | None
-    file: int
-    end: int
-
-
-class NewDocuments:
-    """The documents of some files, with ids that differ from file to file, and with their times.
-
-    Parameters
-    ----------
-    sources : files.Sources
-        The files.
-    reading : Reading
-        How they are read.
-    time_field : str or None
-        The column of the time.
-    id_prefix : str or None
-        What precedes record numbers as ids. Default: the name of the file and a colon.
-    notes : bool
-        Whether to print notes on the reading.
-    needs_ids : bool
-        Whether ids must differ from file to file. Otherwise they are those of other commands.
-
-    Attributes
-    ----------
-    count, num_bytes, skipped, hidden : int
-        How many documents and bytes of text were read, how many malformed lines were skipped, and how many hidden files
-        were not read.
-    num_passes, position, size : int
-        For `console.Meter`.
-    """
-
-    num_passes = 1
-
-    def __init__(
-        self,
-        sources: files.Sources,
-        reading: Reading,
-        time_field: str | None,
-        id_prefix: str | None,
-        notes: bool,
-        needs_ids: bool = True,
-    ) -> None:
-        if not needs_ids and len(sources.found) == 1:
-            id_prefix = ""
-        if needs_ids and sources.found[0].format.name == "jsonl" and reading.id_field is None:
-            reading = replace(reading, id_field="id")  # else a record without an id would get its number
-        self._sources, self._reading = sources, replace(reading, source_field=time_field)
-        self._needs_ids = needs_ids
-        self._has_times, self._prefix = time_field is not None, id_prefix
-        self._notes: set[str] | None = set() if notes else None
-        self._opened: list[files.Documents] = []
-        self.count = self.num_bytes = self.skipped = 0
-        self.hidden = sources.hidden
-        self.position = self.size = 0
-
-    def __enter__(self) -> NewDocuments:
-        try:
-            for source in self._sources.found:
-                one = files.Sources([source], 0, self._named(source), self._sources.pattern, 0)
-                with _own_options():
-                    self._opened.append(inputs.open_documents(self._reading, one, null_ids=not self._needs_ids))
-                self.size += self._opened[-1].size
-        except BaseException:  # an interrupt, too
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for documents in self._opened:
-            documents.__exit__(*error)
-
-    def _named(self, source: Any) -> list[files.Place]:
-        is_folder = source.format.name == files.FOLDER
-        return self._sources.named if is_folder else [files.Place(source.path, False, source.state)]
-
-    def read(self, file: int = 0, count: int = 0) -> Iterator[Part]:
-        """Yield the documents, from a file on and without the first `count` documents of that file."""
-        self.position = sum(documents.size for documents in self._opened[:file])
-        for number in range(file, len(self._opened)):
-            yield from self._file(number, count if number == file else 0)
-
-    def _file(self, number: int, left_out: int) -> Iterator[Part]:
-        """Yield the documents of a file, without the first ones."""
-        documents, before, done = self._opened[number], self.position, 0
-        for block in files.prefetched(self._blocks(documents, before)):
-            self._say_notes(documents)
-            done += len(block.texts)
-            fresh = min(done - left_out, len(block.texts))
-            if fresh <= 0:
-                continue
-            start = len(block.texts) - fresh
-            ids = self._ids(documents, cast(list[bytes], block.ids().tolist())[start:])
-            if self._needs_ids and "" in ids:
-                place = done - fresh + ids.index("") + 1
-                raise files.InputError(
-                    documents.name, f"the id of document {place} is null or empty; give it one, or use --id-field none"
-                )
-            texts = Batch(block.texts, missing=True, start=start)
-            times = self._times(documents, ids, block.sources()[start:]) if self._has_times else None
-            self.count, self.num_bytes = self.count + fresh, self.num_bytes + int(texts.sizes().sum())
-            yield Part(texts, ids, times, number, done)
-        self._say_notes(documents)
-        self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
-
-    def _blocks(self, documents: files.Documents, before: int) -> Iterator[files.Block]:
-        """Yield the blocks of a file."""
-        with _own_options():
-            for block in documents.blocks():
-                self.position = before + documents.position
-                yield block
-
-    def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
-        """Return the ids of documents of a file, which differ from those of other files."""
-        decoded, prefix = list(map(console.decoded, ids)), self._prefix
-        if not self._are_numbers(documents):
-            if prefix:
-                raise files.InputError(
-                    documents.name, "its documents have ids, and --id-prefix is for record numbers; leave it out"
-                )
-            return decoded
-        if prefix is None and documents.path == files.STANDARD:
-            raise files.InputError(
-                documents.name, "its documents have no ids; name their column with --id-field, or give --id-prefix"
-            )
-        prefix = f"{files.shown(documents.path)}:" if prefix is None else prefix
-        return [prefix + number for number in decoded]
-
-    def _are_numbers(self, documents: files.Documents) -> bool:
-        """Tell whether the numbers of the records are the ids."""
-        if documents.format.name == files.FOLDER:
-            return False
-        without = documents.format.name == "txt" or self._reading.id_field == "none"
-        return without or any(NUMBERS_NOTE in note for note in documents.notes)
-
-    def _times(
-        self, documents: files.Documents, ids: Sequence[str], values: Iterable[bytes]
-    ) -> list[float | datetime | None]:
-        """Return the time of each document, ``None`` for an empty one."""
-        times: list[float | datetime | None] = []
-        for identity, value in zip(ids, values):
-            try:
-                times.append(parsed_time(value.decode("utf-8", "replace").strip()) if value.strip() else None)
-            except ValueError as error:
-                raise files.InputError(documents.name, f"document {identity!r}: {error}") from None
-        return times
-
-    def _say_notes(self, documents: files.Documents) -> None:
-        """Print the notes that have not been printed."""
-        for note in documents.notes if self._notes is not None else ():
-            if self._notes is not None and note not in self._notes:
-                self._notes.add(note)
-                console.say(note)
-
-    def name(self, file: int) -> str:
-        """Return the name of a file."""
-        return self._opened[file].name
-
-    def state(self) -> list[object] | None:
-        """Return values that are equal in a later run if files and options are the same; ``None`` if unknown."""
-        states = [_state(source) for source in self._sources.found]
-        options = {name: str(value) for name, value in vars(self._reading).items()}
-        return None if None in states else [states, options, self._prefix]
-
-
-def _state(source: Any) -> list[object] | None:
-    """Return the name of a file or a folder, its size and time; ``None`` for a pipe or a folder at a URL."""
-    if source.state is not None:
-        return [source.path, *source.state]
-    if source.path == files.STANDARD or not os.path.exists(source.path):
-        return None
-    if source.format.name != files.FOLDER:
-        found = os.stat(source.path)
-        return [source.path, found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
-    inside = [os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names]
-    states = [os.stat(path) for path in inside if os.path.isfile(path)]
-    return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
-
-
-def add_new_documents(parser: argparse.ArgumentParser, inputs: str = "+") -> None:
-    """Add the options of `NewDocuments`; `inputs` is ``"*"`` if INPUT may be left out."""
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        nargs=inputs,
-        help="files of documents of one format, or a folder; - for standard input",
-    )
-    parser.add_argument(
-        "--time-field", action=options.Once, metavar="FIELD", help="column of the time: seconds since 1970, or ISO 8601"
-    )
-    parser.add_argument(
-        "--id-prefix",
-        action=options.Once,
-        metavar="TEXT",
-        help="text before a record number as id (default: the name of the file and a colon)",
-    )
-
-
-def new_documents(namespace: argparse.Namespace, needs_ids: bool = True) -> NewDocuments:
-    """Return the documents that the options name."""
-    reading = options.reading(namespace)
-    places = files.expanded(namespace.input)
-    output = getattr(namespace, "output", None)
-    inputs.check_files(inputs.named("INPUT", places), [] if output is None else [("OUTPUT", output)], reading)
-    check_apart(namespace.index, places, output)
-    sources = inputs.find(reading, places)
-    return NewDocuments(sources, reading, namespace.time_field, namespace.id_prefix, not namespace.quiet, needs_ids)

@@ -156,6 +156,13 @@ def add_shingles(parser: argparse._ActionsContainer) -> None:
     add(parser, "--ngram", "--unit", "--normalize", "--lowercase", "--strip-punctuation", "--collapse-whitespace")
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the one file that a command writes."""
+    parser.add_argument(
+        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
+    )
+
+
 def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None:
     """Add the options of `reading`; `missing` is the default of ``--missing``."""
     group = parser.add_argument_group("reading")

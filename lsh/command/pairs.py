@@ -51,9 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument(
         "--within", action="store_true", help="read all INPUTs as one corpus: the pairs within and between them"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    options.add_output(parser)
     parser.add_argument("--json", action="store_true", help="write a line of JSON for each pair: a, b, similarity")
     options.add_matching(parser)
     options.add_reading(parser)

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import lsh
 from lsh import _checks, files
 from lsh._words import counted
-from lsh.command import console, indexing, options
+from lsh.command import console, indexing, new_documents, options
+from lsh.command.new_documents import NewDocuments
 
 EPILOG = f"""\
 examples:
@@ -24,7 +25,7 @@ the most similar first. The verdict is reject if one of them is as similar as --
 --recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
 run adds nothing.
 
-{indexing.FORMATS}
+{new_documents.FORMATS}
 {console.EXITS}"""
 
 
@@ -38,10 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         epilog=EPILOG,
     )
     indexing.add_index(parser)
-    indexing.add_new_documents(parser, inputs="*")
-    parser.add_argument(
-        "-o", "--output", metavar="OUTPUT", default=files.STANDARD, help="the file to write (default: standard output)"
-    )
+    new_documents.add_options(parser, inputs="*")
+    options.add_output(parser)
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--check", action="store_true", help="decide only: add no document")
     change.add_argument(
@@ -72,10 +71,8 @@ def run(namespace: argparse.Namespace) -> None:
     if not namespace.input:
         _store(namespace)
         return
-    if namespace.output == files.STANDARD:
-        console.check_standard_output()
-    indexing.check_lines(namespace.output)
-    documents = indexing.new_documents(namespace)
+    indexing.check_output(namespace)
+    documents = new_documents.from_options(namespace)
     verdicts: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
@@ -115,7 +112,7 @@ def _store(namespace: argparse.Namespace) -> None:
         console.say(f"{namespace.index}: rejects from {screen.reject:g}, recommends from {screen.recommend:g}")
 
 
-def _summary(verdicts: Counter[str], documents: indexing.NewDocuments, seconds: float) -> str:
+def _summary(verdicts: Counter[str], documents: NewDocuments, seconds: float) -> str:
     parts = [counted(documents.count, "document")]
     parts += [
         f"{verdicts['accept']:,} accepted",

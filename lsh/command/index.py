@@ -310,7 +310,8 @@ def _merge(namespace: argparse.Namespace) -> None:
                 try:
                     index.merge(other)
                 except ValueError as error:
-                    raise ValueError(f"{path}: {error}") from None
+                    message = str(error).replace("other must have", "OTHER must have", 1)
+                    raise ValueError(f"{files.shown(path)}: {message}") from None
         left = len(index)
     replaced = before + added - left
     more = [f"{replaced:,} of them in place of others"] if replaced else []

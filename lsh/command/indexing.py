@@ -192,7 +192,7 @@ def parsed_time(text: str) -> float | datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got {text!r}"
+            f"a time must be seconds since 1970 or ISO 8601, such as 2024-02-29T12:30:00Z, got {text!r:.60}"
         ) from None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
 

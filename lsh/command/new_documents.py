@@ -6,6 +6,7 @@ import argparse
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -25,6 +26,17 @@ as news.txt:17.
 """
 )
 ID_REMEDY = "name the right one with --id-field"  # ends the message on a record without an id
+
+
+@contextmanager
+def _own_options() -> Iterator[None]:
+    """Name the options of these commands in the errors of reading."""
+    try:
+        yield
+    except files.InputError as error:
+        message = str(error).replace("--source-field", "--time-field")
+        error.args = (f"{message}, or use --id-field none" if message.endswith(ID_REMEDY) else message,)
+        raise
 
 
 class Part(NamedTuple):
@@ -92,7 +104,8 @@ class NewDocuments:
         try:
             for source in self._sources.found:
                 one = files.Sources([source], 0, self._named(source), self._sources.pattern, 0)
-                self._opened.append(inputs.open_documents(self._reading, one, null_ids=not self._needs_ids))
+                with _own_options():
+                    self._opened.append(inputs.open_documents(self._reading, one, null_ids=not self._needs_ids))
                 self.size += self._opened[-1].size
         except BaseException:  # an interrupt, too
             self.__exit__()
@@ -137,17 +150,11 @@ class NewDocuments:
         self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
 
     def _blocks(self, documents: files.Documents, before: int) -> Iterator[files.Block]:
-        """Yield the blocks of a file; errors name the option of the time."""
-        try:
+        """Yield the blocks of a file."""
+        with _own_options():
             for block in documents.blocks():
                 self.position = before + documents.position
                 yield block
-        except files.InputError as error:
-            message = str(error).replace("--source-field", "--time-field")
-            if message.endswith(ID_REMEDY):
-                message += ", or use --id-field none"
-            error.args = (message,)
-            raise
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
         """Return the ids of documents of a file, which differ from those of other files."""

@@ -670,10 +670,7 @@ class Index(Stored):
         _checks.instance("other", other, Index, "an Index")
         if other is self:
             return
-        for name in ("hasher", "plan", "sketch", "texts"):
-            own, its = getattr(self._parameters, name), getattr(other._parameters, name)
-            if own != its:
-                raise ValueError(f"other must have the same {name}, got {its!r}, this index has {own!r}")
+        _arguments.check_same(self._parameters, other._parameters)
         first, second = sorted((self, other), key=id)  # else two threads could wait for each other
         with first._lock, second._lock, other._reading() as view, self._writing() as writer:
             writer.merge(view)

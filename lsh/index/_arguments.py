@@ -108,6 +108,24 @@ def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, r
     return plan
 
 
+def check_same(own: Parameters, other: Parameters) -> None:
+    """Check that another index has the same parameters, so that it can be merged."""
+    for name in ("hasher", "plan", "sketch", "texts"):
+        if getattr(own, name) != getattr(other, name):
+            shown = [_shown(one, name) for one in (other, own)]
+            raise ValueError(f"other must have the same {name}, got {shown[0]}, this index has {shown[1]}")
+
+
+def _shown(parameters: Parameters, name: str) -> str:
+    """Return a parameter for a message."""
+    if name == "texts":
+        return "stored texts" if parameters.texts else "no texts"
+    plan = parameters.plan
+    if name == "plan":
+        return f"threshold {plan.threshold:g}, recall {plan.recall:g}, bands {plan.bands.to_string()}"
+    return repr(getattr(parameters, name))
+
+
 def folder_of(path: str | os.PathLike[str]) -> str:
     """Return the folder of an index as an absolute path."""
     try:

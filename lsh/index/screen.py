@@ -372,7 +372,8 @@ def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
     if recall < MIN_RECALL:
         raise ValueError(
             f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
-            f"{plan.threshold:g}; create an index with recommend={recommend:g} for it"
+            f"{plan.threshold:g}; use recommend={plan.threshold:g} or more, or create an index for "
+            f"recommend={recommend:g}"
         )
 
 

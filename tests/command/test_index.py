@@ -307,7 +307,7 @@ def test_times_are_seconds_or_iso(tmp_path):
 )
 def test_bad_times_are_refused(tmp_path, value, message):
     done(tmp_path, "index", "create", "x.index", "-q")
-    (tmp_path / "x.csv").write_text(f"id,text,day\na,some text,{value}\n", encoding="utf-8")
+    (tmp_path / "x.csv").write_text(f"id,text,day\na,{'some text' * 99},{value}\n", encoding="utf-8")
     options = ["--field", "text", "--time-field", "day"]
     got = refused(tmp_path, "index", "add", "x.index", "x.csv", *options)
     assert "x.csv: document 'a': " in got
@@ -315,6 +315,11 @@ def test_bad_times_are_refused(tmp_path, value, message):
     got = refused(tmp_path, "index", "add", "x.index", "x.csv", "--field", "text", "--time-field", "hour")
     assert "--time-field" in got
     assert "--source-field" not in got
+    (tmp_path / "x.tsv").write_text("a\tsome text\n", encoding="utf-8")
+    got = refused(tmp_path, "index", "add", "x.index", "x.tsv", "--time-field", "hour")
+    assert "--time-field is 'hour', and there is no header" in got
+    got = refused(tmp_path, "index", "add", "x.index", "x.csv", "--field", "text", "--time-field", "text")
+    assert len(got) < 200
 
 
 def test_old_documents_expire(tmp_path):
@@ -391,7 +396,9 @@ def test_indexes_are_merged(folder):
         assert index.text("s001") == b"another text"
         assert index.text("d4").decode() == text(4)
     done(folder, "index", "create", "c.index", "--threshold", "0.7")
-    assert "c.index: other must have the same plan" in refused(folder, "index", "merge", "a.index", "c.index")
+    assert "c.index: OTHER must have the same plan, got threshold 0.7, recall 0.99, bands" in refused(
+        folder, "index", "merge", "a.index", "c.index"
+    )
     assert "OTHER must not be INDEX" in refused(folder, "index", "merge", "a.index", "./a.index")
     assert "no index at d.index" in refused(folder, "index", "merge", "a.index", "d.index")
 

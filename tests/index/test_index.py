@@ -395,8 +395,14 @@ def test_merge_adds_another_index(tmp_path, monkeypatch):
         first.merge(second)
         expected = {i: (text(i), None) for i in range(20)} | {i: (text(100 + i), None) for i in range(20, 49)}
         assert contents(first) == expected
-        with Index.create(tmp_path / "c", threshold=0.7) as other, pytest.raises(ValueError, match="the same hasher"):
-            first.merge(other)
+        others = [
+            ({"threshold": 0.7}, "the same hasher, got MinHasher"),
+            ({**SETTINGS, "texts": None}, "the same texts, got no texts, this index has stored texts"),
+            ({**SETTINGS, "threshold": 0.9}, r"the same plan, got threshold 0.9, recall 0.9, bands 2x\d\+"),
+        ]
+        for i, (settings, message) in enumerate(others):
+            with Index.create(tmp_path / f"other{i}", **settings) as other, pytest.raises(ValueError, match=message):
+                first.merge(other)
     assert reopened(tmp_path / "a") == expected
 
 

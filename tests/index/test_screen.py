@@ -286,7 +286,10 @@ def test_other_misuse_is_refused(folder):
         with pytest.raises(ValueError, match="time must have a time zone"):
             screen.submit("text", 1, time=datetime(2024, 1, 1))
         screen.submit(text(1), 1, time=datetime(2024, 1, 1, tzinfo=timezone.utc))
-        with pytest.raises(ValueError, match=r"recommend=0.1 has a recall of .* create an index with recommend=0.1"):
+        with pytest.raises(
+            ValueError,
+            match=r"recommend=0.1 has a recall of .* use recommend=0.5 or more, or create an index for recommend=0.1",
+        ):
             Screen(screen.index, recommend=0.1)
     with Screen.open(folder) as screen:
         with pytest.raises(ValueError, match="open for reading"):

@@ -18,7 +18,7 @@ from lsh import _checks
 from lsh._batch import Batch
 from lsh._texts import Missing, Text, Texts
 from lsh.dedup import MIN_RECALL
-from lsh.index import Index, Sketch, _arguments, _format
+from lsh.index import Index, Sketch, _arguments
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
 from lsh.index._query import Lookup, Matches, bands_recall
@@ -306,9 +306,7 @@ class Screen:
         TypeError, ValueError
             If an argument is wrong, or the index is open for reading.
         """
-        codes = [_format.encoded_id("id", id)]
-        times = np.array([_arguments.as_time("time", time)], np.int64)
-        return self._submitted(codes, times, Batch([_checks.text("text", text)]))[0]
+        return self._submitted(*_arguments.single(text, id, time))[0]
 
     def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
         """Decide about each of many documents without adding any.

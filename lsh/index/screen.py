@@ -1,4 +1,4 @@
-"""Screening of new documents: reject what is too similar to a document of an index, recommend what is similar.
+"""Screening of new documents: reject near duplicates of the documents of an index, and recommend similar documents.
 
 A `Screen` compares a new document with all documents of an `Index`, and adds it unless it is rejected. The two
 similarities at which it rejects and recommends are stored with the index.
@@ -217,7 +217,7 @@ class Screen:
             index.close()
             raise
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def index(self) -> Index:

@@ -94,8 +94,7 @@ class StoredDocuments:
         """Return the numbers of the documents that share a bucket with a fingerprint, ascending."""
         if self.hasher.is_empty(row):
             return np.empty(0, np.uint32)
-        keys = self.bands.keys(row[None])[:, 0].tolist()
-        return np.unique(np.concatenate([self.tables.members(band, key) for band, key in enumerate(keys)]))
+        return self.tables.candidates(self.bands.keys(row[None]))[1]
 
     def same_fingerprint(self, row: Array) -> list[DocId]:
         """Return the ids of the documents with this fingerprint."""

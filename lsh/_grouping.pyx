@@ -7,8 +7,8 @@ by part of the keys. For a cache, which grows and shrinks, `BinTables` holds one
 hash table a band. Arguments are checked here; `lsh.dedup` and `lsh.cache` give them their meaning.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
 from lsh cimport _kernels as c
@@ -270,6 +270,58 @@ cdef struct Band:
     uint32_t *previous
 
 
+cdef class _Found:
+    """Documents that were found in bins."""
+
+    cdef uint32_t *documents
+    cdef size_t count, room
+
+    def __dealloc__(self):
+        free(self.documents)
+
+    cdef int append_bin(self, Band *band, uint64_t key, size_t capacity) except -1 nogil:
+        """Append the documents of a bin in order of insertion."""
+        cdef uint32_t head = band.heads[c.lsh_bins_find(band.keys, band.heads, band.size - 1, key)], document = head
+        cdef size_t first = self.count
+        while head != c.LSH_NOTHING:
+            if self.count == self.room:
+                self.documents = <uint32_t *> resize(self.documents, 2 * self.room + 16, sizeof(uint32_t))
+                self.room = 2 * self.room + 16
+            self.documents[self.count] = document
+            self.count += 1
+            document = band.next[document]
+            if document == head:
+                break
+            if document == c.LSH_NOTHING or self.count - first > capacity:
+                with gil:
+                    raise ValueError(_BROKEN)
+        return 0
+
+    cdef void sort(self, size_t start) noexcept nogil:
+        """Sort the documents from `start` on, and keep each once."""
+        cdef size_t i, kept = start
+        if self.count > start:
+            qsort(self.documents + start, self.count - start, sizeof(uint32_t), _order)
+        for i in range(start, self.count):
+            if kept == start or self.documents[kept - 1] != self.documents[i]:
+                self.documents[kept] = self.documents[i]
+                kept += 1
+        self.count = kept
+
+    cdef object array(self):
+        cdef size_t i
+        result = np.empty(self.count, np.uint32)
+        cdef uint32_t[::1] view = result
+        for i in range(self.count):
+            view[i] = self.documents[i]
+        return result
+
+
+cdef int _order(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t first = (<const uint32_t *> a)[0], second = (<const uint32_t *> b)[0]
+    return (first > second) - (first < second)
+
+
 cdef class BinTables:
     """The bins of a cache: for each band a hash table from key to the documents of the bin, in order of insertion.
 
@@ -381,32 +433,53 @@ cdef class BinTables:
 
     def members(self, Py_ssize_t band, uint64_t key):
         """Return the documents of a bin in order of insertion, uint32; empty if the bin does not exist."""
+        cdef _Found found = _Found()
         acquire(self.lock)
         try:
-            return self._members(self._band(band), key)
+            found.append_bin(self._band(band), key, self.capacity)
         finally:
             self.lock.release()
+        return found.array()
 
-    cdef object _members(self, Band *table, uint64_t key):
-        cdef uint32_t head = table.heads[c.lsh_bins_find(table.keys, table.heads, table.size - 1, key)]
-        cdef uint32_t document = head
-        cdef Py_ssize_t count = 0
-        if head == c.LSH_NOTHING:
-            return np.empty(0, np.uint32)
-        while True:
-            count += 1
-            document = table.next[document]
-            if document == head:
-                break
-            if document == c.LSH_NOTHING or <size_t> count > self.capacity:
-                raise ValueError(_BROKEN)
-        result = np.empty(count, np.uint32)
-        cdef uint32_t[::1] view = result
-        document = head
-        for i in range(count):
-            view[i] = document
-            document = table.next[document]
-        return result
+    def candidates(self, const uint64_t[:, ::1] keys not None, Py_ssize_t first=0, size_t enough=<size_t> -1):
+        """Find the documents that share a bin with queries.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray
+            uint64, shape ``(bands, q)``: the keys of each query.
+        first : int, optional
+            The query to begin with.
+        enough : int, optional
+            No further query is looked up once so many documents were found.
+
+        Returns
+        -------
+        bounds : numpy.ndarray
+            int64: query first + i has the documents from bounds[i] to bounds[i + 1] - 1.
+        documents : numpy.ndarray
+            uint32, each once and ascending within a query.
+        """
+        cdef Py_ssize_t query = first, band
+        cdef size_t start
+        cdef _Found found = _Found()
+        if keys.shape[0] != self.num_bands or not 0 <= first <= keys.shape[1]:
+            raise ValueError(f"keys must have shape ({self.num_bands}, queries), and first must be at most the queries")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
+        cdef int64_t[::1] bounds = np.zeros(keys.shape[1] - first + 1, np.int64)
+        acquire(self.lock)
+        try:
+            with nogil:
+                while query < keys.shape[1] and found.count < enough:
+                    start = found.count
+                    for band in range(self.num_bands):
+                        found.append_bin(&self.bands[band], keys[band, query], self.capacity)
+                    found.sort(start)
+                    query += 1
+                    bounds[query - first] = found.count
+        finally:
+            self.lock.release()
+        return np.asarray(bounds)[:query - first + 1], found.array()
 
     def bins(self, Py_ssize_t band):
         """Return the bins of a band, ordered by the first document of each.

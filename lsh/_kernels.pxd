@@ -288,16 +288,19 @@ cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct lsh_merge_part:
         const lsh_sorted *sorted
         const uint32_t *renumbered
+        uint32_t first
         size_t documents
         size_t at
-        size_t cell
-        size_t checked
 
-    ctypedef struct lsh_merge_head:
-        pass
+    ctypedef struct lsh_merge:
+        lsh_merge_part *parts
+        size_t num_parts
+        size_t share
+        lsh_numbered_key *records
+        lsh_numbered_key *other
+        size_t left
+        size_t part
+        size_t block
 
     lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block)
-    lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
-                              size_t *block)
-    lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
-                             size_t *part, size_t *block)
+    lsh_fault lsh_merge_next(lsh_merge *merge, lsh_sorted_output *out)

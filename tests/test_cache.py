@@ -660,6 +660,22 @@ def test_bins_of_the_tables():
     for band in (-1, 2):
         with pytest.raises(IndexError, match=f"band {band} of 2"):
             tables.bins(band)
+    queries = numpy.array([[7, 5, 0, 9], [0, 2, 9, 1]], numpy.uint64)
+    expected = [[0, 4, 5], [1, 2], [], [3, 4]]
+    for first in range(5):
+        for enough in (1, 3, 4, 100):
+            bounds, documents = tables.candidates(queries, first, enough)
+            assert (bounds.dtype, documents.dtype) == (numpy.int64, numpy.uint32)
+            found = [own.tolist() for own in numpy.split(documents, bounds[1:-1])] if len(bounds) > 1 else []
+            assert found == expected[first : first + len(found)]
+            assert sum(map(len, found[:-1])) < enough
+            assert len(documents) >= enough or len(found) == len(expected) - first
+    for wrong in (queries[:1], numpy.zeros((3, 1), numpy.uint64)):
+        with pytest.raises(ValueError, match=r"keys must have shape \(2, queries\)"):
+            tables.candidates(wrong)
+    for first in (-1, 5):
+        with pytest.raises(ValueError, match="first must be at most the queries"):
+            tables.candidates(queries, first)
     documents = numpy.array([0, 1], numpy.uint32)
     for bounds in ([], [0, 3], [-1, 1], [0, 2, 1]):
         with pytest.raises(ValueError, match="bounds must ascend from 0 to at most 2"):

@@ -569,6 +569,11 @@ def test_bins_of_wrong_arguments():
         refused(tables.num_bins, band)
     refused(tables.members, 0, -1)
     refused(tables.members, 0, 2**64)
+    for wrong in (keys[:1], keys.astype(numpy.int64), keys.T, unaligned(keys), None):
+        refused(tables.candidates, wrong)
+    for first in (-1, 4, LARGEST, 2**63):
+        refused(tables.candidates, keys, first)
+    refused(tables.candidates, keys, 0, -1)
     for size in (2**32 - 1, 2**63, 2**64 - 1, -1):
         refused(tables.reserve, size, size)
     for bands in (0, -1, 2**59, 2**62):
@@ -576,6 +581,7 @@ def test_bins_of_wrong_arguments():
     for band in range(2):
         assert answers(partial(tables.bins, band), "the bin is broken")
         assert answers(partial(tables.members, band, 7), "the bin is broken")
+    assert answers(partial(tables.candidates, keys + numpy.uint64(7)), "the bin is broken")
 
 
 def test_sets_of_arrays_that_change():

@@ -224,27 +224,26 @@ def test_bad_arguments_of_a_search(change, message):
 
 @st.composite
 def parts_to_merge(draw):
-    """Pairs of several parts, and the new numbers of their documents: interleaved or one part after another."""
+    """Pairs of several parts, and the new numbers of their documents."""
     key = st.integers(0, 4) | st.integers(0, M64)
     sizes = draw(st.lists(st.integers(0, 12), max_size=6))
     parts = [[(draw(key), number) for number in range(size) if draw(st.integers(0, 4))] for size in sizes]
-    kept = [[draw(st.integers(0, 3)) > 0 for _ in range(size)] for size in sizes]
-    total = sum(map(sum, kept))
-    order = draw(st.permutations(range(total)) if draw(st.booleans()) else st.just(range(total)))
-    renumbered, at = [], 0
-    for part in kept:
-        fresh = iter(sorted(order[at : at + sum(part)]))
-        renumbered.append([next(fresh) if keep else None for keep in part])
-        at += sum(part)
+    fresh, renumbered = itertools.count(), []
+    for size in sizes:
+        dropped = draw(st.integers(0, 1))  # of each four
+        renumbered.append([next(fresh) if draw(st.integers(1, 4)) > dropped else None for _ in range(size)])
     return parts, renumbered
 
 
 def as_merged(parts, renumbered):
     sorted_parts = [SortedKeys(*as_sorted(part)) for part in parts]
-    return merged(
-        sorted_parts,
-        [numpy.array([DROPPED if new is None else new for new in part], numpy.uint32) for part in renumbered],
-    )
+    new = [
+        numpy.array([DROPPED if new is None else new for new in part], numpy.uint32)
+        if None in part
+        else range(*([part[0], part[-1] + 1] if part else [0]))
+        for part in renumbered
+    ]
+    return merged(sorted_parts, new)
 
 
 @given(case=parts_to_merge())

@@ -361,13 +361,17 @@ class Index(Stored):
     def _reading(self) -> Iterator[View]:
         """Hold the lock, and return the documents of this moment."""
         with self._lock:
-            if self._closed:
-                raise ValueError("the index is closed; open it again with Index.open")
-            if self._writer is not None:
-                if self._writer.damaged:
-                    raise RuntimeError("a change of the index was interrupted; call rollback() first")
-                self._view = self._writer.view
-            yield self._view
+            yield self._current()
+
+    def _current(self) -> View:
+        """Return the documents of this moment; the caller has the lock."""
+        if self._closed:
+            raise ValueError("the index is closed; open it again with Index.open")
+        if self._writer is not None:
+            if self._writer.damaged:
+                raise RuntimeError("a change of the index was interrupted; call rollback() first")
+            self._view = self._writer.view
+        return self._view
 
     @property
     def _note(self) -> Note:
@@ -516,9 +520,10 @@ class Index(Stored):
         """Add the documents of a batch, which has been checked, in parts."""
         with self._writing() as writer:
             for documents, _, _ in self._parts(codes, times, batch):
-                last = dict(zip(documents.codes, range(len(documents))))
-                unique = len(last) == len(documents)
-                writer.add(documents if unique else documents.take(np.array(sorted(last.values()))))
+                if len(set(documents.codes)) < len(documents):
+                    last = dict(zip(documents.codes, range(len(documents))))
+                    documents = documents.take(np.array(sorted(last.values())))
+                writer.add(documents)
 
     def _parts(
         self, codes: list[bytes], times: NDArray[np.int64], batch: Batch
@@ -837,9 +842,8 @@ class Index(Stored):
 
     def _answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:
         """Return the matches of each fingerprint."""
-        keyed = ~self.hasher.is_empty(rows)
-        if not keyed.all():
-            chosen = np.flatnonzero(keyed)
+        if (empty := self.hasher.is_empty(rows)).any():
+            chosen = np.flatnonzero(~empty)
             answers = [search.none] * len(rows)
             if len(chosen):
                 some = self._answers(search, rows[chosen], lambda: [own[i] for own in (texts(),) for i in chosen])
@@ -853,7 +857,8 @@ class Index(Stored):
 
     def _found(self, search: Search, ask: Callable[[View], Asked | None]) -> list[Matches]:
         """Return the matches of queries in a view. A reader does not lock its segments, as they do not change."""
-        with self._reading() as view:
+        with self._lock:
+            view = self._current()
             if (asked := ask(view)) is None:
                 return [search.none]
             recent = search.found(view, asked, True)

@@ -104,8 +104,9 @@ def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> W
     try:
         numbers = np.arange(len(documents), dtype=np.uint32)
         keyed = numbers[documents.keyed]
-        for band in range(documents.keys.shape[1]):
-            writer.keys(str(band), sorted_keys(np.ascontiguousarray(documents.keys[keyed, band]), keyed))
+        for band, keys in enumerate(documents.keys.T):
+            chosen = keys if len(keyed) == len(keys) else keys[keyed]  # the first is much faster
+            writer.keys(str(band), sorted_keys(np.ascontiguousarray(chosen), keyed))
         writer.keys("ids", sorted_keys(_format.hashed_ids(documents.codes), numbers))
         writer.section("sketches", [documents.sketches])
         _write_ids(writer, documents.codes)
@@ -201,19 +202,20 @@ def merge_segments(
         writer.close()
 
 
-def _renumbered(parts: list[Segment], kept: Kept) -> list[NDArray[np.uint32]]:
+def _renumbered(parts: list[Segment], kept: Kept) -> list[NDArray[np.uint32] | range]:
     """Return for each document of each part its number in the merged segment, DROPPED if it is removed."""
-    result, first = [], 0
+    result, first = list[NDArray[np.uint32] | range](), 0
     for part, keep in zip(parts, kept):
-        numbers = np.arange(first, first + part.documents, dtype=np.uint32)
-        if keep is not None:
-            numbers = np.where(keep, first + np.cumsum(keep) - 1, DROPPED).astype(np.uint32)
-        result.append(numbers)
-        first += part.documents if keep is None else int(keep.sum())
+        if keep is None:
+            result.append(range(first, first + part.documents))
+            first += part.documents
+        else:
+            result.append(np.where(keep, first + np.cumsum(keep) - 1, DROPPED).astype(np.uint32))
+            first += int(keep.sum())
     return result
 
 
-def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[NDArray[np.uint32]]) -> int:
+def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[NDArray[np.uint32] | range]) -> int:
     """Write the merged keys, and return how many documents have some."""
     keyed = 0
     for band in range(parts[0].layout.bands):

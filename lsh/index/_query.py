@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
@@ -59,16 +59,24 @@ class Matches(tuple[IndexMatch, ...]):
         The least similarity of a match.
     """
 
+    __slots__ = ()
     recall: float
     min_similarity: float
 
     def __new__(cls, matches: Iterable[IndexMatch], recall: float, min_similarity: float) -> Matches:
-        made = super().__new__(cls, matches)
-        made.recall, made.min_similarity = recall, min_similarity
-        return made
+        return tuple.__new__(_matches_with(recall, min_similarity), matches)
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self), self.recall, self.min_similarity
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Matches, (tuple(self), self.recall, self.min_similarity)
+
+
+@lru_cache(maxsize=64)
+def _matches_with(recall: float, min_similarity: float) -> type[Matches]:
+    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
+    return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
+
+
+_as_match = partial(tuple.__new__, IndexMatch)
 
 
 class Estimator:
@@ -82,19 +90,17 @@ class Estimator:
     def __init__(self, components: int, collisions: float) -> None:
         self._components, self._collisions = components, collisions
         self.similarities = self._corrected(np.arange(components + 1) / max(components, 1))
-        self._intervals: dict[int, tuple[float, float]] = {}
+        self.interval = lru_cache(maxsize=None)(self._interval)
 
     def _corrected(self, shares: Array) -> NDArray[np.float64]:
         corrected: NDArray[np.float64] = np.clip((shares - self._collisions) / (1.0 - self._collisions), 0.0, 1.0)
         return corrected
 
-    def interval(self, equal: int) -> tuple[float, float]:
+    def _interval(self, equal: int) -> tuple[float, float]:
         """Return the interval for a number of equal components."""
-        if equal not in self._intervals:
-            bounds = wilson_interval(equal / self._components, self._components, CONFIDENCE)
-            low, high = self._corrected(np.array(bounds)).tolist()
-            self._intervals[equal] = low, high
-        return self._intervals[equal]
+        bounds = wilson_interval(equal / self._components, self._components, CONFIDENCE)
+        low, high = self._corrected(np.array(bounds)).tolist()
+        return low, high
 
     def least_equal(self, similarity: float) -> int:
         """Return the least number of equal components whose estimate is `similarity` or more."""
@@ -189,7 +195,8 @@ class Search:
             )
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
-        self.none = Matches((), self.recall, self.least)
+        self._made = partial(tuple.__new__, _matches_with(self.recall, self.least))
+        self.none: Matches = self._made(())
         self._least_estimated = estimator.least_equal(self.least)
         self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
 
@@ -213,7 +220,7 @@ class Search:
                 hits.setdefault(i, []).append((one, bounds[i], bounds[i + 1]))
         for i, spans in hits.items():
             if matches := self._verified(view, spans, asked.own, asked.texts[i] or b""):
-                results[i] = Matches(matches, self.recall, self.least)
+                results[i] = self._made(matches)
         return results
 
     def _estimate(self, view: View, own: Place | None, found: list[Found], results: list[Matches]) -> None:
@@ -229,7 +236,7 @@ class Search:
         chosen = equal >= self._least_estimated
         if own is not None:
             chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
-        order = np.lexsort((-equal, queries))  # stable: in order of the parts and numbers
+        order = np.argsort((queries << 16) - equal, kind="stable")  # equal ones in order of the parts and numbers
         order = order[chosen[order]]
         if self.top is not None:
             ranks = np.arange(len(order)) - np.searchsorted(queries[order], queries[order])
@@ -242,11 +249,10 @@ class Search:
                 ids[place] = doc_id
         similarities = self.estimator.similarities[equal].tolist()
         intervals = map(self.estimator.interval, equal.tolist())
-        made = list(map(IndexMatch._make, zip(ids, similarities, intervals, repeat(False))))
-        bounds = [0, *(np.flatnonzero(np.diff(queries)) + 1).tolist(), len(made)]
-        for start, stop in pairwise(bounds):
-            if start < stop:
-                results[queries[start]] = Matches(made[start:stop], self.recall, self.least)
+        made = list(map(_as_match, zip(ids, similarities, intervals, repeat(False))))
+        starts = np.flatnonzero(np.diff(queries, prepend=-1))
+        for i, (start, stop) in zip(queries[starts].tolist(), pairwise([*starts.tolist(), len(made)])):
+            results[i] = self._made(made[start:stop])
 
     def _estimate_few(self, view: View, own: Place | None, found: list[Found]) -> Matches:
         """Return the same for one query with few candidates, faster."""
@@ -262,7 +268,7 @@ class Search:
             IndexMatch(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
             for same, at, number in ranked[: self.top]
         ]
-        return Matches(made, self.recall, self.least) if made else self.none
+        return self._made(made) if made else self.none
 
     def _verified(
         self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes

@@ -13,28 +13,35 @@ from lsh.index._format import NO_TIME, Array
 from lsh.index._segment import Documents, Layout
 
 SMALLEST = 16  # documents for which memory is allocated at first
+CANDIDATES = 1 << 13  # documents that are compared at once
 DOCUMENT_BYTES = 200  # of memory that a document takes beside its keys, sketch, id and text
+_NONE = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16)
 
 
 class Recent:
     """Documents in memory, by number; a removed one keeps its number."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, capacity: int = 0) -> None:
         self.layout = layout
         self.numbers: dict[bytes, int] = {}  # of the documents that are not removed
         self.codes: list[bytes] = []
         self.texts: list[bytes] = []
         self.size = 0  # bytes of keys, sketches, ids and texts
-        self._keys = np.empty((0, layout.bands), np.uint64)
-        self._keyed = np.empty(0, bool)
-        self._sketches = np.empty((0, layout.components), layout.dtype)
-        self._times = np.empty(0, np.int64)
-        self._alive = np.empty(0, bool)
+        self._keys = np.empty((capacity, layout.bands), np.uint64, "F")  # the keys of a band are together
+        self._keyed = np.empty(capacity, bool)
+        self._sketches = np.empty((capacity, layout.components), layout.dtype)
+        self._times = np.empty(capacity, np.int64)
+        self._alive = np.empty(capacity, bool)
         self._tables = BinTables(layout.bands)
         self._entered = 0  # documents that are in the tables
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @property
+    def capacity(self) -> int:
+        """The number of documents for which there is memory."""
+        return len(self._alive)
 
     @property
     def count(self) -> int:
@@ -44,8 +51,8 @@ class Recent:
     def add(self, documents: Documents) -> None:
         """Add documents, whose ids differ from each other and from those that are stored."""
         first, stop = self.count, self.count + len(documents)
-        if stop > len(self._alive):
-            self._grow(max(stop, 2 * len(self._alive), SMALLEST))
+        if stop > self.capacity:
+            self._grow(max(stop, 2 * self.capacity, SMALLEST))
         self._keys[first:stop] = documents.keys
         self._keyed[first:stop] = documents.keyed
         self._sketches[first:stop] = documents.sketches
@@ -62,7 +69,7 @@ class Recent:
         count = self.count
         for name in ("_keys", "_keyed", "_sketches", "_times", "_alive"):
             old: Array = getattr(self, name)
-            grown = np.empty((size, *old.shape[1:]), old.dtype)
+            grown = np.empty((size, *old.shape[1:]), old.dtype, "F" if name == "_keys" else "C")
             grown[:count] = old[:count]
             setattr(self, name, grown)
 
@@ -125,23 +132,29 @@ class Recent:
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16] | None]:
         """Find the documents that share a bucket; the same as `lsh._searching.Searcher.search`."""
         self._enter()
-        bounds, numbers, equal = [0], [np.empty(0, np.uint32)], [np.empty(0, np.uint16)]
-        members = self._tables.members
-        for i, own in enumerate(keys.T.tolist()):
-            buckets = [found for band, key in enumerate(own) if len(found := members(band, key))]
-            if buckets:
-                found = np.unique(np.concatenate(buckets))
-                if rows is not None:
-                    same = np.count_nonzero(self._sketches[found] == rows[i], axis=1).astype(np.uint16)
-                    chosen = np.flatnonzero(same >= least_equal)
-                    if top is not None and len(chosen) > top:
-                        chosen = np.sort(chosen[np.argsort(-same[chosen].astype(np.int32), kind="stable")[:top]])
-                    found, same = found[chosen], same[chosen]
-                else:
-                    same = np.zeros(len(found), np.uint16)
-                numbers.append(found)
-                equal.append(same)
-                bounds.append(bounds[-1] + len(found))
-            else:
-                bounds.append(bounds[-1])
-        return np.array(bounds, np.int64), np.concatenate(numbers), None if rows is None else np.concatenate(equal)
+        pieces, first = list[tuple[Array, Array, Array]](), 0
+        while first < keys.shape[1]:
+            bounds, numbers = self._tables.candidates(keys, first, CANDIDATES)
+            own = None if rows is None else rows[first : first + len(bounds) - 1]
+            pieces.append(self._compared(bounds, numbers, own, least_equal, top))
+            first += len(bounds) - 1
+        sizes, numbers, equal = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(_NONE, *pieces))
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        return bounds, numbers, None if rows is None else equal
+
+    def _compared(
+        self, bounds: Array, numbers: Array, rows: Array | None, least_equal: int, top: int | None
+    ) -> tuple[Array, Array, Array]:
+        """Return how many candidates of each query match, these candidates, and their equal components."""
+        sizes, same = bounds[1:] - bounds[:-1], np.zeros(len(numbers), np.uint16)
+        if not len(numbers):
+            return sizes, numbers, same
+        queries = np.repeat(np.arange(len(sizes)), sizes)
+        if rows is not None:
+            same[:] = np.count_nonzero(self._sketches[numbers] == rows[queries], axis=1)
+        chosen = same >= least_equal
+        if top is not None:
+            best = np.lexsort((-same.astype(np.int64), queries))  # stable: in order of the numbers
+            chosen[best[np.arange(len(best)) - bounds[queries] >= top]] = False
+        return np.bincount(queries[chosen], minlength=len(sizes)), numbers[chosen], same[chosen]

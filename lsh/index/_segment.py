@@ -40,7 +40,7 @@ class Documents:
     """Documents in memory, by number."""
 
     codes: list[bytes]  # encoded ids
-    keys: NDArray[np.uint64]  # (n, bands); not defined where `keyed` is false
+    keys: NDArray[np.uint64]  # (n, bands), those of a band best together; not defined where `keyed` is false
     keyed: NDArray[np.bool_]  # false for a document without shingles
     sketches: Array  # (n, components)
     times: NDArray[np.int64]  # NO_TIME for none
@@ -97,6 +97,7 @@ class Segment:
                 raise self.damage(f"it has {os.fstat(file.fileno()).st_size} bytes instead of {written.size}")
             self._file = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
         self._sections, sums = self._read_footer()
+        self._arrays: dict[str, Array] = {}  # of sections
         self.blocks = Blocks(self._file[: self._end], sums, self.name)
         self._check_sections()
 
@@ -148,13 +149,15 @@ class Segment:
 
     def section(self, name: str, dtype: Any, count: int | None = None) -> Array:
         """Return a section, whose blocks have not been checked."""
+        if (known := self._arrays.get(name)) is not None:
+            return known
         if name not in self._sections:
             raise self.damage(f"section {name} is missing")
         offset, size = self._sections[name]
         wanted = np.dtype(dtype)
         if size % wanted.itemsize or count not in (None, size // wanted.itemsize):
             raise self.damage(f"section {name} has a wrong size")
-        return self._file[offset : offset + size].view(wanted)
+        return self._arrays.setdefault(name, self._file[offset : offset + size].view(wanted))
 
     def checked(self, name: str, dtype: Any, start: int = 0, stop: int | None = None) -> Array:
         """Return items start to stop - 1 of a section, checked."""

@@ -221,12 +221,8 @@ class View:
         """Find the documents that share a bucket with queries; only the recent ones, or only those of segments."""
         if recent:
             return [Found(IN_LOG, *self.recent.search(keys, rows, least_equal, top))] if len(self.recent) else []
-        found = []
-        for part, held in enumerate(self.held):
-            bounds, numbers, equal = held.searcher.search(keys, rows, least_equal, top)
-            if len(numbers):
-                found.append(Found(part, bounds, numbers, equal))
-        return found
+        results = [held.searcher.search(keys, rows, least_equal, top) for held in self.held]
+        return [Found(part, *result) for part, result in enumerate(results) if len(result[1])]
 
     def verify(self) -> None:
         """Check all segments; a DamageError names the file."""

@@ -195,7 +195,7 @@ class Writer:
         ]
         with self._changing():
             self.view.held = [*self.view.held, *held]
-            self.view.recent = Recent(self._state.manifest.parameters.layout)
+            self.view.recent = Recent(self._state.manifest.parameters.layout, self.view.recent.capacity)
             self._state.needs_manifest = True
             self._state.changes = []
 

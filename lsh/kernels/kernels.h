@@ -373,7 +373,7 @@ typedef struct {
     uint32_t number;
 } lsh_numbered_key;
 
-/* Sort keys by radix, stably. `records` and `other` hold `count` each; returns the one that has the result. */
+/* Sort keys, stably. `records` and `other` hold `count` each; returns the one that has the result. */
 lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
                                 lsh_numbered_key *other);
 
@@ -451,28 +451,29 @@ enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, l
 typedef struct {
     const lsh_sorted *sorted;
     const uint32_t *renumbered; /* the new number of each document, ascending; LSH_NOTHING of one that is dropped */
+    uint32_t first;             /* where that is NULL: the new number of document 0; the others follow it */
     size_t documents;
-    size_t at, cell, checked; /* 0 to begin with */
+    size_t at, cell, checked; /* private from here on, 0 to begin with */
+    uint64_t key;             /* the last one, and its number */
+    uint32_t number;
 } lsh_merge_part;
 
-/* The next key of a part. */
+/* A merge. The new numbers of a part are greater than those of the parts before it. */
 typedef struct {
-    uint64_t key;
-    uint32_t number, part;
-} lsh_merge_head;
+    lsh_merge_part *parts;
+    size_t num_parts, share;           /* share: keys of a part that are taken at a time, 1 or more */
+    lsh_numbered_key *records, *other; /* scratch: num_parts * share of each */
+    size_t left;                       /* keys of all parts that are not read yet */
+    size_t part, block;                /* set with a fault: the part that has it */
+    size_t taken;                      /* private, 0 */
+} lsh_merge;
 
 /* Count the next keys of a part whose documents are not dropped, and add their number to *kept; at the end part->at is
  * the number of all keys. */
 enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block);
 
-/* Begin a merge: fill the heap, which has memory for a head a part, and set *heads to their number. Each part->at is 0.
- * *part is set to the number of the part that was read last. */
-enum lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
-                               size_t *block);
-
-/* Append some of the next keys to `out`, in order; *heads is 0 at the end. More keys than there is memory for are
- * LSH_BAD_ORDER. */
-enum lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
-                              size_t *part, size_t *block);
+/* Append some of the next keys to `out`, in order. More keys than there is memory for are LSH_BAD_ORDER. The directory of
+ * each part is checked at the first call. */
+enum lsh_fault lsh_merge_next(lsh_merge *merge, lsh_sorted_output *out);
 
 #endif

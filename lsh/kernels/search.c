@@ -17,8 +17,8 @@
 #include "kernels.h"
 
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
-enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, MERGED = 1 << 18 };
-enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, AHEAD = 8, STRIDE = 1 << 12, NEAR = 64 };
+enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
+enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, AHEAD = 8, NEAR = 64 };
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -85,35 +85,69 @@ static inline size_t cell_of(uint64_t key, unsigned bits) { return (size_t)(key 
 
 unsigned lsh_directory_bits(size_t count) { return count < 1 << 12 ? 0 : count < 1 << 18 ? 8 : 16; }
 
-lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
-                                lsh_numbered_key *other)
+static inline uint64_t key_of(lsh_numbered_key record) { return (uint64_t)record.high << 32 | record.low; }
+static inline unsigned length_of(uint64_t value) { return 64 - (unsigned)__builtin_clzll(value | 1); }
+
+/* Sort by bits low .. top - 1 of the keys, stably. Returns the array that has the result. */
+static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *other, size_t count, unsigned low,
+                                   unsigned top)
 {
     size_t places[DIGITS][VALUES] = {{0}};
-    for (size_t i = 0; i < count; i++) {
-        records[i] = (lsh_numbered_key){(uint32_t)keys[i], (uint32_t)(keys[i] >> 32), numbers[i]};
-        const uint64_t key = (uint64_t)records[i].high << 32 | records[i].low;
-        for (int digit = 0; digit < DIGITS; digit++)
-            places[digit][key >> (DIGIT * digit) & (VALUES - 1)]++;
-    }
-    for (int digit = 0; digit < DIGITS; digit++) {
-        size_t sum = 0, most = 0;
+    const unsigned digits = (top - low + DIGIT - 1) / DIGIT;
+    for (size_t i = 0; i < count; i++)
+        for (unsigned digit = 0; digit < digits; digit++)
+            places[digit][key_of(records[i]) >> (low + DIGIT * digit) & (VALUES - 1)]++;
+    for (unsigned digit = 0; digit < digits; digit++) {
+        size_t sum = 0;
         for (size_t value = 0; value < VALUES; value++) {
             const size_t size = places[digit][value];
             places[digit][value] = sum;
             sum += size;
-            most = size > most ? size : most;
         }
-        if (most == count) /* this digit is the same everywhere */
-            continue;
-        for (size_t i = 0; i < count; i++) {
-            const uint64_t key = (uint64_t)records[i].high << 32 | records[i].low;
-            other[places[digit][key >> (DIGIT * digit) & (VALUES - 1)]++] = records[i];
-        }
+        for (size_t i = 0; i < count; i++)
+            other[places[digit][key_of(records[i]) >> (low + DIGIT * digit) & (VALUES - 1)]++] = records[i];
         lsh_numbered_key *swapped = records;
         records = other;
         other = swapped;
     }
     return records;
+}
+
+/* Sort by insertion, stably. Returns 0 where that is slow, because the records are not nearly in order. */
+static int sort_nearly_sorted(lsh_numbered_key *records, size_t count)
+{
+    for (size_t i = 1, steps = 0; i < count; i++) {
+        const lsh_numbered_key record = records[i];
+        size_t at = i;
+        for (; at && key_of(record) < key_of(records[at - 1]) && steps <= count; at--, steps++)
+            records[at] = records[at - 1];
+        records[at] = record;
+        if (steps > count)
+            return 0;
+    }
+    return 1;
+}
+
+/* Sort by keys, stably. Returns the array that has the result. Keys are hashes, so few that differ are equal in the first
+ * bits. */
+static lsh_numbered_key *sort_records(lsh_numbered_key *records, lsh_numbered_key *other, size_t count)
+{
+    uint64_t differ = 0;
+    for (size_t i = 1; i < count; i++)
+        differ |= key_of(records[i]) ^ key_of(records[0]);
+    const unsigned top = length_of(differ), bits = length_of(count) + SPARE;
+    lsh_numbered_key *sorted = sort_bits(records, other, count, top > bits ? top - bits : 0, top);
+    if (sort_nearly_sorted(sorted, count))
+        return sorted;
+    return sort_bits(sorted, sorted == records ? other : records, count, 0, top);
+}
+
+lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
+                                lsh_numbered_key *other)
+{
+    for (size_t i = 0; i < count; i++)
+        records[i] = (lsh_numbered_key){(uint32_t)keys[i], (uint32_t)(keys[i] >> 32), numbers[i]};
+    return sort_records(records, other, count);
 }
 
 static inline void put_key(lsh_sorted_output *out, uint64_t key, uint32_t number)
@@ -182,8 +216,6 @@ static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t en
         low += step + 1;
     return bound(s, key, 1, low, end - low > step ? low + step : end);
 }
-
-static inline unsigned length_of(uint32_t value) { return 32 - (unsigned)__builtin_clz(value | 1); }
 
 /* Find a key in its cell, which is in *run, and prefetch its documents. */
 static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, lsh_run *run, size_t *block)
@@ -506,45 +538,10 @@ enum lsh_fault lsh_search_next(const lsh_segment *segment, lsh_search *search, l
 
 /* ---- merge ---- */
 
-/* Set *head to the next key of a part whose document is not dropped; *is_end tells whether there is none. */
-static enum lsh_fault advance(lsh_merge_part *part, lsh_merge_head *head, int *is_end, size_t *block)
-{
-    const lsh_sorted *s = part->sorted;
-    const size_t cells = (size_t)1 << s->bits;
-    enum lsh_fault fault;
-    *is_end = 0;
-    for (; part->at < s->count; part->at++) {
-        const size_t at = part->at;
-        if (at == part->checked) {
-            const size_t left = s->count - at, more = left < STRIDE ? left : STRIDE;
-            if ((fault = check_places(s, at, more, block)))
-                return fault;
-            part->checked += more;
-        }
-        if (at + AHEAD < s->count && number_at(s, at + AHEAD) < part->documents)
-            lsh_prefetch(part->renumbered + number_at(s, at + AHEAD));
-        const uint32_t number = number_at(s, at);
-        if (number >= part->documents)
-            return LSH_BAD_NUMBER;
-        head->number = part->renumbered[number];
-        if (head->number == LSH_NOTHING)
-            continue;
-        while (part->cell < cells && entry_at(s, part->cell + 1) <= at)
-            part->cell++;
-        if (part->cell == cells)
-            return LSH_BAD_DIRECTORY;
-        head->key = stored(s, at) | (s->bits ? (uint64_t)part->cell << (64 - s->bits) : 0);
-        part->at++;
-        return LSH_SOUND;
-    }
-    *is_end = 1;
-    return LSH_SOUND;
-}
-
 enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block)
 {
     const lsh_sorted *s = part->sorted;
-    const size_t left = s->count - part->at, end = part->at + (left < MERGED ? left : MERGED);
+    const size_t left = s->count - part->at, end = part->at + (left < COUNTED ? left : COUNTED);
     *block = check_blocks(s->blocks, s->numbers + 4 * part->at, 4 * (end - part->at));
     if (*block != SIZE_MAX)
         return LSH_BAD_BLOCK;
@@ -552,67 +549,97 @@ enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block
         const uint32_t number = number_at(s, part->at);
         if (number >= part->documents)
             return LSH_BAD_NUMBER;
-        *kept += part->renumbered[number] != LSH_NOTHING;
+        *kept += !part->renumbered || part->renumbered[number] != LSH_NOTHING;
     }
     return LSH_SOUND;
 }
 
-static int is_before(lsh_merge_head a, lsh_merge_head b)
+/* The key at a place; *cell is the cell of an earlier one, and becomes that of this. */
+static inline uint64_t key_at(const lsh_sorted *s, size_t place, size_t *cell)
 {
-    return a.key < b.key || (a.key == b.key && a.number < b.number);
+    if (!s->bits)
+        return stored(s, place);
+    while (*cell + 1 < (size_t)1 << s->bits && entry_at(s, *cell + 1) <= place)
+        ++*cell;
+    return stored(s, place) | (uint64_t)*cell << (64 - s->bits);
 }
 
-/* Put a head into the place of the heap's entry `at`, which is free, or of one below it. */
-static void sift_down(lsh_merge_head *heap, size_t count, size_t at, lsh_merge_head head)
+/* Where a part ends, or `share` keys further on. */
+static size_t end_of(const lsh_merge *merge, const lsh_merge_part *part)
 {
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        child += child + 1 < count && is_before(heap[child + 1], heap[child]);
-        if (!is_before(heap[child], head))
+    return part->sorted->count - part->at < merge->share ? part->sorted->count : part->at + merge->share;
+}
+
+/* Check the directory before the first key of a part, and the blocks of its next keys. *limit becomes the key behind
+ * these, if it is less; *is_limited tells whether there is one. */
+static enum lsh_fault look_ahead(lsh_merge *merge, lsh_merge_part *part, uint64_t *limit, int *is_limited)
+{
+    const lsh_sorted *s = part->sorted;
+    const size_t end = end_of(merge, part), next = end + (end < s->count);
+    enum lsh_fault fault = LSH_SOUND;
+    if (!part->checked)
+        fault = check_directory(s, &merge->block);
+    if (!fault && next > part->checked)
+        fault = check_places(s, part->checked, next - part->checked, &merge->block);
+    if (fault)
+        return fault;
+    part->checked = next;
+    if (end < s->count) {
+        size_t cell = part->cell;
+        const uint64_t key = key_at(s, end, &cell);
+        *limit = key < *limit ? key : *limit;
+        *is_limited = 1;
+    }
+    return LSH_SOUND;
+}
+
+/* Take the next keys of a part up to `last`. */
+static enum lsh_fault take_keys(lsh_merge *merge, lsh_merge_part *part, uint64_t last)
+{
+    const lsh_sorted *s = part->sorted;
+    const size_t first = part->at, end = end_of(merge, part);
+    for (; part->at < end; part->at++) {
+        const uint64_t key = key_at(s, part->at, &part->cell);
+        const uint32_t number = number_at(s, part->at);
+        if (key > last)
             break;
-        heap[at] = heap[child];
+        if (number >= part->documents)
+            return LSH_BAD_NUMBER;
+        if (part->at && (key < part->key || (key == part->key && number <= part->number)))
+            return LSH_BAD_ORDER;
+        part->key = key;
+        part->number = number;
+        if (part->renumbered && part->at + AHEAD < end && number_at(s, part->at + AHEAD) < part->documents)
+            lsh_prefetch(part->renumbered + number_at(s, part->at + AHEAD));
+        const uint32_t renumbered = part->renumbered ? part->renumbered[number] : part->first + number;
+        if (renumbered != LSH_NOTHING)
+            merge->records[merge->taken++] = (lsh_numbered_key){(uint32_t)key, (uint32_t)(key >> 32), renumbered};
     }
-    heap[at] = head;
-}
-
-enum lsh_fault lsh_merge_begin(lsh_merge_part *parts, size_t count, lsh_merge_head *heap, size_t *heads, size_t *part,
-                               size_t *block)
-{
-    *heads = 0;
-    for (size_t i = 0; i < count; i++) {
-        int is_end;
-        *part = i;
-        enum lsh_fault fault = check_directory(parts[i].sorted, block);
-        if (!fault)
-            fault = advance(parts + i, heap + *heads, &is_end, block);
-        if (fault)
-            return fault;
-        heap[*heads].part = (uint32_t)i;
-        *heads += !is_end;
-    }
-    for (size_t i = *heads / 2; i-- > 0;)
-        sift_down(heap, *heads, i, heap[i]);
+    merge->left -= part->at - first;
     return LSH_SOUND;
 }
 
-enum lsh_fault lsh_merge_next(lsh_merge_part *parts, lsh_merge_head *heap, size_t *heads, lsh_sorted_output *out,
-                              size_t *part, size_t *block)
+enum lsh_fault lsh_merge_next(lsh_merge *merge, lsh_sorted_output *out)
 {
-    for (size_t work = 0; work < MERGED && *heads; work++) {
-        const lsh_merge_head last = heap[0];
-        lsh_merge_head next = last;
-        int is_end;
-        if (out->count == out->capacity)
-            return LSH_BAD_ORDER;
-        put_key(out, last.key, last.number);
-        *part = last.part;
-        const enum lsh_fault fault = advance(parts + last.part, &next, &is_end, block);
-        if (fault)
+    const size_t left = merge->left;
+    uint64_t limit = UINT64_MAX;
+    int is_limited = 0;
+    enum lsh_fault fault;
+    merge->taken = 0;
+    for (merge->part = 0; merge->part < merge->num_parts; merge->part++)
+        if ((fault = look_ahead(merge, merge->parts + merge->part, &limit, &is_limited)))
             return fault;
-        if (is_end)
-            next = heap[--*heads];
-        sift_down(heap, *heads, 0, next);
-        if (*heads && !is_before(last, heap[0]))
-            return LSH_BAD_ORDER;
+    for (merge->part = 0; merge->part < merge->num_parts && (limit || !is_limited); merge->part++)
+        if ((fault = take_keys(merge, merge->parts + merge->part, is_limited ? limit - 1 : limit)))
+            return fault;
+    /* Or a part has more than its share of the key `limit`, which is the next one: part by part. */
+    for (merge->part = 0; merge->part < merge->num_parts && merge->left == left; merge->part++)
+        if ((fault = take_keys(merge, merge->parts + merge->part, limit)))
+            return fault;
+    if ((merge->left == left && left) || merge->taken > out->capacity - out->count) {
+        merge->part = 0;
+        return LSH_BAD_ORDER;
     }
+    lsh_put_keys(out, sort_records(merge->records, merge->other, merge->taken), merge->taken);
     return LSH_SOUND;
 }

@@ -270,12 +270,17 @@ static void use_search(int is_right)
 
 static enum lsh_fault merge(lsh_merge_part *parts, lsh_sorted_output *out)
 {
-    lsh_merge_head heap[BANDS];
-    size_t heads, part, block;
-    enum lsh_fault fault = lsh_merge_begin(parts, BANDS, heap, &heads, &part, &block);
-    while (!fault && heads)
-        fault = lsh_merge_next(parts, heap, &heads, out, &part, &block);
+    lsh_merge state = {.parts = parts, .num_parts = BANDS, .share = 1 + below(100)};
+    enum lsh_fault fault = LSH_SOUND;
+    state.records = get(BANDS * state.share * sizeof *state.records);
+    state.other = get(BANDS * state.share * sizeof *state.other);
+    for (size_t b = 0; b < BANDS; b++)
+        state.left += parts[b].sorted->count;
+    while (!fault && state.left)
+        fault = lsh_merge_next(&state, out);
     lsh_end_keys(out);
+    free(state.records);
+    free(state.other);
     return fault;
 }
 
@@ -289,7 +294,7 @@ static void use_merge(int is_right)
     for (size_t i = 0; i < BANDS * count; i++)
         renumbered[i] = below(4) ? (uint32_t)expected++ : LSH_NOTHING;
     for (size_t b = 0; b < BANDS && !fault; b++) {
-        parts[b] = (lsh_merge_part){&bands[b].sorted, renumbered + b * count, count, 0, 0, 0};
+        parts[b] = (lsh_merge_part){.sorted = &bands[b].sorted, .renumbered = renumbered + b * count, .documents = count};
         while (!fault && parts[b].at < count)
             fault = lsh_merge_count(parts + b, &kept, &block);
         parts[b].at = 0;

@@ -2,8 +2,8 @@
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
 a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
-numpy only. `Index`, `Screen` and the modules `index`, `lsh`, `plot`, `presets`, `recall`, `report` and `text_plot` are
-loaded when they are first used.
+numpy only. `Index`, `Screen` and the modules `index`, `lsh`, `plot`, `presets`, `recall`, `report`, `spark` and
+`text_plot` are loaded when they are first used.
 """
 
 from lsh import _start
@@ -59,7 +59,7 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "text_plot")
+_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "spark", "text_plot")
 _CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen"}
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from lsh import presets as presets
     from lsh import recall as recall
     from lsh import report as report
+    from lsh import spark as spark
     from lsh import text_plot as text_plot
     from lsh.index import Index as Index
     from lsh.index.screen import Screen as Screen

@@ -8,6 +8,8 @@ runs everything in one process. A run of single files or tests stays in one proc
 
 A test that takes longer than `TIMEOUT` prints where all its threads are and ends its process, so that a run never
 hangs. pytest-xdist names the test, starts a new worker and goes on.
+
+Of a test with many cases, ``@pytest.mark.few(n)`` leaves n that are fast; the others get the mark ``slow``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import gzip
 import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +50,21 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep a copy of standard error: during a test, pytest replaces the file."""
     config.stash[_STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(tryfirst=True)  # runs before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases of a test with the mark ``few(n)`` as slow, except n: the first, the last, some between."""
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        count = cases[0].get_closest_marker("few").args[0]
+        fast = {i * (len(cases) - 1) // max(count - 1, 1) for i in range(count)}
+        for i, case in enumerate(cases):
+            if i not in fast:
+                case.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -115,6 +115,7 @@ def test_the_exact_removals_are_those_of_the_definition(texts, threshold):
     assert {i: (one.kept, one.similarity, one.identical) for i, one in removed.items()} == expected.removed
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("data_folder")
 @pytest.mark.parametrize("name", truth.EXPECTED)
 @pytest.mark.parametrize("size", [25, pytest.param(100, marks=pytest.mark.slow)])

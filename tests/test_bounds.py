@@ -35,7 +35,9 @@ WITHOUT_SANITIZER = pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="a s
 
 @WITHOUT_SANITIZER
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
-@pytest.mark.parametrize("keep", ["first", "longest", "pairs"])
+@pytest.mark.parametrize(
+    "keep", ["longest", *(pytest.param(one, marks=pytest.mark.slow) for one in ("first", "pairs"))]
+)
 def test_the_peak_of_a_process(keep, tmp_path):
     """Keys and sketches of 500,000 texts take 150 MB; the bound is 20 MB."""
     program = textwrap.dedent(
@@ -100,7 +102,7 @@ def test_mapped_files_take_little_memory(tmp_path):
         import numpy
         from lsh._spill import Spill, _resident
         spill = Spill(20_000_000, sys.argv[1])
-        array, before = spill.array(1 << 28, numpy.uint8), _resident()[0]
+        array, before = spill.array(1 << 27, numpy.uint8), _resident()[0]
         with spill.released():
             array[:] = 1
             until = time.monotonic() + 60
@@ -120,7 +122,7 @@ def test_mapped_files_take_little_memory(tmp_path):
     )
     written, loaded = map(int, ran.stdout.split())
     assert written <= 20_000_000
-    assert loaded <= 64 * (1 << 17)
+    assert loaded <= 32 * (1 << 17)
 
 
 # The least bound.
@@ -136,6 +138,7 @@ def least(texts, **options) -> int:
     return int(number) * (1000 if unit == "KB" else 10**6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"keep": "last"}, {"keep": "longest"}, {"keep": range(20_000)}])
 def test_the_bound_that_an_error_names_is_enough(options):
     enough = least(TEXTS, **options)
@@ -159,6 +162,7 @@ def test_a_bound_that_is_too_small_is_an_error_before_the_work():
         deduplicate([object()] * 5000, against=[object()] * 15_000, max_memory="100KB")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("against", [False, True])
 def test_the_bound_that_all_files_need_is_estimated(tmp_path, monkeypatch, packed, against):
@@ -201,7 +205,7 @@ def test_a_stream_that_grows_past_a_bound(monkeypatch):
         deduplicate(lambda: iter(TEXTS), max_memory=479_999)
 
 
-@pytest.mark.parametrize(("keep", "each"), [("first", 11), ("longest", 19)])
+@pytest.mark.parametrize(("keep", "each"), [("longest", 19), pytest.param("first", 11, marks=pytest.mark.slow)])
 def test_documents_that_share_a_bucket_need_memory(monkeypatch, keep, each):
     """How many they are is known after grouping, and how many are in one component after that."""
     texts = [f"{text}." for text in TEXTS] + TEXTS
@@ -251,6 +255,7 @@ def test_a_tilde_for_the_temporary_folder(monkeypatch, tmp_path):
     assert len(deduplicate(TEXTS, temp_dir="~")) == len(TEXTS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_temporary_files_are_in_the_folder_that_is_named(small, monkeypatch, tmp_path, kind):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))  # does not count
@@ -353,19 +358,24 @@ def test_the_folder_of_the_command(small, tmp_path):
     assert "--max-memory must be 481KB or more for 20,009 documents, 24 bytes each, got 300,000 bytes" in problem
 
 
-def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dedup", "--dry-run", "--source-field", "site", "--report", "-"],
+        pytest.param(["stats", "--json"], marks=pytest.mark.slow),
+    ],
+)
+def test_what_the_command_notes_of_each_document_is_in_files(small, tmp_path, command):
     """Sizes and sources, for a report and for the figures of `lsh stats`."""
     texts = [f"{text}{'.' * (i % 7)}" for i, text in enumerate(TEXTS)] + TEXTS[:9]
     lines = (json.dumps({"text": text, "site": f"site {i % 3}"}) for i, text in enumerate(texts))
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
     bound = ["--max-memory", "1MB", "--temp-dir", "temporary"]
     (tmp_path / "temporary").mkdir()
-    for command in (["dedup", "--dry-run", "--source-field", "site", "--report", "-"], ["stats", "--json"]):
-        pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
-        expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
-        assert found == expected
-        assert set(small) == {"temporary"}
-        small.clear()
+    pages = [done(tmp_path, *command, "in.jsonl", *options).decode() for options in ([], bound)]
+    expected, found = (re.sub("<tr><th>--(max-memory|temp-dir)</th>.*?</tr>", "", page) for page in pages)
+    assert found == expected
+    assert set(small) == {"temporary"}
     assert list((tmp_path / "temporary").iterdir()) == []
 
 

@@ -174,6 +174,7 @@ def test_more_bands_never_find_fewer(hashbytes, n):
     assert len(found[0]) < len(found[-1])
 
 
+@pytest.mark.few(8)
 @for_all_settings
 def test_min_jaccard_keeps_the_identical_pair(hashbytes, n, num_bands):
     cache = make(hashbytes, n, num_bands)
@@ -1119,7 +1120,7 @@ def test_packing_changes_nothing(monkeypatch):
     assert contents(fresh) == contents(cache)
 
 
-@pytest.mark.parametrize("documents", [12_000, pytest.param(30_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("documents", [7_000, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_a_stream_of_removals_needs_no_more_room(documents):
     """Many documents pass through a cache of at most 1,000; removed ones take no memory."""
     cache = Cache(MinHasher(10, 3, hashbytes=4))
@@ -1131,7 +1132,7 @@ def test_a_stream_of_removals_needs_no_more_room(documents):
             cache.add_fingerprints(rows, ids)
             for doc_id in ids:
                 cache.remove_id(doc_id)
-            if first == 5_000:
+            if first == 2_000:
                 early, _ = tracemalloc.get_traced_memory()
         late, _ = tracemalloc.get_traced_memory()
     finally:
@@ -1880,11 +1881,12 @@ def test_threads_count_whole_changes_only():
 
 
 LOOK_AND_ADD = """
-import itertools, threading, numpy
+import itertools, sys, threading, numpy
 from lsh import Bands, Cache, MinHasher
 
+documents, rounds = map(int, sys.argv[1:])
 hasher = MinHasher(4, 4, hashbytes=4)
-rows = numpy.random.RandomState(8).randint(0, 2**32, (300_000, 4), numpy.uint32)
+rows = numpy.random.RandomState(8).randint(0, 2**32, (documents, 4), numpy.uint32)
 cache = Cache(hasher, bands=Bands(1, 4))
 done = threading.Event()
 problems = []
@@ -1902,7 +1904,7 @@ def look():
 readers = [threading.Thread(target=look) for _ in range(2)]
 for reader in readers:
     reader.start()
-for _ in range(8):
+for _ in range(rounds):
     cache.clear()
     cache.add_fingerprints(rows, range(len(rows)))
     cache.add_fingerprints(rows[:50], range(1_000_000, 1_000_050))
@@ -1914,10 +1916,11 @@ assert cache.get_all_duplicates() == {(i, i + 1_000_000) for i in range(50)}
 """
 
 
-def test_threads_look_through_pairs_while_another_adds(tmp_path):
+@pytest.mark.parametrize(("documents", "rounds"), [(100_000, 4), pytest.param(300_000, 16, marks=pytest.mark.slow)])
+def test_threads_look_through_pairs_while_another_adds(tmp_path, documents, rounds):
     """Complete pairs or a RuntimeError. Runs in a new process, because a fault would corrupt memory."""
     done = subprocess.run(
-        [sys.executable, "-c", LOOK_AND_ADD],
+        [sys.executable, "-c", LOOK_AND_ADD, str(documents), str(rounds)],
         capture_output=True,
         text=True,
         check=False,

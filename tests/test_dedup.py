@@ -177,7 +177,7 @@ def priorities(draw, total: int):
     )
 
 
-@strategies.examples(120)
+@strategies.examples(80)
 @given(
     data=st.data(),
     texts=corpora(),
@@ -615,7 +615,7 @@ def test_missing_texts():
             list(find_pairs(["a"], others=["b", "c", "d", None], shingles=shingles))
 
 
-@strategies.examples(40)
+@strategies.examples(25)
 @given(shared=st.integers(1, 30), only=st.integers(0, 30), unit=st.sampled_from(["word", "char"]))
 def test_threshold_is_one_division(shared, only, unit):
     """A pair with x shared shingles of y is found at the threshold x / y, and not at the next float."""
@@ -694,6 +694,7 @@ DAYS = [date(2024, 2, 29), date(2024, 12, 1), date(1969, 7, 20)]
 TIMES = [datetime(*day.timetuple()[:3], 12, microsecond=5) for day in DAYS]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "keep",
     [
@@ -1112,6 +1113,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("bars", [False, True])
 @pytest.mark.parametrize("name", STREAMS)

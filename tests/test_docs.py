@@ -15,7 +15,7 @@ import lsh
 
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-NEEDS = {"lsh.plot": "matplotlib"}  # modules whose examples require an optional package
+NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules whose examples require an optional package
 PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
 

@@ -115,6 +115,7 @@ def test_the_tests_themselves():
     assert variance_test(numpy.full(300, 100), 200, 0.5) < ALPHA
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("hashbytes", [4, 8])
 @pytest.mark.parametrize(("shared", "union"), SIZES)
 def test_unbiased_and_binomial_variance(shared, union, hashbytes):

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ import lsh
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lsh"
 
-ROOMS = ("files", "index", "report", "command")  # the folders of floor 3; each may import the earlier ones
+ROOMS = ("files", "index", "report", "spark", "command")  # the folders of floor 3; each may import the earlier ones
 FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, for floor 3 only; `python -m lsh` runs the other
 
 STANDARD_HEADERS = {
@@ -38,6 +39,7 @@ WHEN_USED = {
     "lsh.presets",
     "lsh.recall",
     "lsh.report",
+    "lsh.spark",
     "lsh.text_plot",
 }  # on first use
 LAZY = {"argparse", "json", "gzip", "concurrent.futures", "statistics", "tempfile"}  # slow to import, rarely used
@@ -111,6 +113,7 @@ def faults_of_imports(name: str, source: str) -> list[str]:
     return [f"{name} imports {other}" for other in sorted(imports(name, source)) if floor_of(other) > floor_of(module)]
 
 
+@cache
 def imports(name: str, source: str) -> set[str]:
     """The modules of the package that a file imports, anywhere in the file."""
     package = module_of(name) if Path(name).stem == "__init__" else module_of(name).rpartition(".")[0]

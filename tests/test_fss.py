@@ -134,6 +134,7 @@ def test_vectors_of_the_permutation(k, first):
     assert list(reference.fss_ranks(k)[: len(first)]) == first
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 9, 64, 100, 127, 128, 129, 200, 256, 1000, 2048, 2049, 4095, 4096])
 def test_the_permutation_of_every_size(k):
     """The whole permutation except round 0; above a power of two, part of the next permutation is used."""
@@ -181,12 +182,19 @@ def test_fingerprints_against_twin(batch, k, n, unit):
     assert as_ints(rows) == [reference.fss(text, k, 42, n=n, unit=unit) for text in batch]
 
 
-def test_every_number_of_components():
+NUMBERS = [*range(1, 35), *(63, 64, 65, 127, 128, 129, 255, 256, 257, 512, 513, 1023, 1024, 2047, 4095, 4096)]
+
+
+@pytest.mark.parametrize(
+    "numbers", [NUMBERS, pytest.param(range(35, 301), marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_every_number_of_components(numbers):
     text = "She sells sea-shells, \x00 she does."
-    for k in [*range(1, 301), 512, 513, 1023, 1024, 2047, 4095, 4096]:
+    for k in numbers:
         assert as_ints(sketcher(k, 6).fingerprint(text)) == reference.fss(text, k, 42, n=6, unit="byte")
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("n", [*range(1, 20), 31, 32, 33, 40, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n):
     """Random bytes of all lengths up to 2 n + 3; the kernel changes method at shingles of 16 bytes."""
@@ -214,6 +222,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("seed", "h2", "shingle"), ENDS)
 def test_the_largest_value_of_round_0(seed, h2, shingle):
     """If h2 has all bits set, the bin stays empty and its component gets the fallback, like the others."""
@@ -273,6 +282,7 @@ def test_the_formula_is_the_twin():
     assert formula({shingle}, 8, 42) == reference.fss(shingle, 8, 42, n=5, unit="byte")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("n", [5, 16])
 def test_long_texts(kind, n):
@@ -297,6 +307,7 @@ def test_empty_bins_after_a_long_text(k):
     assert k == 1 or any(value >= 2**31 for value in as_ints(sketcher(k).fingerprint(b"a" * 9000)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("count", [TILE - 1, TILE, TILE + 1, KEPT + 1, 6000])
 @pytest.mark.parametrize("n", [1, 3, 700])
 def test_long_texts_by_character_and_by_word(count, n):
@@ -320,6 +331,7 @@ def pieces(text, size: int, n: int) -> Iterator:
         yield text[at : at + size + n - 1]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("k", [1, 128, 4096])
 @pytest.mark.parametrize("unit", ["byte", "char", "word"])
 @pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyzé漢"])
@@ -704,6 +716,7 @@ def test_the_texts_are_as_alike_as_they_should(pair):
         assert len({x[i : i + N] for i in range(len(x) - N + 1)}) == both + a
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "pair", [pytest.param(pair, marks=() if i % 3 == 0 else pytest.mark.slow) for i, pair in enumerate(SHORT + OTHER)]
 )
@@ -714,6 +727,7 @@ def test_unbiased(pair):
     assert component_test(bits, jaccard(*pair)) > ALPHA
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("pair", SHORT + OTHER)
 def test_variance(pair):
     """At most 1.05 of that of independent components; at most .70 of it for 5 to 100 distinct shingles.
@@ -732,6 +746,7 @@ SWEEP = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("k", "pair"), [pytest.param(*case, marks=() if case[0] in (1, 3, 64) else pytest.mark.slow) for case in SWEEP]
 )
@@ -742,6 +757,7 @@ def test_unbiased_with_small_variance_at_every_number_of_components(k, pair):
     assert variance_ratio(bits, jaccard(*pair)) <= 1.05
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("pair", SHORT)
 @pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
 def test_bands_follow_the_s_curve(pair, strided):
@@ -787,6 +803,7 @@ PERMUTATIONS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "contiguous", "strided"),
     [

@@ -74,6 +74,7 @@ MANY = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("kind", "count"), MANY)
 def test_many_documents_against_twin(kind, count):
     random = numpy.random.default_rng(count)
@@ -147,6 +148,7 @@ def test_a_linker_checks_what_it_indexes_with():
 # Band keys of rows that are not adjacent in memory.
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", [numpy.uint32, numpy.uint64])
 @pytest.mark.parametrize(
     "widths", [[6] * 20, [1] * 40, [300, 3, 3], [0, 2, 0], [17, 16, 16, 600], [256, 257, 1], [2] * 300]
@@ -243,7 +245,7 @@ def test_components_of_links_against_twin(case, others):
 
 
 def test_long_chains_against_twin():
-    count, random = 20_000, numpy.random.default_rng(3)
+    count, random = 8_000, numpy.random.default_rng(3)
     for pairs in (
         [(i, i + 1) for i in range(count - 1)],
         [(i, count - 1 - i) for i in range(count)],

@@ -53,6 +53,7 @@ SHINGLES = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shingles", SHINGLES, ids=str)
 def test_fss_in_pieces(shingles):
     """A text repeated many times has the same shingles, and so the same fingerprint, as one repeated twice."""
@@ -75,6 +76,7 @@ def test_fss_of_words_far_apart(gap):
                 assert numpy.array_equal(hasher.fingerprint(text), hasher.fingerprint(" ".join(words)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("hashbytes", [4, 8])
 @pytest.mark.parametrize(
     "shingles", [*SHINGLES, slow(Shingles(40, "byte")), slow(Shingles(3000, "char")), Shingles(90_000)], ids=str

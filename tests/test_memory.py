@@ -390,6 +390,7 @@ def test_fingerprinters_of_wrong_parameters(monkeypatch):
         refused(ShingleSets, Batch(("a",)), unit, n)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("unit", [BYTE, CHAR, WORD])
 def test_shingles_longer_than_any_text(unit):
     text = "é b, " * 3000

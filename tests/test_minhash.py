@@ -71,6 +71,7 @@ def test_fingerprints_against_twin(batch, n, unit, seeds, hashbytes, options):
     ]
 
 
+@pytest.mark.few(9)
 @both_sizes
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, pytest.param(64, marks=pytest.mark.slow)])
 def test_every_length_around_n(n, hashbytes):
@@ -85,6 +86,7 @@ def test_every_length_around_n(n, hashbytes):
         ]
 
 
+@pytest.mark.few(7)
 @both_sizes
 @pytest.mark.parametrize("length", [255, 256, 257, 263, 264, 511, 520, 1000, 2047, 3000])
 def test_long_random_texts(length, hashbytes):

@@ -184,6 +184,7 @@ def test_identical_sets(num_seeds, recall):
     assert plan.recall_at(1.0) == 1.0
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("num_seeds", [1, 128, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("threshold", [5e-324, 1e-300, 1e-9, 0.01, 0.5, 0.999, 1 - 2**-53])
 @pytest.mark.parametrize("recall", [5e-324, 1e-300, 1e-9, 0.5, 0.99, 1 - 2**-53])
@@ -787,6 +788,7 @@ def test_recall_is_that_of_bands_and_filter(threshold, recall, s):
 # The promised recall is reached.
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 @pytest.mark.parametrize("shared", [50, 80, 90])
@@ -837,6 +839,7 @@ def test_a_recall_that_is_not_kept_is_seen():
     assert binomial_tail(1000 - len(pairs), 1000, 1 - 0.9) < ALPHA
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 def test_recall_on_reuters(data_folder, recall):
     """All pairs at .8 or more, over 20 random states. Stories that are in no such pair are left out."""

@@ -123,6 +123,7 @@ def test_axes_are_new_or_those_given(pyplot, draw):
     assert first.get_ylabel()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_figures_can_be_written(pyplot, tmp_path, draw, ending):
@@ -165,6 +166,7 @@ LEGENDS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("bands", LEGENDS.values(), ids=LEGENDS.keys())
 @pytest.mark.parametrize(("size", "columns"), [((6.4, 4.8), 1), ((6.4, 4.8), 2), ((4, 3.5), 1)])
 def test_the_legend_covers_no_curve(pyplot, bands, size, columns):
@@ -192,7 +194,7 @@ def test_the_legend_covers_no_bar(pyplot, similarities):
     assert box.y1 <= ax.get_window_extent().y1
 
 
-@pytest.mark.parametrize("bins", [1, 7, 10, 20, 50, 1000])
+@pytest.mark.parametrize("bins", [1, 7, 20, 50, pytest.param(1000, marks=pytest.mark.slow)])
 def test_values_on_an_edge_belong_to_the_part_above(pyplot, bins):
     """Each edge and each middle once: two values in each part, and 1.0 is in the last one as well."""
     edges = [i / bins for i in range(bins)]

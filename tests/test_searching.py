@@ -61,6 +61,7 @@ def test_sorting_against_twin(pairs):
     assert as_lists(as_sorted(pairs)) == reference.sorted_keys(pairs)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_sorting_many_against_twin(kind, count):
@@ -79,6 +80,7 @@ def test_bad_numbers():
         sorted_keys(keys, numpy.zeros(1, numpy.uint32))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 def test_keys_are_found(kind, count):
@@ -159,6 +161,7 @@ def test_search_against_twin(seed, documents, bands, values, queries, least, top
     assert found == segment.twin(keys, rows, least, top)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("top", [None, 100, *(pytest.param(top, marks=pytest.mark.slow) for top in (1, 1000, 10**6))])
 @pytest.mark.parametrize("compares", [False, True])
 @pytest.mark.parametrize("values", [1, 3, 10**6])
@@ -253,6 +256,7 @@ def test_merge_against_twin(case):
     assert as_lists(as_merged(*case)) == reference.sorted_keys(reference.merged(*case))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sizes", [(300_000,), (100, 5000, 270_000), (4096,) * 9])
 def test_merging_many(kind, sizes):

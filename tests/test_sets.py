@@ -125,6 +125,7 @@ def words_like(draw: random.Random, count: int) -> bytes:
     return b" ".join(b"w%d" % draw.randrange(count) for _ in range(count))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("secret", SECRETS[::4])
 @pytest.mark.parametrize(
     ("n", "unit"),
@@ -160,6 +161,7 @@ def test_large_texts_are_compared_in_parts(n, unit, secret):
     assert sets(texts, shingles, secret=secret).matrix(len(texts), 0).ravel().tolist() == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shingles", [Shingles(4), Shingles(2, "word"), Shingles(11, "byte"), Shingles(7, "byte")])
 def test_a_cache_of_any_size_changes_nothing(shingles):
     """Texts are requested in an order that evicts the oldest ones at every position of the rings."""
@@ -174,6 +176,7 @@ def test_a_cache_of_any_size_changes_nothing(shingles):
             assert similarities(found, asked, least) == [value if value >= least else 0.0 for value in expected]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "unit"), [(5, "byte"), (5, "char"), (12, "byte"), (2, "word")])
 def test_every_threshold_of_texts_from_a_template(n, unit):
     """Texts of many sizes, each compared with all others: most are pruned by their bitmaps, whose sizes differ."""
@@ -192,6 +195,7 @@ def test_every_threshold_of_texts_from_a_template(n, unit):
             assert all_pairs(found, len(texts), least) == [x if x >= least else 0.0 for x in expected]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shingles", [Shingles(5, "byte"), Shingles(12), Shingles(2, "word", lowercase=True)])
 @pytest.mark.parametrize("max_cached", [0, 400, 3000, 1 << 20])
 def test_threads_share_a_cache(shingles, max_cached):

@@ -205,23 +205,26 @@ def tiny(monkeypatch):
     monkeypatch.setattr(lsh._spill, "CHUNK", 1 << 12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("tiny")
-def test_files_change_nothing(corpus, files):
-    for options in (
-        {},
-        {"keep": "last"},
-        {"keep": "longest"},
-        {"clusters": "components"},
-        {"verify": None},
-        {"against": corpus[:50]},
-    ):
-        expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
-        assert files == []
-        for texts in (corpus, streamed(corpus)):
-            same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
-        assert len(files) >= 4
-        files.clear()
+@pytest.mark.parametrize(
+    "options",
+    [{"keep": "longest"}, {}, {"keep": "last"}, {"clusters": "components"}, {"verify": None}, {"against": slice(50)}],
+)
+def test_files_change_nothing(corpus, files, options):
+    if "against" in options:
+        options = {"against": corpus[options["against"]]}
+    expected = deduplicate(corpus, 0.7, shingles=SHINGLES, **options)
+    assert files == []
+    for texts in (corpus, streamed(corpus)):
+        same(deduplicate(texts, 0.7, shingles=SHINGLES, max_memory=120_000, **options), expected)
+    assert len(files) >= 4
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_change_no_pair(corpus, files):
     pairs = list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES))
+    assert files == []
     assert list(find_pairs(corpus, threshold=0.7, shingles=SHINGLES, max_memory="100 kB")) == pairs
     assert files
 
@@ -259,7 +262,8 @@ def test_an_iterator_of_pairs_that_is_closed_leaves_no_file(corpus, tmp_path, ta
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_documents_than_a_block():
+def test_more_documents_than_a_block(monkeypatch):
+    monkeypatch.setattr(lsh._corpus, "STEP", 1 << 13)
     count = lsh._corpus.STEP + 3000
     texts = [f"text number {i} of many, {i * i}" for i in range(count)]
     texts[-2] = texts[5] + "."
@@ -320,6 +324,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(lsh._spill, "MIN_ROWS", 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bound", [None, 0, 1000])
 @pytest.mark.parametrize("width", [None, 3])
 @given(data=st.data())
@@ -479,6 +484,7 @@ def test_a_bad_tmpdir_is_an_error_before_the_work(monkeypatch, tmp_path):
     assert lsh.deduplicate(["one text", "one text"]).keep.tolist() == [True, False]  # needs no temporary folder
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stage", ["fingerprints", "grouping", "comparing"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_no_file(tmp_path, how, stage):

@@ -5,11 +5,13 @@ The settings of pytest in pyproject.toml are those of the checkout beside the te
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import conftest
 import pytest
@@ -43,9 +45,34 @@ def test_slow_tests_are_run_when_asked_for(tmp_path, arguments, expected):
     (tmp_path / "test_two.py").write_text(code, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
     options = ["-c", str(CONFIGURATION), "--rootdir", str(tmp_path), *arguments, str(tmp_path)]
-    ran = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path)
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # no test here needs a plugin
+    ran = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert set(re.findall(r"::test_(\w+)", ran.stdout)) == expected
+
+
+class Case(SimpleNamespace):
+    """A case of a test, with its marks."""
+
+    def get_closest_marker(self, name):
+        return self.marks.get(name)
+
+    def add_marker(self, mark):
+        self.marks[mark.name] = mark
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "fast"),
+    [(1, 5, [0]), (2, 5, [0, 4]), (3, 6, [0, 2, 5]), (4, 3, [0, 1, 2]), (5, 1, [0]), (None, 4, [0, 1, 2, 3])],
+)
+def test_few_cases_of_a_test_are_fast(count, given, fast):
+    marks = {} if count is None else {"few": pytest.mark.few(count).mark}
+    cases = [Case(nodeid=f"test_a.py::test_it[{i}]", marks=dict(marks)) for i in range(given)]
+    slow = Case(nodeid="test_a.py::test_it[slow]", marks=marks | {"slow": pytest.mark.slow})
+    other = Case(nodeid="test_b.py::test_it[0]", marks=dict(marks))
+    conftest.pytest_collection_modifyitems([slow, *cases, other])
+    assert [i for i, case in enumerate(cases) if not case.get_closest_marker("slow")] == fast
+    assert not other.get_closest_marker("slow")
 
 
 @pytest.mark.parametrize(

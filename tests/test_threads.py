@@ -137,6 +137,7 @@ def test_maps_keep_the_order(workers):
     ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("scheme", ["fss", "murmur3"])
 @pytest.mark.parametrize("sizes", [(0, 1, 5), (100,), (3, 30_000), (600_000, 2)])
 def test_fingerprints_do_not_depend_on_threads(scheme, sizes):
@@ -382,6 +383,7 @@ def test_a_helper_that_runs_does_not_wait_for_one_that_cannot_start(monkeypatch)
     assert len(by_helper) <= 1
 
 
+@pytest.mark.few(2)
 def test_an_answer_does_not_depend_on_the_threads_that_start(starts, monkeypatch):
     texts = [f"document {i % 150} of a corpus, and {i % 150 * 7} more words in it" for i in range(3000)]
     hasher = MinHasher(16, scheme="fss")

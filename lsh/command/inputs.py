@@ -267,7 +267,8 @@ def first_repeated(keys: Column, ids_at: Callable[[Array], list[bytes]]) -> tupl
     repeated, passes = [], len(keys) // MAX_SORTED + 1
     for number in range(passes):  # the keys that are sorted at once have the same rest
         own = np.sort(np.concatenate([part[part % passes == number] for _, part in keys.parts()] or [_NO_KEYS]))
-        repeated.append(np.unique(own[1:][own[1:] == own[:-1]]))
+        same = own[1:][own[1:] == own[:-1]]
+        repeated.append(same[np.diff(same, prepend=~same[:1]) != 0])  # each once; np.unique imports all of np.ma
     wanted = np.sort(np.concatenate(repeated))
     if not len(wanted):
         return None

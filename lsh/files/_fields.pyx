@@ -10,7 +10,7 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, strerror
-from posix.unistd cimport pread, write
+from posix.unistd cimport pread, pwrite, write
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -122,9 +122,10 @@ def read_ranges(int file, const long long[::1] begins not None, const long long[
 
 
 def copy_ranges(int file, int target, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] buffer not None):
+                uint8_t[::1] buffer not None, long long at=-1):
     """Write ranges of a file, given as for `read_ranges`, to another file; return how many bytes were written.
 
+    They are written from byte `at` of that file on, or, if that is negative, from its position on, which then moves.
     Fewer than all are written if the file ends or cannot be read, if a signal arrives, or if the system writes less.
 
     Raises
@@ -137,7 +138,7 @@ def copy_ranges(int file, int target, const long long[::1] begins not None, cons
     if size and buffer.shape[0]:
         with nogil:
             done = _copy_ranges(file, target, &begins[0], &ends[0], begins.shape[0], &buffer[0], buffer.shape[0],
-                                &failed)
+                                at, &failed)
     if failed and failed != EINTR:
         raise OSError(failed, strerror(failed).decode())
     return done
@@ -182,7 +183,7 @@ cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long 
 
 
 cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
-                             uint8_t *buffer, Py_ssize_t capacity, int *failed) noexcept nogil:
+                             uint8_t *buffer, Py_ssize_t capacity, long long at, int *failed) noexcept nogil:
     """Return how many bytes were written; `failed` is set to the error of a writing."""
     cdef Py_ssize_t i = 0, stop, size, found, used, some, done = 0
     cdef long long begin = begins[0], first, end
@@ -201,7 +202,9 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
                 used += some
         size -= found
         i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
-        found = write(target, buffer, used) if used else 0
+        found = 0
+        if used:
+            found = write(target, buffer, used) if at < 0 else pwrite(target, buffer, used, at + done)
         if found < 0:
             failed[0] = errno
             return done

@@ -310,14 +310,14 @@ class _Pass:
     def _copy(self, number: int, file: Input, keep: Flags, part: Target, report: Callable[[], object]) -> None:
         """Write the kept records of a file."""
         with file.ranges() as ranges:
-            ranges.copy(self._kept_parts(number, keep), part, report)
+            ranges.copy(self._kept_parts(number, keep, ranges.part_size), part, report)
 
-    def _kept_parts(self, number: int, keep: Flags) -> Iterator[tuple[Array, Array]]:
-        """Yield where the bytes of kept records of a file begin and end, in parts of about `READ_SIZE` bytes."""
+    def _kept_parts(self, number: int, keep: Flags, size: int) -> Iterator[tuple[Array, Array]]:
+        """Yield where the bytes of kept records of a file begin and end, in parts of about `size` bytes."""
         for first, records in self._known_places.located(number):
             kept = records.chosen(keep[first : first + len(records.begins)])
             if len(kept.begins):
-                yield from (part.runs() for part in kept.blocks(READ_SIZE))
+                yield from (part.runs() for part in kept.blocks(size))
 
     # ---- records by reading ----
 

@@ -45,7 +45,7 @@ class Located(NamedTuple):
         """Yield the records in blocks of about `size` bytes."""
         sizes = np.cumsum(self.ends - self.begins)
         bounds = np.searchsorted(sizes, np.arange(size, int(sizes[-1]), size)) + 1
-        for first, stop in pairwise(np.unique([0, *bounds.tolist(), len(sizes)]).tolist()):
+        for first, stop in pairwise(dict.fromkeys([0, *bounds.tolist(), len(sizes)])):  # each once
             yield self.chosen(slice(first, stop))
 
 

@@ -12,9 +12,12 @@
 enum {
     MAX_DEPTH = 64,         /* objects and lists within each other */
     MAX_NUMBER_LENGTH = 256, /* characters */
-    WORDS = 4,               /* of 8 bytes, after which a string is tested in steps */
-    STEP = 64                /* bytes of a step */
+    WIDTH = 16               /* bytes of a vector */
 };
+
+typedef uint8_t vector __attribute__((vector_size(WIDTH)));
+typedef uint8_t unaligned __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+typedef uint64_t words __attribute__((vector_size(WIDTH))); /* two */
 
 #define ONES (UINT64_MAX / 0xFF)
 #define HIGHS (ONES << 7)
@@ -26,9 +29,14 @@ static uint64_t word_at(const uint8_t *at)
     return word;
 }
 
-/* The high bits of a word of which one at least is set if a byte of ASCII is below `limit`; it is that of the first such
- * byte or, where the word is read from its other end, maybe that of its neighbour, too. */
-static uint64_t below(uint64_t word, uint64_t limit) { return (word - ONES * limit) & ~word & HIGHS; }
+/* Which byte of a word, in the order of memory, is the first one that is not 0, and the word without it and those behind it. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+static unsigned first_byte(uint64_t word) { return (unsigned)__builtin_clzll(word) / 8; }
+static uint64_t bytes_before(uint64_t word, unsigned first) { return first ? word & ~(UINT64_MAX >> 8 * first) : 0; }
+#else
+static unsigned first_byte(uint64_t word) { return (unsigned)__builtin_ctzll(word) / 8; }
+static uint64_t bytes_before(uint64_t word, unsigned first) { return word & (((uint64_t)1 << 8 * first) - 1); }
+#endif
 
 /* Whether bytes are UTF-8 (RFC 3629): without surrogates, as Python decodes it. */
 static int is_utf8(const uint8_t *at, const uint8_t *end)
@@ -48,7 +56,8 @@ static int is_utf8(const uint8_t *at, const uint8_t *end)
     return 1;
 }
 
-/* A line that is being read. What reads a part of it begins at `at` and returns where the part ends, NULL if it is malformed. */
+/* A line that is being read; `end` is that of the block. What reads a part of it begins at `at` and returns where the part ends,
+ * NULL if it is malformed. */
 typedef struct {
     const uint8_t *end;
     int not_ascii; /* seen so far */
@@ -82,63 +91,73 @@ static int32_t four_digits(const uint8_t *at, const uint8_t *end)
     return a && b && c && d ? (int32_t)((a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1)) : -1;
 }
 
+/* What a letter behind a backslash means, 0 for one that has no meaning; `u` is followed by digits. */
+static const uint8_t meaning[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
 static const uint8_t *skip_escape(const line *l, const uint8_t *at)
 {
     if (l->end - at < 2)
         return NULL;
     if (at[1] == 'u')
         return four_digits(at + 2, l->end) < 0 ? NULL : at + 6;
-    return at[1] && strchr("\"\\/bfnrt", at[1]) ? at + 2 : NULL;
+    return meaning[at[1]] ? at + 2 : NULL;
 }
 
-/* Skip steps of a string that have no quote, backslash or control character; `seen` gets the bits of all bytes skipped. */
-static const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end, uint8_t *seen)
+/* Not 0 in the bytes that are a quote, a backslash or a control character. */
+static inline words special_bytes(vector bytes)
 {
-    while (end - at >= STEP) {
-        uint8_t special = 0, bits = 0; /* in bytes, so that vectors test many at once */
-        size_t i;
-        for (i = 0; i < STEP; i++) {
-            special |= (uint8_t)((at[i] == '"') | (at[i] == '\\') | (at[i] < 0x20));
-            bits |= at[i];
-        }
-        if (special)
+    return (words)((bytes == '"') | (bytes == '\\') | (bytes < 0x20));
+}
+
+/* Skip bytes of a string up to the first special one, or, if there is none, until less than a vector is left; `seen` gets the
+ * bits of all bytes skipped. */
+static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end, uint64_t *seen)
+{
+    vector bits = {0};
+    words special;
+    for (; end - at >= 4 * WIDTH; at += 4 * WIDTH) {
+        const unaligned *four = (const unaligned *)at;
+        special = special_bytes(four[0]) | special_bytes(four[1]) | special_bytes(four[2]) | special_bytes(four[3]);
+        if (special[0] | special[1])
             break;
-        *seen |= bits;
-        at += STEP;
+        bits |= (four[0] | four[1]) | (four[2] | four[3]);
     }
+    for (; end - at >= WIDTH; at += WIDTH) {
+        const vector bytes = *(const unaligned *)at;
+        special = special_bytes(bytes);
+        if (special[0] | special[1]) {
+            const int half = !special[0];
+            const unsigned first = first_byte(special[half]);
+            *seen |= bytes_before(((words)bytes)[half], first) | (half ? ((words)bytes)[0] : 0);
+            at += 8 * half + first;
+            break;
+        }
+        bits |= bytes;
+    }
+    *seen |= ((words)bits)[0] | ((words)bits)[1];
     return at;
 }
 
 /* From behind the quote that begins a string to the one that ends it. */
 static const uint8_t *string_end(line *l, const uint8_t *at)
 {
-    uint64_t word, high = 0;
-    uint8_t seen = 0;
-    int words = 0; /* plain ones, one after the other: a long string has many */
+    uint64_t seen = 0;
     l->escapes = 0;
-    while (at < l->end) {
-        if (l->end - at >= 8) {
-            word = word_at(at);
-            high |= word;
-            if (!(below(word ^ ONES * '"', 1) | below(word ^ ONES * '\\', 1) | below(word, 0x20))) {
-                at += 8;
-                if (++words == WORDS)
-                    at = skip_plain(at, l->end, &seen);
-                continue;
-            }
-        }
+    while ((at = skip_plain(at, l->end, &seen)) < l->end) {
         if (*at == '"') {
-            l->not_ascii |= ((high | seen) & HIGHS) != 0;
+            l->not_ascii |= (seen & HIGHS) != 0;
             return at;
         }
         if (*at < 0x20)
             return NULL;
         if (*at != '\\') {
-            high |= *at++;
+            seen |= *at++;
             continue;
         }
         l->escapes = 1;
-        words = 0;
         do { /* in an escaped script one escape follows the other */
             at = skip_escape(l, at);
             if (!at)
@@ -193,7 +212,6 @@ typedef struct {
 /* Decode a string whose escapes are well-formed; returns its length, SIZE_MAX for half of a surrogate pair. */
 static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
 {
-    static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
     const uint8_t *const start = out, *next;
     while (at < end) {
         if (*at != '\\') {
@@ -214,8 +232,7 @@ static size_t unescape(const uint8_t *at, const uint8_t *end, uint8_t *out)
             }
             out = put_utf8(c, out);
         } else {
-            const char *letter = strchr(letters, at[1]);
-            *out++ = letter ? (uint8_t)meanings[letter - letters] : at[1];
+            *out++ = meaning[at[1]];
             at += 2;
         }
     }
@@ -363,28 +380,25 @@ static uint8_t *unescape_fields(lsh_field *row, size_t num_names, uint8_t *out)
 size_t lsh_read_json(const uint8_t *block, size_t size, const lsh_text *names, size_t num_names, uint8_t *out,
                      lsh_field *found, lsh_span *spans)
 {
-    const uint8_t *at = block, *const end = block + size, *newline;
+    const uint8_t *at = block, *const end = block + size;
     size_t rows = 0;
     while (at < end) {
-        line l = {NULL, 0, 0};
+        line l = {end, 0, 0}; /* no token contains a newline, so a record that goes on behind it is malformed */
         const search s = {names, num_names, found + rows * num_names, out};
-        const uint8_t *const start = at, *begin, *stop;
-        newline = memchr(at, '\n', (size_t)(end - at));
-        l.end = newline ? newline : end;
-        memset(s.found, 0, num_names * sizeof(*s.found));
-        begin = skip_space(&l, at);
-        at = newline ? newline + 1 : end;
-        if (begin == l.end)
-            continue;
-        if (*begin != '{')
-            return SIZE_MAX;
-        stop = members_end(&l, begin + 1, MAX_DEPTH, '}', &s);
-        if (!stop || skip_space(&l, stop) != l.end || (l.not_ascii && !is_utf8(begin, l.end)))
-            return SIZE_MAX;
-        out = unescape_fields(s.found, num_names, out);
-        if (!out)
-            return SIZE_MAX;
-        spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start)};
+        const uint8_t *const start = at;
+        at = skip_space(&l, at);
+        if (at < end && *at != '\n') {
+            memset(s.found, 0, num_names * sizeof(*s.found));
+            at = *at == '{' ? members_end(&l, at + 1, MAX_DEPTH, '}', &s) : NULL;
+            at = at ? skip_space(&l, at) : NULL;
+            if (!at || (at < end && *at != '\n') || (l.not_ascii && !is_utf8(start, at)))
+                return SIZE_MAX;
+            out = unescape_fields(s.found, num_names, out);
+            if (!out)
+                return SIZE_MAX;
+            spans[rows++] = (lsh_span){(size_t)(start - block), (size_t)(at - start) + (at < end)};
+        }
+        at += at < end;
     }
     return rows;
 }

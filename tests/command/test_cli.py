@@ -139,6 +139,7 @@ def test_sample(tmp_path):
     assert columns((tmp_path / "removed.tsv").read_bytes()) == removed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("options", "n", "unit", "threshold", "num_seeds", "widths"),
     [

@@ -242,6 +242,7 @@ def normalised(folder: Path) -> None:
     (folder / "b.txt").write_text("the cafe\u0301 at last\n", "utf-8")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dropped", [None, "--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize"]
 )

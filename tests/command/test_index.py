@@ -579,7 +579,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(console, "progress", progress)
     for number in range(2):
-        write_lines(tmp_path / f"{number}.jsonl", range(9_000))
+        write_lines(tmp_path / f"{number}.jsonl", range(5_000))
     size = sum((tmp_path / f"{number}.jsonl").stat().st_size for number in range(2))
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for command in (["index", "add"], ["index", "query"]):
@@ -602,6 +602,7 @@ def test_slow_runs_commit_after_some_time(tmp_path, monkeypatch):
         assert 0 < len(index) < 9_000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["file", "order", "option"])
 def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     for number in range(2):
@@ -639,6 +640,7 @@ def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_step
     assert _manifest.read(str(tmp_path / "x.index")).note == note
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run(tmp_path, number):
     """The index is whole afterwards, and not locked."""

@@ -99,6 +99,7 @@ def test_help_says_the_exit_codes(tmp_path, command):
     assert max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_the_help_run(tmp_path, command):
     rows = [line.split(b"\t") for line in SAMPLE.read_bytes().split(b"\n")[:-1]]
@@ -128,6 +129,7 @@ def test_examples_of_the_help_run(tmp_path, command):
 # Processes: their results are those of `main`; how they start.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
     [
@@ -216,6 +218,7 @@ def test_locale_changes_nothing(tmp_path):
     assert (tmp_path / "removed.tsv").read_bytes() == "夏\tété\t1.0\n".encode()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["txt", "txt.gz"])
 def test_no_file_is_left_open(tmp_path, form):
     """With every warning an error, nothing but the summary is printed."""
@@ -310,6 +313,7 @@ def test_a_full_disk_is_one_line_of_error(news):
     assert refused(news, "version", run=process, shell=">/dev/full").startswith("lsh: error: standard output: ")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "closed"),
     [
@@ -361,6 +365,7 @@ def terminal_output(folder: Path, program: str, *arguments: str, size: tuple[int
     return written
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [(24, 100), (0, 0)], ids=["of 100 columns", "that does not tell its width"])
 @pytest.mark.parametrize("bars", [False, True])
 def test_progress_on_a_terminal(news, bars, size):
@@ -384,6 +389,7 @@ def test_a_quiet_run_shows_no_progress(news):
 # Signals.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "number", "code", "word"),
     [
@@ -432,6 +438,7 @@ def signalled(folder: Path, name: str, kill: str) -> subprocess.CompletedProcess
     return process(folder, python=["-c", program])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
     result = signalled(news, "builtins.open", f"os.kill(os.getpid(), {int(number)})")
@@ -440,6 +447,7 @@ def test_an_interrupt_while_a_file_is_opened_leaves_nothing(news, number):
     assert contents(news) == {"news.txt": DOCUMENTS}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_ends_at_once(news, number):
     """The second signal comes during cleanup. The old file is kept; a part of the new one may be left."""
@@ -460,6 +468,7 @@ def test_a_signal_that_is_ignored_stays_ignored(news):
     assert (news / "out.txt").read_bytes() == KEPT
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("module", "number"),
     [
@@ -508,6 +517,7 @@ def test_a_stream_without_a_descriptor(news, monkeypatch):
     assert stream.getvalue().startswith("documents")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("program", "given", "expected"), [("lsh", None, "1"), ("lsh", "2", "2"), ("other", None, "")])
 def test_threads_of_blas(program, given, expected, tmp_path):
     """The command lets the BLAS of numpy start no threads, unless the user sets their number."""

@@ -17,7 +17,7 @@ from lsh.command import console, inputs
 from lsh.command.options import Reading
 
 READING = Reading(None, None, None, None, None, None, None, "error", "error", None)
-LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(60_000))
+LINES = b"".join(b"line %d of many, and as long as a line of a file should be, %d\n" % (i, i**5) for i in range(40_000))
 
 
 class Drawn(list):
@@ -40,6 +40,7 @@ def drawn(monkeypatch):
     return shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "packed", [pytest.param(one, marks=() if one in ("", "gz") else pytest.mark.slow) for one in COMPRESSIONS]
 )
@@ -72,9 +73,9 @@ def test_stages_of_other_formats(tmp_path, drawn):
     table = pyarrow.table({"text": lines, "id": [str(i) for i in range(len(lines))]})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=len(lines) // 3)
     (tmp_path / "in").mkdir()
-    for number in range(3000):
+    for number in range(1500):
         (tmp_path / "in" / f"{number}.md").write_bytes(lines[number])
-    folder_size = sum(map(len, lines[:3000]))
+    folder_size = sum(map(len, lines[:1500]))
     for name, output, size in [
         ("in.parquet", "out.parquet", (tmp_path / "in.parquet").stat().st_size),
         ("in", "out", folder_size),

@@ -47,6 +47,7 @@ def make(folder: Path, form: str, packed: str) -> dict[str, bytes]:
     return expected
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("form", SHARDS)
 @pytest.mark.parametrize("packed", COMPRESSIONS)
 def test_an_output_a_shard(tmp_path, form, packed):

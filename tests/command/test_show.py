@@ -146,6 +146,7 @@ def test_what_a_terminal_would_obey_is_escaped(tmp_path):
     assert "\\x1b[31mred" in printed.replace("[-", "").replace("-]", "")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("more", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colours_on_a_terminal(news, more, colours):
     import subprocess

@@ -16,6 +16,7 @@ from lsh import files
 from lsh.files import compression
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "format", ["gz", "zst", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bz2", "xz"))]
 )
@@ -52,6 +53,7 @@ def test_compressed_without_saying_so(tmp_path, format):
     assert f"--format txt.{format}" in refusal(file_of(tmp_path, "in.txt", pack(b"one\n", format)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "format", ["gz", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bz2", "xz")), "zst"]
 )
@@ -125,6 +127,7 @@ def test_damaged_gzip(tmp_path, damage):
     assert message.endswith("; create it anew")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
 def test_damage_in_an_output_is_noticed(tmp_path, format):
     """Each has a checksum: a byte with another value is an error, or changes no text; the end is not missed either."""

@@ -17,6 +17,7 @@ def test_texts_and_ids(tmp_path, format, mark, packed):
     assert read(path) == list(zip(IDS[format], TEXTS[format], strict=True))
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("mark", [b"", BOM])
 def test_kept_records_go_out_as_they_came_in(tmp_path, format, mark, packed):
@@ -44,6 +45,7 @@ def test_no_document_and_one(tmp_path, format, head, packed):
     assert kept(path, [True], tmp_path / f"out.{format}") == data
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("format", DOCUMENTS)
 @pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_long_document(tmp_path, format, packed, count):

@@ -85,9 +85,12 @@ def test_ranges_of_a_file(made, size, at_once):
         file.write(data)
         file.flush()
         found = read_ranges(file.fileno(), begins, ends, memory(at_once))
-        with tempfile.TemporaryFile() as target:
+        with tempfile.TemporaryFile() as target, tempfile.TemporaryFile() as placed:
             count = copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(at_once))
             written = target.read() if not target.seek(0) else b""
+            assert copy_ranges(file.fileno(), placed.fileno(), begins, ends, memory(at_once), 7) == count
+            assert placed.tell() == 0
+            assert placed.read() == (bytes(7) + written if written else b"")
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
     assert count == len(written)
     assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
@@ -159,6 +162,9 @@ def sizes(request, monkeypatch):
             (blocks, "PROBE_SIZE", 8),
             (lines, "READ_SIZE", 30),
             (storage, "BUFFER", 16),
+            (storage._LocalRanges, "part_size", 30),
+            (disk, "FIRST_AHEAD", 50),
+            (disk, "AHEAD", 70),
         ]:
             monkeypatch.setattr(module, name, size)
 
@@ -184,6 +190,7 @@ VARIANTS = {  # what makes lines differ: blank lines, ends, numbers as ids, fiel
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("how", ["", "gz", "utf-16"])
@@ -207,6 +214,7 @@ def test_documents_at_positions(tmp_path, name, how):
             assert at(documents, range(len(found))) == found
 
 
+@pytest.mark.few(9)
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_kept_records_of_many(tmp_path, format, packed):
@@ -275,19 +283,49 @@ BYTES = b"".join(b"%d\n" % number for number in range(300_000))
 def test_partial_copies(tmp_path, monkeypatch, left):
     """The system may write less than it is asked for, and then nothing more; the rest is written by Python."""
 
-    def some(source: int, target: int, begins: Any, ends: Any, room: Any) -> int:
-        if not left:
-            return copy_ranges(source, target, begins, ends, room)
-        end = min(int(begins[0]) + left.pop(0), int(ends[0]))
-        return copy_ranges(source, target, begins[:1], np.array([end]), room)
+    def some(source: int, target: int, begins: Any, ends: Any, room: Any, at: int) -> int:
+        assert at >= 0
+        try:
+            size = left.pop(0)
+        except IndexError:
+            return copy_ranges(source, target, begins, ends, room, at)
+        end = min(int(begins[0]) + size, int(ends[0]))
+        return copy_ranges(source, target, begins[:1], np.array([end]), room, at)
 
     monkeypatch.setattr(storage, "copy_ranges", some)
-    monkeypatch.setattr(lines, "READ_SIZE", 100_000)
+    monkeypatch.setattr(storage._LocalRanges, "part_size", 100_000)
     path = file_of(tmp_path, "in.txt", BYTES)
     keep = [number % 1000 != 7 for number in range(300_000)]
     expected = b"".join(b"%d\n" % number for number, stays in enumerate(keep) if stays)
     assert kept(path, keep, tmp_path / "out.txt") == expected
     assert not left
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_blocks_that_are_allocated_ahead(tmp_path, monkeypatch, available):
+    """A large file has its own size and content at the end, also where the system has no such functions."""
+    monkeypatch.setattr(storage._LocalRanges, "part_size", 100_000)
+    monkeypatch.setattr(disk, "FIRST_AHEAD", 200_000)
+    monkeypatch.setattr(disk, "AHEAD", 1 << 20)
+    calls = []
+    call = disk._call
+
+    def noted(name: str, *arguments: int) -> None:
+        calls.append((name, *arguments[1:]))
+        call(name if available else f"no_{name}", *arguments)
+
+    monkeypatch.setattr(disk, "_call", noted)
+    path = file_of(tmp_path, "in.txt", BYTES)
+    keep = [number % 1000 != 7 for number in range(300_000)]
+    expected = b"".join(b"%d\n" % number for number, stays in enumerate(keep) if stays)
+    assert kept(path, keep, tmp_path / "out.txt") == expected
+    first, second = calls[0][2], calls[2][1]
+    assert 200_000 < first == second < 400_000
+    assert calls[:2] == [("sync_file_range", 0, first, disk.START_WRITING), ("fallocate", 0, first, 1 << 20)]
+    assert calls[2][0] == "sync_file_range"
+    assert len(calls) == 4
+    if available:
+        assert os.stat(tmp_path / "out.txt").st_blocks * 512 < len(expected) + (1 << 18)
 
 
 def test_a_full_disk_while_ranges_are_copied(tmp_path, monkeypatch):

@@ -219,6 +219,7 @@ def test_old_documents_at_a_url(tmp_path, memory):
     assert (tmp_path / "out.tsv").read_bytes() == LINES.splitlines(keepends=True)[1]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "tsv.xz", "csv", "jsonl", "parquet", "arrow"])
 def test_the_output_is_that_of_local_files(tmp_path, memory, ending):
     draw = random.Random(1)
@@ -525,7 +526,7 @@ def test_a_file_is_read_in_blocks(memory, monkeypatch):
 
 
 def test_after_a_jump_little_is_read(memory, monkeypatch):
-    found = fetched(memory, monkeypatch, 100 << 20, [(90 << 20, 1000), (50 << 20, 200_000), ((50 << 20) + 200_000, 9)])
+    found = fetched(memory, monkeypatch, 20 << 20, [(18 << 20, 1000), (10 << 20, 200_000), ((10 << 20) + 200_000, 9)])
     assert len(found) <= 4
     assert sum(stop - start for start, stop in found) < 1_000_000
 
@@ -706,6 +707,7 @@ def web(request, tmp_path):
         thread.join()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "parquet"])
 def test_a_file_of_the_web(tmp_path, web, ending):
     url, kind = web
@@ -926,6 +928,7 @@ def test_a_missing_bucket_is_an_error_before_the_work(tmp_path, monkeypatch):
     remote.check_bucket("gs://bix/o.tsv")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("setting", ["pass", "logging.basicConfig(format='%(message)s')"])
 def test_warnings_of_a_filesystem_are_not_printed(tmp_path, setting):
     """Its errors are raised, so that each is one line; where logging is configured, it has the warnings, too."""

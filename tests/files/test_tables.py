@@ -174,6 +174,7 @@ def test_truncated_table(tmp_path, table_format):
         assert "in." in message
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("room", [0, 500, 60_000])
 def test_full_disk_for_a_table(tmp_path, monkeypatch, table_format, room):
     import pyarrow

@@ -121,17 +121,18 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
-def test_equals_the_list(tmp_path, sketch):
+@pytest.mark.parametrize(("num_old", "num_new"), [(300, 200), pytest.param(900, 500, marks=pytest.mark.slow)])
+def test_equals_the_list(tmp_path, sketch, num_old, num_new):
     """8 bits give other estimates, so they are tested separately."""
-    index = filled(tmp_path / "index", corpus(1, 900), sketch=sketch)
-    old, new = texts_of(index), corpus(2, 500)
+    index = filled(tmp_path / "index", corpus(1, num_old), sketch=sketch)
+    old, new = texts_of(index), corpus(2, num_new)
     for named in WAYS:
         if sketch != "8bit" or named.get("verify", "exact") == "exact":
-            assert len(check_against(new, index, old, **named).removed) > 100
-            assert check_inside(index, old, **named) > 100
+            assert len(check_against(new, index, old, **named).removed) > num_new / 5
+            assert check_inside(index, old, **named) > num_new / 5
     if sketch == "8bit":
         check_against(new, index, old, keep="longest")
-        check_against(new, index, old, keep=np.arange(500) % 17)
+        check_against(new, index, old, keep=np.arange(num_new) % 17)
     assert len(list(index)) == len(old)
 
 
@@ -151,7 +152,8 @@ def test_equals_the_list_for_drawn_texts(tmp_path_factory, old, new, clusters, v
     index.close()
 
 
-def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch):
+@pytest.mark.parametrize("large", [1, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch, large):
     """More members of a bucket than are compared, copies among them; then also in buckets all texts of which are read.
 
     All texts share the words of one base, so most bands have one large bucket.
@@ -167,9 +169,8 @@ def test_the_cap_counts_the_latest_documents(tmp_path, monkeypatch):
     old, new = [near() for _ in range(2500)], [f"{near()} {-i}" for i in range(30)]
     old += [f"{text} {i}" for i, text in enumerate(old)]
     index = filled(tmp_path / "index", old)
-    for large in (1, 10**6):
-        monkeypatch.setattr(_layout, "MOST_FILTERED", large)
-        assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
+    monkeypatch.setattr(_layout, "MOST_FILTERED", large)
+    assert counts(check_against(new, index, texts_of(index)))["capped"] > 0
 
 
 def test_small_steps(tmp_path, monkeypatch):

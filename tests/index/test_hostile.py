@@ -137,7 +137,7 @@ def mutate(data: bytearray, rng: random.Random, first: int) -> None:
 
 @pytest.mark.parametrize("part", ["footer", "sections"])
 @given(seed=st.integers(0, 2**32), which=st.integers(0, 1))
-@strategies.examples(300)
+@strategies.examples(120)
 def test_segments_with_right_checksums(made, part, seed, which):
     rng = random.Random(seed)
     with Copy(made) as folder:
@@ -160,7 +160,7 @@ def test_segments_with_right_checksums(made, part, seed, which):
 
 
 @given(seed=st.integers(0, 2**32))
-@strategies.examples(300)
+@strategies.examples(120)
 def test_logs_with_right_checksums(made, seed):
     rng = random.Random(seed)
     with Copy(made) as folder:
@@ -201,7 +201,7 @@ def places(value: Any, at: tuple = ()) -> list[tuple]:
 
 
 @given(seed=st.integers(0, 2**32))
-@strategies.examples(400)
+@strategies.examples(160)
 def test_manifests_with_right_checksums(made, seed):
     rng = random.Random(seed)
 
@@ -237,6 +237,21 @@ def test_removed_files_with_right_checksums(made, seed):
 
         seal_manifest(folder, change)
         use(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("test", "named"),
+    [
+        (test_segments_with_right_checksums, {"part": "footer", "which": 0}),
+        (test_segments_with_right_checksums, {"part": "sections", "which": 1}),
+        (test_logs_with_right_checksums, {}),
+        (test_manifests_with_right_checksums, {}),
+    ],
+)
+def test_many_files_with_right_checksums(made, test, named):
+    for seed in range(300):
+        test.hypothesis.inner_test(made, seed=seed, **named)
 
 
 def test_a_later_format_is_named(made):

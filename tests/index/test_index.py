@@ -201,6 +201,7 @@ def test_times_that_are_refused(folder, time):
             index.expire(time)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("flushed", [False, True])
 def test_expire_removes_what_is_older(folder, monkeypatch, flushed):
     indexing.small_limits(monkeypatch)
@@ -250,14 +251,15 @@ def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
 # Commits and readers.
 
 
-def test_readers_see_commits_after_refresh(folder, monkeypatch):
+@pytest.mark.parametrize("steps", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_readers_see_commits_after_refresh(folder, monkeypatch, steps):
     indexing.small_limits(monkeypatch)
     rng = random.Random(1)
     committed: dict = {}
     with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader:
         pending: dict = {}
         seen: dict = {}
-        for step in range(120):
+        for step in range(steps):
             what = rng.choice(["add", "add", "add", "remove", "commit", "refresh"])
             if what == "add":
                 doc_id = rng.randrange(30)
@@ -648,6 +650,7 @@ def test_codes_of_ids_round_trip():
     assert HASHER.num_seeds == 16
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sketch", ["8bit", "full", "none"])
 def test_recall_at_the_threshold(folder, sketch):
     """800 pairs of similarity 0.8: with a recall of 0.99, more than 20 misses have a probability below 0.0001."""

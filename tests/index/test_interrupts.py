@@ -53,6 +53,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[1])
 @pytest.mark.parametrize("large", [False, True])
@@ -229,7 +230,7 @@ def test_two_indexes_are_merged_into_each_other_by_threads(tmp_path, monkeypatch
     meet = threading.Barrier(2)
 
     def merge(first: Index, second: Index) -> None:
-        for _ in range(20):
+        for _ in range(8):
             meet.wait(20)
             first.merge(second)
 
@@ -255,6 +256,7 @@ def test_a_writer_that_is_not_used_any_more_holds_no_lock(folder):
         assert list(index) == [1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["r", "a"])
 def test_the_place_of_a_stored_document_is_that_of_the_search(folder, monkeypatch, mode):
     """Another change comes between: without the lock, the place of "b" would be that of another document."""

@@ -44,7 +44,7 @@ static size_t below(size_t limit)
     uint64_t value = 0;
     if (!input)
         return (size_t)((draw() >> 32) % limit);
-    for (int i = 0; i < 4 && input_left; i++, input_left--)
+    for (size_t most = limit - 1; most && input_left; most >>= 8, input_left--) /* as few bytes as hold the limit */
         value = value << 8 | *input++;
     return (size_t)(value % limit);
 }
@@ -83,7 +83,7 @@ static uint8_t *place_section(uint8_t *memory, size_t size, size_t *end)
 }
 
 /* The bits of a directory; few are of 16 bits, which take most of the time. */
-static unsigned some_bits(void) { return below(32) ? 8 * (unsigned)below(2) : 16; }
+static unsigned some_bits(void) { return below(32) < 31 ? 8 * (unsigned)below(2) : 16; }
 
 static void make_band(band *b, size_t count, size_t values, int shift)
 {
@@ -114,7 +114,7 @@ static void make_segment(void)
 {
     static lsh_sorted sorted[BANDS];
     static const size_t widths[] = {1, 4, 8};
-    const size_t count = below(16) ? below(40) : below(200) ? below(3000) : below(2 * LSH_WINDOW);
+    const size_t count = below(16) < 15 ? below(40) : below(200) < 199 ? below(3000) : below(2 * LSH_WINDOW);
     const size_t values = 1 + below(below(2) ? 4 : 2 * count + 2);
     const size_t width = widths[below(3)], k = 1 + below(MOST_K), size = count * k * width;
     const int in_file = below(2) > 0, shift = (int)below(64);

@@ -213,6 +213,7 @@ def test_an_unknown_preset(tmp_path):
     assert b"'fineweb'" in result.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "start"), [("curve.svg", SVG), ("Curve.PNG", PNG)])
 def test_a_plot_of_a_plan(tmp_path, name, start):
     pytest.importorskip("matplotlib")

@@ -897,6 +897,7 @@ def test_the_policy_lets_the_page_alone_run(run):
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("unit", ['"', "a ' ", "<&> "])
 def test_huge_texts_and_names_make_no_huge_page(unit):
     megabyte = unit * (1_000_000 // len(unit))
@@ -1082,21 +1083,26 @@ const full = [...rows.values()].every((row) => {
   return Math.abs(covered - (frame.width - 2)) < 1 && row.length === rows.values().next().value.length;
 });
 document.body.id = "tiles" + tiles.length + (full ? "full" : "gaps") + rows.size;
+const page = document.documentElement;
+document.body.id += "wide" + page.scrollWidth + "of" + page.clientWidth;
 """
 
 
 @pytest.mark.parametrize("width", [390, *(pytest.param(one, marks=pytest.mark.slow) for one in (800, 1200, 1600))])
-def test_the_tiles_fill_their_rows(browser, texts, width):
+@pytest.mark.parametrize("old", [20, pytest.param(0, marks=pytest.mark.slow)])
+def test_the_tiles_fill_their_rows(browser, texts, width, old):
     """Also with old documents, and in windows of any width; Chromium has none of less than 500 pixels."""
     rows = 4 if width < 736 else 2
-    for against in ({}, {"against": [f"{text} old" for text in texts[:20]]}):
-        _, source = made(texts[:40], **against)
-        assert len(Page(source).tiles) == 8
-        _, _, dumped = browser(with_script(source, TILES), width)
-        assert re.search('<body id="(.*?)">', dumped)[1] == f"tiles8full{rows}"
+    _, source = made(texts[:40], **({"against": [f"{text} old" for text in texts[:old]]} if old else {}))
+    assert len(Page(source).tiles) == 8
+    _, _, dumped = browser(with_script(source, TILES), width)
+    tiles, page_width, window = re.search('<body id="(.*?)wide([0-9]+)of([0-9]+)">', dumped).groups()
+    assert tiles == f"tiles8full{rows}"
+    assert int(page_width) <= int(window) <= max(width, 500)
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1200])
 def test_nothing_is_wider_than_the_window(browser, run, width):
     script = 'const e = document.documentElement; document.body.id = "w" + e.scrollWidth + "of" + e.clientWidth;'
     _, _, dumped = browser(with_script(run[1], script), width)

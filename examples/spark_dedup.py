@@ -1,0 +1,114 @@
+"""Remove the near duplicates of a corpus with Apache Spark.
+
+    spark-submit examples/spark_dedup.py s3a://bucket/reviews/ --output s3a://bucket/unique/ --threshold 0.8 --ngram 5
+
+Reads and writes Parquet or JSON lines at any URL that Spark reads. The names of the options are those of `lsh dedup`.
+Requires lsh-dedup[spark] on the driver and in the Python of the executors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lsh
+import lsh.report
+import lsh.spark
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("input", nargs="+", help="files or folders of documents")
+    found.add_argument("--output", "-o", required=True, help="folder for the documents that are kept")
+    found.add_argument(
+        "--removed", help="folder for the removed documents, each with the one that is kept in its place"
+    )
+    found.add_argument("--format", choices=("parquet", "jsonl"), default="parquet", help="of input and output")
+    found.add_argument("--field", default="text", help="column of the text")
+    found.add_argument("--id-field", default="id", help="column of the id")
+    found.add_argument("--partition-by", help="column by which the output is divided into folders")
+    found.add_argument("--order", help="SQL expression; the document with the least value is kept, such as '-stars'")
+    found.add_argument("--against", nargs="+", help="reference files: documents like them are removed")
+    found.add_argument("--threshold", type=float, default=0.8, help="minimum similarity of near duplicates")
+    found.add_argument("--recall", type=float, default=0.99, help="probability that a pair at the threshold is found")
+    found.add_argument("--num-seeds", type=int, default=128, help="number of components of a fingerprint")
+    found.add_argument("--ngram", type=int, default=8, help="length of a shingle in units")
+    found.add_argument("--unit", choices=("byte", "char", "word"), default="char", help="unit of --ngram")
+    found.add_argument("--normalize", choices=("NFC", "NFKC"), help="convert texts to a Unicode normal form")
+    found.add_argument("--lowercase", action="store_true", help="ignore case")
+    found.add_argument("--strip-punctuation", action="store_true", help="ignore punctuation")
+    found.add_argument("--collapse-whitespace", action="store_true", help="count each run of white space as one space")
+    found.add_argument("--clusters-mode", choices=("representative", "components"), default="representative")
+    found.add_argument("--verify", choices=("exact", "sketch", "none"), default="exact")
+    found.add_argument("--missing", choices=("error", "empty"), default="error", help="what to do with a null text")
+    found.add_argument("--max-memory", help="memory for the documents of a task, such as 2GB")
+    found.add_argument("--checkpoint", help="folder for tables between the stages (default: disks of the executors)")
+    found.add_argument("--report", help="local HTML file: a report on a sample of the documents")
+    found.add_argument("--sample", type=int, default=20_000, help="number of documents in the report")
+    return found
+
+
+def read(spark: SparkSession, paths: list[str], kind: str) -> DataFrame:
+    return spark.read.parquet(*paths) if kind == "parquet" else spark.read.json(paths)
+
+
+def write(frame: DataFrame, path: str, kind: str, partition_by: str | None = None) -> None:
+    writer = frame.write.partitionBy(partition_by) if partition_by else frame.write
+    writer.format("parquet" if kind == "parquet" else "json").save(path)
+
+
+def report(documents: DataFrame, given: argparse.Namespace, shingles: lsh.Shingles) -> None:
+    """Write a report on the documents with the least hashes of their ids, which are a random sample."""
+    sample = documents.select(given.id_field, given.field).where(f.col(given.field).isNotNull())
+    rows = sample.orderBy(f.xxhash64(given.id_field), given.id_field).limit(given.sample).collect()
+    texts = [row[1] for row in rows]
+    result = lsh.deduplicate(texts, given.threshold, recall=given.recall, shingles=shingles, num_seeds=given.num_seeds)
+    with open(given.report, "w", encoding="utf-8") as file:
+        file.write(lsh.report.html(result, texts, ids=[str(row[0]) for row in rows]))
+
+
+def main(arguments: list[str]) -> None:
+    given = parser().parse_args(arguments)
+    spark = SparkSession.builder.appName("lsh-dedup").getOrCreate()
+    if given.checkpoint:
+        spark.sparkContext.setCheckpointDir(given.checkpoint)
+    documents = read(spark, given.input, given.format)
+    shingles = lsh.Shingles(
+        given.ngram,
+        given.unit,
+        normalize=given.normalize,
+        lowercase=given.lowercase,
+        strip_punctuation=given.strip_punctuation,
+        collapse_whitespace=given.collapse_whitespace,
+    )
+    gone = lsh.spark.removed(
+        documents,
+        given.field,
+        given.id_field,
+        threshold=given.threshold,
+        recall=given.recall,
+        shingles=shingles,
+        num_seeds=given.num_seeds,
+        order=f.expr(given.order) if given.order else None,
+        against=read(spark, given.against, given.format) if given.against else None,
+        clusters=given.clusters_mode,
+        verify=None if given.verify == "none" else given.verify,
+        missing=given.missing,
+        max_memory=given.max_memory,
+    ).cache()  # it is used twice
+    ids = gone.select(f.col("id").alias("removed_id"))
+    kept = documents.join(ids, documents[given.id_field] == ids["removed_id"], "left_anti")
+    write(kept, given.output, given.format, given.partition_by)
+    if given.removed:
+        write(gone, given.removed, given.format)
+    if given.report:
+        report(documents, given, shingles)
+    total, count = documents.count(), gone.count()
+    print(f"{total:,} documents, {total - count:,} kept, {count:,} removed")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

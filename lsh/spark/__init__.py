@@ -1,0 +1,287 @@
+"""Near duplicates of a Spark DataFrame: `deduplicate`, `removed` and `find_pairs`.
+
+The result is that of `lsh.deduplicate` and `lsh.find_pairs` for all texts in one machine, row for row. A document is
+compared only with documents that share a bucket with it, so what is decided depends on its connected component alone:
+the job finds the components, brings the documents of each together, and calls the library for them.
+
+Requires the extra ``spark`` (pyspark 4 and pyarrow) on the driver and in the Python of the executors.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import lsh
+from lsh import _checks
+from lsh.dedup import Clusters, Verify
+from lsh.spark import _stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lsh._texts import Missing
+    from lsh.spark._tasks import Matching
+
+__all__ = ["deduplicate", "find_pairs", "removed"]
+
+MAX_NODES = 50_000_000
+REMOVED_ID = "__lsh_removed_id"
+
+
+def deduplicate(
+    df: DataFrame,
+    text: str = "text",
+    id: str = "id",
+    *,
+    threshold: float | None = None,
+    recall: float | None = None,
+    bands: lsh.Bands | lsh.Plan | None = None,
+    shingles: lsh.Shingles | None = None,
+    hasher: lsh.MinHasher | None = None,
+    num_seeds: int | None = None,
+    random_state: int | None = 0,
+    order: str | Column | None = None,
+    against: DataFrame | None = None,
+    clusters: Clusters = "representative",
+    verify: Verify = "exact",
+    missing: Missing = "error",
+    max_memory: int | str | None = None,
+    max_nodes: int = MAX_NODES,
+) -> DataFrame:
+    """Return the rows of a DataFrame without near duplicates.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The documents. It is read several times and must have the same rows each time: a DataFrame that is not (one of
+        ``rand()``, or of files that change) has to be written to a table first.
+    text : str, optional
+        The column of the texts, of type string or binary.
+    id : str, optional
+        The column of the ids, of any type that has an order. An id must not be null, and no two rows may have the same.
+    threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify
+        As for `lsh.deduplicate`.
+    order : str or Column, optional
+        The priority: of several near duplicates the one with the least value is kept, and of those with the same value
+        the one with the least id. Nulls come last. For the greatest value of a column first, pass ``-col("name")``; for
+        the longest text, ``-octet_length("text")``. Default: by id alone.
+    against : pyspark.sql.DataFrame, optional
+        Old documents, with columns of the same names and types as `text` and `id`; see `lsh.deduplicate`. They come
+        first, in order of their ids.
+    missing : {"error", "empty"}, optional
+        What to do with a null text: raise a ValueError, or treat it as an empty text, which is kept.
+    max_memory : int or str, optional
+        Limit of memory for the data of the documents that a task decides, as for `lsh.deduplicate`. A task decides a
+        whole component, and its texts beyond 128 MB are in a temporary file in any case. Default: no limit.
+    max_nodes : int, optional
+        The largest number of different texts that share a bucket for which one task finds the components, which takes
+        about 30 bytes of memory for each. Beyond it the star algorithm finds them, in more rounds and in all tasks.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The rows that are kept, with all their columns. The column of the ids has the parameters of the run in its
+        metadata, as JSON under ``"lsh"``, which Parquet files keep. The order of the rows is undefined.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column or a parameter is wrong, an id is null or not unique, or a text is null.
+    ImportError
+        If a package is missing or too old, on the driver or in the Python of the executors.
+
+    See Also
+    --------
+    removed : The documents to remove, each with its witness.
+
+    Notes
+    -----
+    The components are found when this is called. The rest of the work is done when the DataFrame is used, and again at
+    each use unless it is cached. To have both the kept rows and the removed documents, call `removed`, write its
+    result, and use a left anti join on the ids.
+
+    Tables between the stages are written to the folder for checkpoints if one is set
+    (``SparkContext.setCheckpointDir``), else to the disks of the executors, where they are lost with an executor.
+    """
+    run = _started("against", **{**locals(), "second": against})
+    gone = run.removed().select(_stages.column("id").alias(REMOVED_ID))
+    kept = df.join(gone, _stages.column(id) == _stages.column(REMOVED_ID), "left_anti")
+    return run.described(kept, id)
+
+
+def removed(
+    df: DataFrame,
+    text: str = "text",
+    id: str = "id",
+    *,
+    threshold: float | None = None,
+    recall: float | None = None,
+    bands: lsh.Bands | lsh.Plan | None = None,
+    shingles: lsh.Shingles | None = None,
+    hasher: lsh.MinHasher | None = None,
+    num_seeds: int | None = None,
+    random_state: int | None = 0,
+    order: str | Column | None = None,
+    against: DataFrame | None = None,
+    clusters: Clusters = "representative",
+    verify: Verify = "exact",
+    missing: Missing = "error",
+    max_memory: int | str | None = None,
+    max_nodes: int = MAX_NODES,
+) -> DataFrame:
+    """Return the documents of a DataFrame to remove, each with its witness.
+
+    Parameters
+    ----------
+    df, text, id, threshold, recall, bands, shingles, hasher, num_seeds, random_state, order, against, clusters
+        As for `lsh.spark.deduplicate`.
+    verify, missing, max_memory, max_nodes
+        As for `lsh.spark.deduplicate`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id`` of the removed document, ``kept_id`` of its witness, their ``similarity``, and whether their texts are
+        ``identical``. With `against` also ``side``, ``"new"`` or ``"old"``: the DataFrame that has ``kept_id``. The
+        order of the rows is undefined.
+    """
+    run = _started("against", **{**locals(), "second": against})
+    return run.described(run.removed(), "id")
+
+
+def find_pairs(
+    df: DataFrame,
+    text: str = "text",
+    id: str = "id",
+    *,
+    threshold: float | None = None,
+    others: DataFrame | None = None,
+    recall: float | None = None,
+    bands: lsh.Bands | lsh.Plan | None = None,
+    shingles: lsh.Shingles | None = None,
+    hasher: lsh.MinHasher | None = None,
+    num_seeds: int | None = None,
+    random_state: int | None = 0,
+    verify: Verify = "exact",
+    missing: Missing = "error",
+    max_memory: int | str | None = None,
+    max_nodes: int = MAX_NODES,
+) -> DataFrame:
+    """Return the pairs of near-duplicate documents, in one DataFrame or between two.
+
+    Parameters
+    ----------
+    df, text, id, threshold, recall, bands, shingles, hasher, num_seeds, random_state, verify, missing
+        As for `lsh.spark.deduplicate`.
+    others : pyspark.sql.DataFrame, optional
+        A second collection, with columns of the same names and types as `text` and `id`: return pairs of one document
+        of `df` and one of `others`, and no other pairs.
+    max_memory, max_nodes
+        As for `lsh.spark.deduplicate`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``id1``, ``id2`` and ``similarity``; ``id1 < id2``, or ``id2`` is an id of `others`. The number of pairs is not
+        limited: a thousand copies of a text are half a million pairs.
+    """
+    run = _started("others", **{**locals(), "second": others, "order": None, "clusters": "representative"})
+    return run.described(run.pairs(), "id1")
+
+
+class _Run(NamedTuple):
+    """A run whose parameters and columns are checked, and whose components are known."""
+
+    sources: list[_stages.Source]
+    order: Column
+    matching: Matching
+    missing: Missing
+    max_nodes: int
+
+    def _decided(self, task: Any, schema: Any) -> DataFrame:
+        """Return the rows that a task makes of the documents of each component."""
+        table, num_links, num_nodes = _stages.links(self.sources, self.matching, self.missing)
+        if not num_links:
+            return self.sources[0].frame.sparkSession.createDataFrame([], schema)
+        found = _stages.components(table, num_links, num_nodes, self.max_nodes)
+        chosen = _stages.member_filter(found, num_nodes)
+        rows = _stages.members(self.sources, self.order, found, self.matching, chosen)
+        return rows.mapInArrow(partial(task, self.matching, len(self.sources) == 2), schema)
+
+    def removed(self) -> DataFrame:
+        """Return the removed documents."""
+        from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType
+
+        from lsh.spark import _tasks
+
+        kind = self.sources[0].id_type
+        schema = StructType().add("id", kind).add("kept_id", kind)
+        schema = schema.add("similarity", DoubleType()).add("identical", BooleanType())
+        return self._decided(_tasks.decide, schema.add("side", StringType()) if len(self.sources) == 2 else schema)
+
+    def pairs(self) -> DataFrame:
+        """Return the pairs."""
+        from pyspark.sql.types import DoubleType, StructType
+
+        from lsh.spark import _tasks
+
+        kind = self.sources[0].id_type
+        return self._decided(
+            _tasks.pair, StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
+        )
+
+    def described(self, frame: DataFrame, id: str) -> DataFrame:
+        """Return a DataFrame with the parameters in the metadata of a column."""
+        matching = self.matching
+        plan = matching.bands if isinstance(matching.bands, lsh.Plan) else None
+        bands = matching.bands.bands if isinstance(matching.bands, lsh.Plan) else matching.bands
+        values = {
+            "version": lsh.__version__,
+            "threshold": matching.threshold,
+            "recall": None if plan is None else plan.recall,
+            "bands": bands.to_dict(),
+            "hasher": matching.hasher.to_dict(),
+            "verify": matching.verify,
+            "clusters": matching.clusters,
+        }
+        return frame.withMetadata(id, {**frame.schema[id].metadata, "lsh": json.dumps(values)})
+
+
+def _started(
+    name: str,
+    df: object,
+    text: object,
+    id: object,
+    second: object,
+    order: object,
+    missing: Missing,
+    max_nodes: object,
+    **given: Any,
+) -> _Run:
+    """Check all parameters, the ids, and the Python of the executors."""
+    _stages.check_driver()
+    from lsh.spark._tasks import Matching
+
+    limit = _checks.whole_number("max_nodes", max_nodes, 1)
+    names = ("threshold", "recall", "bands", "shingles", "hasher", "num_seeds", "random_state", "clusters", "verify")
+    options = {one: given[one] for one in (*names, "max_memory")}
+    checked = lsh.deduplicate([], missing=missing, **options).parameters  # raises its own errors
+    matching = Matching(
+        checked["hasher"],
+        checked["bands"] if checked["plan"] is None else checked["plan"],
+        checked["threshold"],
+        checked["verify"],
+        checked["clusters"],
+        given["max_memory"],
+    )
+    sources = [_stages.checked_source("df", df, text, id)]
+    if second is not None:
+        sources.append(_stages.checked_source(name, second, text, id))
+        _stages.check_same_types(*sources)
+    priority = _stages.checked_order(sources[0], order)
+    _stages.check_workers(sources[0].frame.sparkSession)
+    for source in sources:
+        _stages.check_ids(source)
+    return _Run(sources, priority, matching, missing, limit)

@@ -1,0 +1,336 @@
+"""The stages of a Spark job, as DataFrames: keys, links, components, members, and rows for the decisions.
+
+`lsh.spark._tasks` has what the tasks compute. The tables of links and of components are written down (checkpoints):
+all others are computed from them when the result is used. Nothing that grows with the corpus is collected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lsh import _checks
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lsh.spark._tasks import Matching
+
+MIN_SPARK = (4, 0)
+MIN_PYARROW = (18, 0)
+MIN_PANDAS = (2, 2)  # pyspark requires it for `mapInArrow`
+MAX_FILTER = 1 << 26  # bytes of the filter of members
+ROUND_LINKS = 1 << 22  # links in a task of the first round
+FAN_IN = 4  # tasks of a round for a task of the next one
+MIN_RANGE_BITS = 11  # so that a row of keys has about 8 KB
+DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
+MAX_ROUNDS = 100  # of the star algorithm, which needs about 2 log2(n)
+
+LINKS = "a long, b long"
+
+
+class Source(NamedTuple):
+    """A DataFrame and its columns of texts and ids."""
+
+    name: str
+    frame: DataFrame
+    text: str
+    id: str
+
+    @property
+    def id_type(self) -> Any:
+        """The type of the ids."""
+        return self.frame.schema[self.id].dataType
+
+
+def column(name: str) -> Column:
+    """Return the column with exactly this name, which may have dots."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
+# ---- checks before the job ----
+
+
+def check_driver() -> None:
+    """Raise ImportError if pyspark or pyarrow is missing or too old."""
+    for package, least in (("pyspark", MIN_SPARK), ("pyarrow", MIN_PYARROW), ("pandas", MIN_PANDAS)):
+        try:
+            version = __import__(package).__version__
+        except ImportError as error:
+            raise ImportError(f"lsh.spark requires {package}: pip install 'lsh-dedup[spark]'") from error
+        if _numbers(version) < least:
+            wanted = ".".join(map(str, least))
+            raise ImportError(f"lsh.spark requires {package} {wanted} or newer, got {version}; upgrade it")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+def checked_source(name: str, frame: object, text: object, id: object) -> Source:
+    """Return a DataFrame and its columns, checked."""
+    from pyspark.sql import DataFrame, types
+
+    if not isinstance(frame, DataFrame):
+        raise TypeError(f"{name} must be a Spark DataFrame, got {type(frame).__name__}")
+    if frame.isStreaming:
+        raise TypeError(f"{name} must not be a stream; read it as a batch")
+    for parameter, value in (("text", text), ("id", id)):
+        _checks.instance(parameter, value, str, "the name of a column")
+        _check_column(name, frame, parameter, str(value))
+    source = Source(name, frame, str(text), str(id))
+    kind = frame.schema[source.text].dataType
+    if not isinstance(kind, (types.StringType, types.BinaryType)):
+        raise TypeError(f"{name}[{text!r}] must be a column of type string or binary, got {kind.simpleString()}")
+    if not isinstance(source.id_type, types.AtomicType) or source.id_type.simpleString() == "variant":
+        kinds = "a type with an order, such as string, bigint or timestamp"
+        raise TypeError(f"{name}[{id!r}] must be a column of {kinds}, got {source.id_type.simpleString()}; cast it")
+    return source
+
+
+def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> None:
+    if value not in frame.columns:
+        known = ", ".join(frame.columns)
+        raise ValueError(f"{name} has no column {value!r}; it has {known}; name another one as {parameter}")
+    if frame.columns.count(value) > 1:
+        raise ValueError(f"{name} has several columns {value!r}; rename or drop all but one")
+
+
+def check_same_types(new: Source, old: Source) -> None:
+    """Raise TypeError if the texts or ids of two sources have different types."""
+    for what, one, other in (("texts", new.text, old.text), ("ids", new.id, old.id)):
+        kinds = [source.frame.schema[name].dataType.simpleString() for source, name in ((new, one), (old, other))]
+        if kinds[0] != kinds[1]:
+            raise TypeError(
+                f"the {what} of {old.name} must have type {kinds[0]}, as those of df, got {kinds[1]}; cast them"
+            )
+
+
+def checked_order(source: Source, order: object) -> Column:
+    """Return the column or expression of the priority, checked; without one a null."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import Column, functions
+
+    if order is None:
+        return functions.lit(None).cast("int")
+    if isinstance(order, str):
+        _check_column("df", source.frame, "order", order)
+        return column(order)
+    if not isinstance(order, Column):
+        raise TypeError(f"order must be the name of a column or a Column, got {type(order).__name__}")
+    if re.search(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", str(order)):
+        raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
+    try:
+        _ = source.frame.select(order.alias("order")).schema
+    except AnalysisException as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"order must be an expression over the columns of df, got {order}: {reason}") from error
+    return order
+
+
+def check_ids(source: Source) -> None:
+    """Raise ValueError if an id is null or not unique."""
+    from pyspark.sql import functions
+
+    counts = source.frame.groupBy(column(source.id).alias("id")).agg(functions.count(functions.lit(1)).alias("rows"))
+    wrong = counts.where("id is null or rows > 1").limit(3).collect()
+    for row in wrong:
+        if row["id"] is None:
+            raise ValueError(f"{source.name}[{source.id!r}] must not be null, got {row['rows']:,} nulls")
+    if wrong:
+        ids = ", ".join(f"{row['id']!r} ({row['rows']:,} rows)" for row in wrong)
+        raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}")
+
+
+def _describe() -> Callable[[int], str]:
+    """Return a function that describes the Python of a task: it is sent by value, as a worker may lack this package."""
+
+    def describe(_: int) -> str:
+        import json
+        import socket
+        import sys
+        import unicodedata
+
+        found = {"python": sys.executable, "host": socket.gethostname(), "unicode": unicodedata.unidata_version}
+        for package in ("numpy", "pyarrow", "lsh"):
+            try:
+                found[package] = __import__(package).__version__
+            except ImportError as error:
+                found[package], found["error"] = "", str(error)
+        return json.dumps(found, sort_keys=True)
+
+    return describe
+
+
+_checked: set[str] = set()  # applications whose workers were checked
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Run a small job that looks for this package and pyarrow in the Python of the executors.
+
+    Raises ImportError if one of them is missing there, too old, or another version than here.
+    """
+    from pyspark.sql import functions
+
+    from lsh import __version__
+
+    application = spark.conf.get("spark.app.id", "")
+    if application in _checked:
+        return
+    describe = functions.udf(_describe(), "string", useArrow=False)
+    rows = spark.range(1 << 8).select(describe("id").alias("found")).distinct().collect()
+    workers = [json.loads(row["found"]) for row in rows]
+    remedy = f"install lsh-dedup[spark]=={__version__} there, or set spark.pyspark.python to a Python that has it"
+    for worker in workers:
+        where = f"the Python of the executors ({worker['python']} on {worker['host']})"
+        for package in ("numpy", "pyarrow", "lsh"):
+            if not worker[package]:
+                raise ImportError(f"{where} cannot import {package}: {worker['error']}; {remedy}")
+        if worker["lsh"] != __version__:
+            raise ImportError(f"{where} has lsh-dedup {worker['lsh']}, the driver {__version__}; {remedy}")
+        if _numbers(worker["pyarrow"]) < MIN_PYARROW:
+            wanted = ".".join(map(str, MIN_PYARROW))
+            raise ImportError(f"{where} has pyarrow {worker['pyarrow']}, but {wanted} is required; {remedy}")
+    versions = {worker["unicode"] for worker in workers}
+    if len(versions) > 1:
+        raise ImportError(
+            f"the executors have Pythons with different Unicode versions ({', '.join(sorted(versions))}), which may "
+            "split or normalize a text differently; use one version of Python"
+        )
+    if application:
+        _checked.add(application)
+
+
+# ---- tables ----
+
+
+def saved(frame: DataFrame) -> DataFrame:
+    """Compute a table and write it down: to the folder for checkpoints if one is set, else to the executors' disks."""
+    if _checkpoint_folder(frame.sparkSession):
+        return frame.checkpoint()
+    return frame.localCheckpoint()
+
+
+def _checkpoint_folder(spark: SparkSession) -> object:
+    try:
+        return spark.sparkContext.getCheckpointDir()
+    except Exception:  # Spark Connect has no SparkContext
+        return spark.conf.get("spark.checkpoint.dir", None)
+
+
+def _sorted(frame: DataFrame, partitions: int | None, by: str, *then: str) -> DataFrame:
+    """Return a table with equal values of `by` in one partition, and each partition in order."""
+    placed = frame.repartition(by) if partitions is None else frame.repartition(partitions, by)
+    return placed.sortWithinPartitions(*(then or (by,)))
+
+
+def _partitions(spark: SparkSession) -> int:
+    configured = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    return int(configured) if configured.isdigit() else DEFAULT_PARTITIONS
+
+
+def links(sources: list[Source], matching: Matching, missing: str) -> tuple[DataFrame, int, int]:
+    """Return the links of nodes that share a bucket, their number, and about how many nodes they connect."""
+    from pyspark.sql import functions as f
+
+    from lsh.spark import _tasks
+
+    spark = sources[0].frame.sparkSession
+    bits = min(max(MIN_RANGE_BITS, (4 * _partitions(spark) - 1).bit_length()), 16)
+    texts = [source.frame.select(column(source.text).alias("text")) for source in sources]
+    every = texts[0] if len(texts) == 1 else texts[0].unionAll(texts[1])
+    keys = every.mapInArrow(partial(_tasks.fingerprint, matching, bits), "range int, data binary")
+    table = saved(_sorted(keys, None, "range").mapInArrow(partial(_tasks.link, bits), LINKS))
+    nulls = f.sum(f.when(f.col("b").isNull(), f.col("a")))  # see `lsh.spark._tasks.link`
+    (counts,) = table.agg(f.count("b"), f.approx_count_distinct("b", 0.02), nulls).collect()
+    if missing == "error" and counts[2]:
+        _refuse_nulls(sources, counts[2])
+    return table.where("b is not null"), counts[0], counts[1]
+
+
+def _refuse_nulls(sources: list[Source], count: int) -> None:
+    for source in sources:
+        rows = source.frame.where(column(source.text).isNull()).select(column(source.id)).limit(3).collect()
+        if rows:
+            ids = ", ".join(repr(row[0]) for row in rows)
+            raise ValueError(
+                f"{source.name}[{source.text!r}] must not be null, got {count:,} null texts (ids {ids}); drop these "
+                "rows, or pass missing='empty' to keep them as empty texts"
+            )
+
+
+def components(table: DataFrame, num_links: int, num_nodes: int, max_nodes: int) -> DataFrame:
+    """Return (node, component) for the nodes of the links, with the least node as the number of a component."""
+    from lsh.spark import _tasks
+
+    partitions = min(_partitions(table.sparkSession), -(-num_links // ROUND_LINKS))
+    if num_nodes > max_nodes:
+        found = _stars(table)
+    else:
+        while True:
+            table = _sorted(table, partitions, "a", "b", "a").mapInArrow(_tasks.connect, LINKS)
+            if partitions == 1:
+                break
+            partitions = -(-partitions // FAN_IN)
+        found = table
+    return saved(found.selectExpr("b as node", "a as component"))
+
+
+def _stars(table: DataFrame) -> DataFrame:
+    """Reduce links by large stars and small stars in turn until nothing changes; see `lsh.spark._tasks`."""
+    from pyspark.sql import functions as f
+
+    from lsh.spark import _tasks
+
+    edges, before = table.where("a < b"), None
+    for _ in range(MAX_ROUNDS):
+        both = edges.selectExpr("a as u", "b as v").unionAll(edges.selectExpr("b as u", "a as v"))
+        larger = _sorted(both, None, "u", "u", "v").mapInArrow(_tasks.large_star, LINKS)
+        smaller = larger.selectExpr("greatest(a, b) as u", "least(a, b) as v")
+        edges = saved(_sorted(smaller, None, "u", "u", "v").mapInArrow(_tasks.small_star, LINKS).distinct())
+        now = edges.agg(f.count("a"), f.bit_xor(f.xxhash64("a", "b"))).collect()
+        if now == before:
+            every = edges.unionAll(table.where("a = b"))
+            return every.groupBy("b").agg(f.min("a").alias("a"))
+        before = now
+    raise RuntimeError(f"components were not found in {MAX_ROUNDS} rounds; this is a defect of lsh.spark, report it")
+
+
+def member_filter(table: DataFrame, count: int) -> bytes:
+    """Return a Bloom filter of the nodes of a table of components."""
+    from lsh.spark import _tasks
+
+    words = _tasks.filter_words(count, MAX_FILTER)
+    parts = table.select("node").coalesce(8).mapInArrow(partial(_tasks.fill_filter, words), "data binary")
+    (row,) = parts.repartition(1).mapInArrow(partial(_tasks.join_filters, words), "data binary").collect()
+    return bytes(row["data"])
+
+
+def members(sources: list[Source], order: Column, table: DataFrame, matching: Matching, filter_: bytes) -> DataFrame:
+    """Return (component, old, id, text) of the members, whole components in a partition, in order of priority."""
+    from pyspark.sql import functions as f
+
+    from lsh.spark import _tasks
+
+    rows: list[DataFrame] = []
+    for number, source in enumerate(sources):
+        named = {"text": source.text, "id": source.id}
+        columns = [column(name).alias(alias) for alias, name in named.items()]
+        by = order.alias("order") if number == 0 else f.lit(None).cast(rows[0].schema["order"].dataType).alias("order")
+        rows.append(source.frame.select(*columns, by, f.lit(number == 1).alias("old")))
+    every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
+    near = every.mapInArrow(partial(_tasks.choose_members, matching, filter_), _with_node(every))
+    placed = near.join(table, "node").repartition("component")
+    by = [f.col("component"), f.col("old").desc(), f.col("order").asc_nulls_last(), f.col("id")]
+    return placed.sortWithinPartitions(*by).select("component", "old", "id", "text")
+
+
+def _with_node(frame: DataFrame) -> Any:
+    from pyspark.sql.types import LongType, StructType
+
+    return StructType(list(frame.schema.fields)).add("node", LongType())

@@ -1,0 +1,449 @@
+"""What the tasks of a Spark job compute: functions for `mapInArrow`, from Arrow batches to Arrow batches.
+
+A *node* is a 64-bit hash of the bytes of a text, with a fixed key, so identical texts are one node. Two texts with the
+same node by chance only join two components, which does not change the result: documents are decided by their texts.
+A *link* is a pair of nodes (a, b) that belong to one component.
+
+Every function returns the same rows for the same rows of input, so a task that is repeated changes nothing. This module
+does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+import lsh
+from lsh._batch import Batch
+from lsh._comparing import content_keys
+from lsh._deciding import Components
+from lsh._spill import Array, Spill
+from lsh._texts import each_piece
+from lsh.minhash import batch_fingerprints, work_shares
+
+KEY = b"lsh.spark nodes."  # of the hash of texts: 16 bytes
+CHUNK = 1 << 20  # keys or links that are sorted at once
+SHARE = 1 << 10  # texts in a share of work
+SHARE_FACTOR = 4  # as in `lsh._corpus`
+OUT = 1 << 16  # rows in a batch of output
+LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
+SEGMENT_BYTES = 1 << 25  # of documents that are decided at once, if they are more than one component
+HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temporary file
+NULLS = -1  # the range with the number of null texts
+PROBES = 4  # bits of a member in a word of the filter
+WORD = 64  # bits of a word of the filter
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Matching(NamedTuple):
+    """The parameters that define near duplicates; `lsh.deduplicate` explains each value."""
+
+    hasher: lsh.MinHasher
+    bands: lsh.Bands | lsh.Plan
+    threshold: float
+    verify: Any
+    clusters: Any
+    max_memory: int | str | None
+
+    def options(self) -> dict[str, Any]:
+        """Return the parameters that `deduplicate` and `find_pairs` share in a task."""
+        names = ("hasher", "bands", "threshold", "verify", "max_memory")
+        values = {name: getattr(self, name) for name in names}
+        temp_dir = None if self.max_memory is None else temporary_folder()
+        return {**values, "missing": "empty", "num_threads": 1, "temp_dir": temp_dir}
+
+
+def temporary_folder() -> str | None:
+    """Return the folder for temporary files that Spark names, else ``None`` for that of the system."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return folder if folder and os.access(folder, os.W_OK) else None
+
+
+# ---- links ----
+
+
+def forest(a: Array, b: Array) -> tuple[Array, Array]:
+    """Reduce links to one for each node: return the least node of the component of each node, and the nodes."""
+    nodes = np.unique(np.concatenate([a, b]))
+    pairs = np.stack([np.searchsorted(nodes, a), np.searchsorted(nodes, b)], axis=1).astype(np.int32)
+    return nodes[_least(len(nodes), iter((pairs,)))], nodes
+
+
+def _least(count: int, links: Iterator[Array]) -> Array:
+    """Return the least number of the component of each number below `count`: int32."""
+    components, numbers = Components(count), np.arange(count, dtype=np.int32)
+    for pairs in links:
+        components.connect(np.ascontiguousarray(pairs), numbers)
+    members, starts = components.order()
+    numbers[members] = np.repeat(members[starts[:-1]], np.diff(starts))
+    return numbers
+
+
+def _links_of_buckets(keys: Array, nodes: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the distinct keys in order, the least node of each, and links for the buckets of two or more rows."""
+    order = np.argsort(keys)
+    keys, nodes = keys[order], nodes[order]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
+    least = np.minimum.reduceat(nodes, starts) if len(starts) else nodes
+    sizes = np.diff(starts, append=len(keys))
+    shared = np.repeat(sizes > 1, sizes)
+    several = sizes > 1
+    return keys[starts], least, np.repeat(least[several], sizes[several]), nodes[shared]
+
+
+def _scattered(by: Array, other: Array, bits: int, first: int) -> pa.RecordBatch:
+    """Return a row for each range of the 64-bit numbers `by`, which ascend: its number, and all pairs as bytes."""
+    pairs = np.stack([by, other.view(np.uint64)], axis=1)
+    ranges = (by >> np.uint64(64 - bits)).astype(np.int32)
+    starts = np.flatnonzero(np.concatenate([[True], ranges[1:] != ranges[:-1]]))
+    offsets = (np.append(starts, len(by)) * pairs.itemsize * 2).astype(np.int32)
+    data = pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(pairs)])
+    return pa.RecordBatch.from_arrays([pa.array(ranges[starts] + np.int32(first)), data], names=["range", "data"])
+
+
+def batches_of(texts: pa.Array, matching: Matching) -> Iterator[Batch]:
+    """Yield the texts of an Arrow column in shares of work; null is an empty text."""
+    for piece in each_piece("texts", texts):
+        for start, stop in work_shares(matching.hasher, piece, SHARE, SHARE_FACTOR):
+            yield Batch(piece, 0, True, None, "texts", start, stop)
+
+
+def nodes_of(batch: Batch) -> Array:
+    """Return the nodes of texts."""
+    nodes = np.empty(len(batch), np.uint64)
+    content_keys(batch, KEY, nodes)
+    return nodes.view(np.int64)
+
+
+def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
+    """Compute the band keys of texts, and return (range, data).
+
+    Of each million of keys, equal ones become one row and links, so a bucket of any size has few rows. Ranges from 0
+    have pairs of a key and a node, those from ``2**bits`` have links. Range `NULLS` has the number of null texts.
+    """
+    held: list[tuple[Array, Array]] = []
+    bands = matching.bands.bands if isinstance(matching.bands, lsh.Plan) else matching.bands
+
+    def combined() -> Batches:
+        keys = np.concatenate([keys for keys, _ in held], axis=1).ravel()
+        nodes = np.tile(np.concatenate([nodes for _, nodes in held]), bands.num_bands)
+        held.clear()
+        if not len(keys):
+            return
+        keys, least, a, b = _links_of_buckets(keys, nodes)
+        yield _scattered(keys, least, bits, 0)
+        if len(a):
+            a, b = forest(a, b)
+            order = np.argsort(a.view(np.uint64), kind="stable")
+            yield _scattered(a.view(np.uint64)[order], b[order], bits, 1 << bits)
+
+    total = nulls = 0
+    for rows in batches:
+        nulls += rows.column(0).null_count
+        for batch in batches_of(rows.column(0), matching):
+            fingerprints = batch_fingerprints(matching.hasher, batch)
+            keyed = ~matching.hasher.is_empty(fingerprints)
+            held.append((bands.keys(fingerprints)[:, keyed], nodes_of(batch)[keyed]))
+            total += held[-1][0].size
+            if total >= CHUNK:
+                yield from combined()
+                total = 0
+    if held:
+        yield from combined()
+    if nulls:
+        data = pa.array([np.array([nulls, 0]).tobytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([pa.array([NULLS], pa.int32()), data], names=["range", "data"])
+
+
+def link(bits: int, batches: Batches) -> Batches:
+    """Return the links (a, b) of rows (range, data), which come in order of the range.
+
+    The number of null texts is the a of a row whose b is null.
+    """
+    links: list[tuple[Array, Array]] = []
+    held = 0
+    for number, pairs in _ranges(batches):
+        if number == NULLS:
+            arrays = [pa.array([int(pairs[:, 0].sum())]), pa.nulls(1, pa.int64())]
+            yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
+            continue
+        if number < 1 << bits:
+            links.append(_links_of_buckets(pairs[:, 0], pairs[:, 1].view(np.int64))[2:])
+        else:
+            links.append((pairs[:, 0].view(np.int64), pairs[:, 1].view(np.int64)))
+        held += len(links[-1][0])
+        if held >= CHUNK:
+            yield from _written(*forest(*map(np.concatenate, zip(*links))))
+            links, held = [], 0
+    if held:
+        yield from _written(*forest(*map(np.concatenate, zip(*links))))
+
+
+def _ranges(batches: Batches) -> Iterator[tuple[int, Array]]:
+    """Yield the number of each range, and its pairs: uint64, shape ``(n, 2)``."""
+    current, parts = 0, [np.empty(0, np.uint64)]
+    for rows in batches:
+        if not len(rows):
+            continue
+        numbers, data = rows.column(0).to_numpy(), rows.column(1).cast(pa.large_binary())
+        offsets = np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1]
+        starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(numbers)]):
+            if numbers[start] != current:
+                yield current, np.concatenate(parts).reshape(-1, 2)
+                current, parts = int(numbers[start]), []
+            count = int(offsets[stop] - offsets[start]) // 8
+            parts.append(np.frombuffer(data.buffers()[2], np.uint64, count, int(offsets[start])))
+    yield current, np.concatenate(parts).reshape(-1, 2)
+
+
+def _written(a: Array, b: Array) -> Batches:
+    """Yield links in batches."""
+    for start in range(0, len(a), OUT):
+        arrays = [pa.array(values[start : start + OUT]) for values in (a, b)]
+        yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
+
+
+def connect(batches: Batches) -> Batches:
+    """Reduce links, which come in order of b, to one for each node: from the least node of its component.
+
+    Every node must be the b of a link. This takes about 30 bytes of memory for each node; the links are in a temporary
+    file.
+    """
+    links = Spill(LINK_BYTES, temporary_folder()).column(np.int64, 2)
+    found, count, last = [np.empty(0, np.int64)], 0, None
+    for rows in batches:
+        a, b = (rows.column(i).to_numpy() for i in (0, 1))
+        if not len(b):
+            continue
+        new = np.concatenate([[last is None or b[0] != last], b[1:] != b[:-1]])
+        links.append(np.stack([a, count + np.cumsum(new) - 1], axis=1))
+        found.append(b[new])
+        count, last = count + int(np.count_nonzero(new)), b[-1]
+    nodes = np.concatenate(found)
+    del found
+
+    def pairs() -> Iterator[Array]:
+        for _, part in links.parts():
+            yield np.stack([np.searchsorted(nodes, part[:, 0]), part[:, 1]], axis=1).astype(np.int32)
+
+    least = _least(count, pairs())
+    for start in range(0, count, OUT):
+        yield from _written(nodes[least[start : start + OUT]], nodes[start : start + OUT])
+
+
+# ---- the star algorithm: Kiveris et al. 2014, Connected Components in MapReduce and Beyond ----
+
+
+def _neighbours(batches: Batches) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Yield distinct rows (u, v), which come in order, with the first v of each u, and whether a row is this one."""
+    last: tuple[int, int, int] | None = None  # u, v and the first v of the row before
+    for rows in batches:
+        u, v = (rows.column(i).to_numpy() for i in (0, 1))
+        if not len(u):
+            continue
+        begins = np.concatenate([[last is None or u[0] != last[0]], u[1:] != u[:-1]])
+        same = ~begins & np.concatenate([[last is not None and v[0] == last[1]], v[1:] == v[:-1]])
+        groups = np.cumsum(begins) - int(begins[0])
+        firsts = v[begins] if begins[0] or last is None else np.append(np.int64(last[2]), v[begins])
+        first = firsts[groups]
+        last = int(u[-1]), int(v[-1]), int(first[-1])
+        yield u[~same], v[~same], first[~same], begins[~same]
+
+
+def large_star(batches: Batches) -> Batches:
+    """Link the larger neighbours v of each node u, in rows (u, v) in order, to the least one of all and u itself."""
+    for u, v, first, _ in _neighbours(batches):
+        larger = v > u
+        yield from _written(np.minimum(u, first)[larger], v[larger])
+
+
+def small_star(batches: Batches) -> Batches:
+    """Link each node u and its smaller neighbours v, in rows (u, v) in order, to the least one of these."""
+    for u, v, first, begins in _neighbours(batches):
+        a, b = np.concatenate([first, first[begins]]), np.concatenate([v, u[begins]])
+        yield from _written(a[a != b], b[a != b])
+
+
+# ---- members: the nodes that share a bucket with another text ----
+
+
+def filter_words(members: int, most_bytes: int) -> int:
+    """Return the number of words of a filter for some members: a power of two."""
+    wanted = max(members * 16 // WORD, 1 << 10)
+    return 1 << min(wanted.bit_length(), (most_bytes // 8).bit_length() - 1)
+
+
+def _probes(nodes: Array, words: int) -> tuple[Array, Array]:
+    """Return the word of each node in the filter, and its bits there."""
+    hashes = nodes.view(np.uint64)
+    bits = np.zeros(len(nodes), np.uint64)
+    for i in range(PROBES):
+        bits |= np.uint64(1) << (hashes >> np.uint64(6 * i) & np.uint64(WORD - 1))
+    return (hashes >> np.uint64(6 * PROBES) & np.uint64(words - 1)).astype(np.intp), bits
+
+
+def fill_filter(words: int, batches: Batches) -> Batches:
+    """Return a Bloom filter of nodes, as one row of bytes."""
+    data = np.zeros(words, np.uint64)
+    for rows in batches:
+        places, bits = _probes(rows.column(0).to_numpy(), words)
+        np.bitwise_or.at(data, places, bits)
+    yield pa.RecordBatch.from_arrays([pa.array([data.tobytes()], pa.binary())], names=["data"])
+
+
+def join_filters(words: int, batches: Batches) -> Batches:
+    """Return the union of filters, as one row of bytes."""
+    data = np.zeros(words, np.uint64)
+    for rows in batches:
+        for value in rows.column(0):
+            data |= np.frombuffer(value.as_buffer(), np.uint64)
+    yield pa.RecordBatch.from_arrays([pa.array([data.tobytes()], pa.binary())], names=["data"])
+
+
+def choose_members(matching: Matching, members: bytes, batches: Batches) -> Batches:
+    """Keep the rows whose text may be a member, and append the node; the text is the first column."""
+    words = np.frombuffer(members, np.uint64)
+    for rows in batches:
+        parts = [nodes_of(batch) for batch in batches_of(rows.column(0), matching)]
+        nodes = np.concatenate([np.empty(0, np.int64), *parts])
+        places, bits = _probes(nodes, len(words))
+        chosen = pa.array(words[places] & bits == bits)
+        names = [*rows.schema.names, "node"]
+        yield pa.RecordBatch.from_arrays([*rows.columns, pa.array(nodes)], names=names).filter(chosen)
+
+
+# ---- decisions ----
+
+
+class Documents:
+    """Rows (id, text) in memory, or in a temporary file if they are many."""
+
+    def __init__(self) -> None:
+        self._rows: list[pa.RecordBatch] = []
+        self._file: Any = None
+        self._writer: Any = None
+        self.size = 0  # bytes
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        if not len(rows):
+            return
+        self._rows.append(rows)
+        self.size += rows.nbytes
+        if self.size > HELD_BYTES:
+            if self._writer is None:
+                self._file = tempfile.TemporaryFile(dir=temporary_folder())  # noqa: SIM115 - mapped until the end
+                self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), rows.schema)
+            for one in self._rows:
+                self._writer.write_batch(one)
+            self._rows.clear()
+
+    def columns(self, schema: pa.Schema) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Return the ids and the texts; those of a file are mapped. No rows can be added then."""
+        if self._writer is not None:
+            self._writer.close()
+            self._file.flush()
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._file.close()
+            table = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+        else:
+            table = pa.Table.from_batches(self._rows, schema)
+        return table.column(0), table.column(1)
+
+
+@dataclass
+class Segment:
+    """Documents of whole components: those of the corpus, and old ones."""
+
+    new: Documents
+    old: Documents
+    last: int | None = None  # the component of the last one
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another component should not be added."""
+        return self.new.size + self.old.size >= SEGMENT_BYTES
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows (component, old, id, text)."""
+        if not len(rows):
+            return
+        old, documents = rows.column(1), rows.select([2, 3])
+        if old.true_count:
+            self.old.add(documents.filter(old))
+            documents = documents.filter(pa.array(~old.to_numpy(zero_copy_only=False)))
+        self.new.add(documents)
+        self.last = rows.column(0)[-1].as_py()
+
+
+def segments(batches: Batches) -> Iterator[tuple[Segment, pa.Schema]]:
+    """Divide rows (component, old, id, text), which come in order of the component, into segments."""
+    segment, schema = Segment(Documents(), Documents()), None
+    for rows in batches:
+        if not len(rows):
+            continue
+        schema = rows.select([2, 3]).schema
+        if segment.is_full:
+            others = np.flatnonzero(rows.column(0).to_numpy() != segment.last)
+            first = int(others[0]) if len(others) else len(rows)
+            segment.add(rows.slice(0, first))
+            rows = rows.slice(first)
+            if len(rows):
+                yield segment, schema
+                segment = Segment(Documents(), Documents())
+        segment.add(rows)
+    if schema is not None:
+        yield segment, schema
+
+
+def _taken(values: pa.ChunkedArray, positions: Array) -> pa.Array:
+    """Return the values at some positions, as an array."""
+    return pa.concat_arrays(values.take(pa.array(positions)).chunks)
+
+
+def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
+    """Decide the documents of whole components, in rows (component, old, id, text) in order of priority.
+
+    Returns rows (id, kept_id, similarity, identical), with the side if there may be old documents.
+    """
+    for segment, schema in segments(batches):
+        ids, texts = segment.new.columns(schema)
+        old_ids, old_texts = segment.old.columns(schema)
+        against = old_texts if has_old else None
+        found = lsh.deduplicate(texts, against=against, clusters=matching.clusters, **matching.options()).removed
+        all_ids = pa.chunked_array([*ids.chunks, *old_ids.chunks], ids.type)
+        for start in range(0, len(found), OUT):
+            part = found[start : start + OUT]
+            kept = part["kept"] + np.where(part["side"] == "old", len(ids), 0) if has_old else part["kept"]
+            columns = {
+                "id": _taken(ids, part["document"]),
+                "kept_id": _taken(all_ids, kept),
+                "similarity": pa.array(np.ascontiguousarray(part["similarity"])),
+                "identical": pa.array(np.ascontiguousarray(part["identical"])),
+            }
+            if has_old:
+                columns["side"] = pa.array(part["side"].tolist(), pa.string())
+            yield pa.RecordBatch.from_pydict(columns)
+
+
+def pair(matching: Matching, two: bool, batches: Batches) -> Batches:
+    """Find the pairs among the documents of whole components, in rows as for `decide`: (id1, id2, similarity)."""
+    for segment, schema in segments(batches):
+        ids, texts = segment.new.columns(schema)
+        other_ids, other_texts = segment.old.columns(schema)
+        found = lsh.find_pairs(texts, others=other_texts if two else None, **matching.options())
+        seconds = other_ids if two else ids
+        while some := list(islice(found, OUT)):
+            i, j, similarity = (np.array(values) for values in zip(*some))
+            arrays = [_taken(ids, i), _taken(seconds, j), pa.array(similarity)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["id1", "id2", "similarity"])

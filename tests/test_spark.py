@@ -102,13 +102,13 @@ def test_removed(spark):
 
 
 def test_kept_rows_have_all_their_columns(spark, tmp_path):
-    frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the id")
-    kept = lsh.spark.deduplicate(frame, id="the id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert kept.columns == ["the id", "text", "a.b"]
+    frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the.id")
+    kept = lsh.spark.deduplicate(frame, id="the.id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
+    assert kept.columns == ["the.id", "text", "a.b"]
     expected = lsh.deduplicate(TEXTS, 0.7, shingles=lsh.Shingles(5), num_seeds=64)
     assert collected(kept) == [(i, TEXTS[i], 2 * i) for i in expected.kept.tolist()]
     kept.write.parquet(str(tmp_path / "kept"))
-    stored = spark.read.parquet(str(tmp_path / "kept")).schema["the id"].metadata["lsh"]
+    stored = spark.read.parquet(str(tmp_path / "kept")).schema["the.id"].metadata["lsh"]
     values = json.loads(stored)
     assert values["threshold"] == 0.7
     assert values["recall"] == 0.99

@@ -228,9 +228,8 @@ class _Run(NamedTuple):
         from lsh.spark import _tasks
 
         kind = self.sources[0].id_type
-        return self._decided(
-            _tasks.pair, StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
-        )
+        schema = StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
+        return self._decided(_tasks.pair, schema)
 
     def described(self, frame: DataFrame, id: str) -> DataFrame:
         """Return a DataFrame with the parameters in the metadata of a column."""
@@ -246,7 +245,8 @@ class _Run(NamedTuple):
             "verify": matching.verify,
             "clusters": matching.clusters,
         }
-        return frame.withMetadata(id, {**frame.schema[id].metadata, "lsh": json.dumps(values)})
+        metadata = {**frame.schema[id].metadata, "lsh": json.dumps(values)}
+        return frame.withColumn(id, _stages.column(id).alias(id, metadata=metadata))
 
 
 def _started(

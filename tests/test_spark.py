@@ -379,9 +379,10 @@ def test_program(spark, tmp_path, kind):
     given = f"{tmp_path}/in.{kind} -o {folders['kept']} --removed {folders['removed']} --checkpoint {folders['tables']}"
     given += f" --format {kind} --field body --id-field doc --partition-by part --threshold 0.7 --ngram 3 --unit word"
     given += f" --lowercase --report {tmp_path / 'report.html'} --sample 100"
-    result = subprocess.run(
-        [sys.executable, str(program), *given.split()], env=environment(), cwd=tmp_path, capture_output=True, text=True
-    )
+    settings = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
+    variables = {**environment(), "PYSPARK_SUBMIT_ARGS": settings, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(program), *given.split()]
+    result = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     expected = lsh.deduplicate(texts, 0.7, shingles=lsh.Shingles(3, unit="word", lowercase=True))
     gone = len(expected.removed)

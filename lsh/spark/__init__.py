@@ -1,8 +1,8 @@
 """Near duplicates of a Spark DataFrame: `deduplicate`, `removed` and `find_pairs`.
 
 The result is that of `lsh.deduplicate` and `lsh.find_pairs` for all texts in one machine, row for row. A document is
-compared only with documents that share a bucket with it, so what is decided depends on its connected component alone:
-the job finds the components, brings the documents of each together, and calls the library for them.
+compared only with documents that share a bucket with it, so the decision depends on its connected component alone. The
+job finds the components, collects the documents of each component in one partition, and calls the library for them.
 
 Requires the extra ``spark`` (pyspark 4 and pyarrow) on the driver and in the Python of the executors.
 """

@@ -195,6 +195,18 @@ static void drop_segment(void)
 }
 #endif
 
+/* ---- wrong content ---- */
+
+static void change_bytes(void)
+{
+    for (size_t changes = 1 + below(8); changes--;) {
+        const band *b = bands + below(BANDS);
+        const size_t part = below(3);
+        if (b->sizes[part])
+            b->memory[part][below(b->sizes[part])] = (uint8_t)(below(2) ? 255 * below(2) : below(256));
+    }
+}
+
 /* ---- search ---- */
 
 static size_t equal_components(size_t document, const uint8_t *row)
@@ -319,6 +331,8 @@ static void use_merge(int is_right)
         uint8_t *out_keys = get(kept * (8 - bits / 8) + LSH_KEY_PADDING), *out_numbers = get(4 * kept);
         uint8_t *directory = get(4 * (((size_t)1 << bits) + 1));
         lsh_sorted_output out = {out_keys, out_numbers, directory, kept, 0, 0, bits};
+        if (!is_right && !below(4))
+            change_bytes(); /* after they were counted */
         fault = merge(parts, &out);
         CHECK(!fault || !is_right);
         const lsh_sorted result = {out_keys, out_numbers, directory, out.count, bits, NULL};
@@ -349,16 +363,6 @@ static void use(int is_right)
     }
     use_search(is_right);
     use_merge(is_right);
-}
-
-static void change_bytes(void)
-{
-    for (size_t changes = 1 + below(8); changes--;) {
-        const band *b = bands + below(BANDS);
-        const size_t part = below(3);
-        if (b->sizes[part])
-            b->memory[part][below(b->sizes[part])] = (uint8_t)(below(2) ? 255 * below(2) : below(256));
-    }
 }
 
 #ifdef LSH_FUZZ

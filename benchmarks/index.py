@@ -51,9 +51,10 @@ SIZE, WORDS = 100, 13  # bytes of a text; 64-bit random numbers that make it
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz     e", np.uint8)
 EDIT = b"123"  # replaces the last bytes of a near duplicate: 90 of 96 shingles are common
 NEW = 1 << 40  # number of the first text that no index holds
+NEWER = 100_000  # texts that are deduplicated against an index
 RUNS = 5
 BUCKET = 1_000_000  # documents
-STEPS = ("build", "ask", "compact", "ask_compacted")
+STEPS = ("build", "ask", "compact", "ask_compacted", "deduplicate")
 
 
 def documents(numbers: Any) -> list[bytes]:
@@ -362,8 +363,23 @@ def bucket(folder: Path) -> dict[str, Any]:
     return found
 
 
-# `deduplicate(against=index)`: the measurement of 100,000 new texts against the ten million old ones belongs here, as a
-# step of "lsh, int ids" after "ask_compacted" in `steps`, with a row in `index_table` of all.py.
+def deduplicate(name: str, count: int, folder: Path) -> dict[str, Any]:
+    """Measure `lsh.deduplicate` of new texts against an index, in the time that their fingerprints take."""
+    index = lsh.Index.open(folder / "index")
+    runs: dict[str, list[float]] = {"fingerprints_seconds": [], "deduplicate_seconds": []}
+    for run in range(RUNS + 1):
+        texts = documents(np.arange(NEW + run * NEWER, NEW + (run + 1) * NEWER))
+        started = time.process_time()
+        index.hasher.fingerprints(texts, num_threads=1)
+        hashed = time.process_time()
+        found = lsh.deduplicate(texts, against=index, verify="sketch", num_threads=1)
+        times = hashed - started, time.process_time() - hashed
+        harness.must(len(found.removed) == 0, "a new text has a duplicate")
+        if run:  # the first one warms up
+            for kind, seconds in zip(runs.values(), times):
+                kind.append(seconds)
+    ratio = statistics.median(whole / hashing for hashing, whole in zip(*runs.values()))
+    return {"new": NEWER, "times_fingerprints": ratio, **runs}
 
 
 def redis(count: int, folder: Path) -> dict[str, Any]:
@@ -392,7 +408,7 @@ def redis(count: int, folder: Path) -> dict[str, Any]:
 def steps(count: int) -> dict[str, tuple[str, Callable[[Path], dict[str, Any]]]]:
     """Return each step by its name, with the folder of its data."""
     found: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {}
-    work = {"build": build, "ask": ask, "compact": compact, "ask_compacted": ask}
+    work = {"build": build, "ask": ask, "compact": compact, "ask_compacted": ask, "deduplicate": deduplicate}
     for name in WAYS:
         for step in STEPS if name.startswith("lsh") else STEPS[:2]:
             most = min(count, SLOW.get(name, count))
@@ -446,7 +462,7 @@ def main() -> None:
                 "ways": ways,
             }
             harness.write("index", content, folder)
-            done = part in ("all", "ask_compacted") or (part == "ask" and not way.startswith("lsh"))
+            done = part in ("all", "deduplicate") or (part == "ask" and not way.startswith("lsh"))
             if done and not options.keep:
                 shutil.rmtree(options.data / known[step][0], ignore_errors=True)
     finally:

@@ -67,7 +67,7 @@ def report(documents: DataFrame, given: argparse.Namespace, shingles: lsh.Shingl
     texts = [row[1] for row in rows]
     result = lsh.deduplicate(texts, given.threshold, recall=given.recall, shingles=shingles, num_seeds=given.num_seeds)
     with open(given.report, "w", encoding="utf-8") as file:
-        file.write(lsh.report.html(result, texts, ids=[str(row[0]) for row in rows]))
+        file.write(lsh.report.html(result, texts=texts, ids=[str(row[0]) for row in rows]))
 
 
 def main(arguments: list[str]) -> None:

@@ -180,7 +180,7 @@ cdef class KeyTable:
 
     def __cinit__(self, Py_ssize_t keys):
         self.lock = threading.Lock()
-        self.slots = 2 * max(keys, TABLE_BLOCK)
+        self.slots = 2 * <size_t> max(keys, TABLE_BLOCK)  # unsigned: a product of signed numbers may not overflow
         self.table = <c.lsh_key_slot *> resize(NULL, self.slots, sizeof(c.lsh_key_slot))
         self.start(0, 1)
 

@@ -24,7 +24,7 @@ from lsh._spill import Array
 
 STEP = 1 << 16  # documents in a step
 SMALLEST_PART = 1 << 20  # bytes
-MOST_FILTERED = 32  # documents of a bucket; in a larger one all are taken to be compared
+MOST_FILTERED = 32  # documents of a bucket; the texts of a larger one are read without this test
 
 
 class Part(NamedTuple):

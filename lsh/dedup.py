@@ -367,19 +367,22 @@ def deduplicate(
     corpus = Corpus(collections, matching.hasher, matching.bands, not exact, spill, workers, report, ordered, more)
     seconds["fingerprints"] = time.perf_counter() - started
     order = _by_priority(_priority(keep, corpus.offsets[1]) if priority is None else priority, corpus)
-    result = _result(corpus, order, matching, clusters, against is not None, seconds)
-    if more is None:
-        return result
-    removed, near, counts = result.removed.copy(), result.near.copy(), {**result._counts, "old": len(more.snapshot)}
-    old_ids = _named(more, removed, near)
-    parameters = {**result.parameters, "recall": matching.recall}
-    return Deduplication(result.keep, removed, near, counts, parameters, old_ids)
+    return _result(corpus, order, matching, clusters, against is not None, seconds, more)
 
 
 def _result(
-    corpus: Corpus, order: Order, matching: _Matching, clusters: Clusters, sides: bool, seconds: dict[str, float]
+    corpus: Corpus,
+    order: Order,
+    matching: _Matching,
+    clusters: Clusters,
+    sides: bool,
+    seconds: dict[str, float],
+    old: Members | None = None,
 ) -> Deduplication:
-    """Decide all documents of a corpus, and return the result; `sides` says whether there are old documents."""
+    """Decide all documents of a corpus, and return the result.
+
+    `sides` says whether there are old documents, and `old` has those of an index, which are named by their ids.
+    """
     started, new = time.perf_counter(), corpus.offsets[1]
     while True:
         layout = Layout(corpus, order)
@@ -394,9 +397,13 @@ def _result(
     removed, near = _removed(layout, decided, keeps, sides), _near(layout, decided, new, sides)
     for table in (removed, near):
         table["similarity"] = matching.corrected(table["similarity"])
-    counts = _counts(corpus, removed, decided, seconds)
+    counts, old_ids = _counts(corpus, removed, decided, seconds), None
+    parameters = {**matching.parameters(), "clusters": clusters}
+    if old is not None:
+        counts["old"], old_ids = len(old.snapshot), _named(old, removed, near)
+        parameters["recall"] = matching.recall
     seconds["comparing"] = time.perf_counter() - started
-    return Deduplication(keeps, removed, near, counts, {**matching.parameters(), "clusters": clusters})
+    return Deduplication(keeps, removed, near, counts, parameters, old_ids)
 
 
 class Duplicate(NamedTuple):

@@ -1,6 +1,7 @@
 """`lsh.spark`: its results are those of `lsh.deduplicate` and `lsh.find_pairs`, row for row.
 
-Needs pyspark 4, pandas, pyarrow and Java. All quick tests share one Spark session. Tests of the tasks need no Spark.
+Needs pyspark 4, pandas, pyarrow and Java. All tests share one Spark session. test_spark_tasks.py tests what
+the tasks compute, without Spark.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from running import environment
+from spark_texts import TEXTS, edited, words
 
 import lsh
 
@@ -57,64 +58,20 @@ SETTINGS = {
 }
 
 
-def session(master: str = "local[2, 4]", **settings: str) -> SparkSession:
-    """A session in which a task may fail three times."""
-    builder = SparkSession.builder.master(master).appName("tests of lsh.spark")
-    for name, value in {**SETTINGS, **settings}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    """A session with two tasks at a time, each of which may fail three times."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        if "PYTHONPATH" in environment():
-            patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-        found = session()
+        patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+        builder = SparkSession.builder.master("local[2, 4]").appName("tests of lsh.spark")
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        found = builder.getOrCreate()
         cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import this file
         yield found
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
         found.stop()
-
-
-# Corpora.
-
-
-def words(draw: random.Random, count: int) -> str:
-    return " ".join(f"{draw.randrange(600):x}{draw.choice('aeiou')}{draw.randrange(40)}" for _ in range(count))
-
-
-def edited(draw: random.Random, text: str, changes: int) -> str:
-    parts = text.split(" ")
-    for _ in range(changes):
-        parts[draw.randrange(len(parts))] = words(draw, 1)
-    return " ".join(parts)
-
-
-def corpus(count: int = 700, seed: int = 0) -> list[str]:
-    """Chains of edits, stars around one text, copies, texts of a template, short and empty texts, and others."""
-    draw = random.Random(seed)
-    texts = ["", "", "a", "a", "ab", "\N{CAT FACE} cat", "\N{CAT FACE} cat"]
-    chain, star, copied = words(draw, 40), words(draw, 60), words(draw, 30)
-    template = words(draw, 50)
-    while len(texts) < count:
-        kind = draw.randrange(8)
-        if kind == 0:
-            chain = edited(draw, chain, 2)
-            texts.append(chain)
-        elif kind == 1:
-            texts.append(edited(draw, star, draw.randrange(1, 5)))
-        elif kind == 2:
-            texts.append(copied)
-        elif kind == 3:
-            texts.append(f"{template} {draw.randrange(100)} {words(draw, 3)}")
-        elif kind == 4:
-            texts.append(edited(draw, draw.choice(texts), draw.randrange(3)))
-        else:
-            texts.append(words(draw, draw.randrange(20, 60)))
-    draw.shuffle(texts)
-    return texts
 
 
 def rows_of(texts: list[str], **options: Any) -> list[tuple[Any, ...]]:
@@ -133,9 +90,6 @@ def frame_of(spark: SparkSession, texts: list[Any], partitions: int = 2) -> Any:
     return spark.createDataFrame(order, "id long, text string").repartition(partitions)
 
 
-TEXTS = corpus()
-
-
 # Equal to the library.
 
 
@@ -148,13 +102,13 @@ def test_removed(spark):
 
 
 def test_kept_rows_have_all_their_columns(spark, tmp_path):
-    frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the id")
-    kept = lsh.spark.deduplicate(frame, id="the id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert kept.columns == ["the id", "text", "a.b"]
+    frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the.id")
+    kept = lsh.spark.deduplicate(frame, id="the.id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
+    assert kept.columns == ["the.id", "text", "a.b"]
     expected = lsh.deduplicate(TEXTS, 0.7, shingles=lsh.Shingles(5), num_seeds=64)
     assert collected(kept) == [(i, TEXTS[i], 2 * i) for i in expected.kept.tolist()]
     kept.write.parquet(str(tmp_path / "kept"))
-    stored = spark.read.parquet(str(tmp_path / "kept")).schema["the id"].metadata["lsh"]
+    stored = spark.read.parquet(str(tmp_path / "kept")).schema["the.id"].metadata["lsh"]
     values = json.loads(stored)
     assert values["threshold"] == 0.7
     assert values["recall"] == 0.99
@@ -173,7 +127,9 @@ def test_kept_rows_have_all_their_columns(spark, tmp_path):
     ],
 )
 @pytest.mark.parametrize("adaptive", [pytest.param("true", marks=pytest.mark.slow), "false"])
-def test_partitions(spark, partitions, adaptive):
+def test_partitions(spark, monkeypatch, partitions, adaptive):
+    """Components are found in several rounds."""
+    monkeypatch.setattr(_stages, "ROUND_LINKS", 10)
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:
@@ -405,6 +361,44 @@ def test_what_a_worker_lacks(tmp_path, module, source, message):
     assert message in result.stderr.splitlines()[-1]
 
 
+# The program for spark-submit.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_program(spark, tmp_path, kind):
+    """The program writes what the library finds, in folders by a column, with checkpoints and a report."""
+    texts = TEXTS[:300]
+    rows = [{"doc": f"{i:04}", "body": text, "part": i % 2} for i, text in enumerate(texts)]
+    if kind == "jsonl":
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    folders = {name: tmp_path / name for name in ("kept", "removed", "tables")}
+    program = Path(__file__).resolve().parents[1] / "examples" / "spark_dedup.py"
+    given = f"{tmp_path}/in.{kind} -o {folders['kept']} --removed {folders['removed']} --checkpoint {folders['tables']}"
+    given += f" --format {kind} --field body --id-field doc --partition-by part --threshold 0.7 --ngram 3 --unit word"
+    given += f" --lowercase --report {tmp_path / 'report.html'} --sample 100"
+    settings = "--master local[2] --conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false pyspark-shell"
+    variables = {**environment(), "PYSPARK_SUBMIT_ARGS": settings, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(program), *given.split()]
+    result = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    expected = lsh.deduplicate(texts, 0.7, shingles=lsh.Shingles(3, unit="word", lowercase=True))
+    gone = len(expected.removed)
+    assert result.stdout == f"300 documents, {300 - gone} kept, {gone} removed\n"
+    read = spark.read.json if kind == "jsonl" else spark.read.parquet
+    kept = read(str(folders["kept"]))
+    assert collected(kept.select("doc", "body", "part")) == [
+        (f"{i:04}", texts[i], i % 2) for i in expected.kept.tolist()
+    ]
+    assert {path.name for path in folders["kept"].iterdir() if path.is_dir()} == {"part=0", "part=1"}
+    assert collected(read(str(folders["removed"])).select("id", "kept_id")) == [
+        (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
+    ]
+    assert "100" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 # Failures.
 
 
@@ -440,161 +434,6 @@ def test_retried_tasks_of_the_star_algorithm(spark, monkeypatch, tmp_path):
         monkeypatch.setattr(_tasks, name, partial(failing_once, getattr(_tasks, name), str(tmp_path), True))
     assert collected(lsh.spark.removed(frame_of(spark, TEXTS), max_nodes=1)) == rows_of(TEXTS)
     assert {path.name.split()[0] for path in tmp_path.iterdir()} == set(names)
-
-
-# The tasks, without Spark.
-
-
-def batches(columns: dict[str, Any], size: int) -> Iterator[Any]:
-    table = pa.table(columns)
-    return iter(table.to_batches(max_chunksize=size) if len(table) else [])
-
-
-def pairs_of(found: Iterator[Any]) -> list[tuple[int, int]]:
-    return [pair for batch in found for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist())]
-
-
-def components(links: list[tuple[int, int]]) -> dict[int, int]:
-    """The least node of the component of each node, the slow way."""
-    least = {node: node for pair in links for node in pair}
-    changed = True
-    while changed:
-        changed = False
-        for a, b in links:
-            low = min(least[a], least[b])
-            changed |= least[a] != low or least[b] != low
-            least[a] = least[b] = low
-    return least
-
-
-def random_links(seed: int, nodes: int, count: int) -> list[tuple[int, int]]:
-    draw = random.Random(seed)
-    names = [draw.randrange(-(2**63), 2**63) for _ in range(nodes)]
-    return [(draw.choice(names), draw.choice(names)) for _ in range(count)]
-
-
-@pytest.mark.parametrize("held", [1, _tasks.LINK_BYTES])
-@pytest.mark.parametrize("size", [1, 3, 1000])
-@pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 3), (60, 30), (60, 100)])
-def test_connect(monkeypatch, held, size, nodes, count):
-    monkeypatch.setattr(_tasks, "LINK_BYTES", held)
-    links = random_links(nodes + count, nodes, count)
-    expected = components(links)
-    a, b = _tasks.forest(*(np.array(values, np.int64) for values in zip(*links)))
-    assert dict(zip(b.tolist(), a.tolist())) == expected
-    ordered = sorted([*links, *((node, node) for node in expected)], key=lambda pair: pair[::-1])
-    found = pairs_of(_tasks.connect(batches(dict(zip("ab", map(list, zip(*ordered)))), size)))
-    assert [(b, a) for a, b in found] == sorted(expected.items())
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-@pytest.mark.parametrize(("nodes", "count"), [(2, 1), (60, 40), (60, 100), (200, 190)])
-def test_star_steps(size, nodes, count):
-    """Large and small stars in turn end in stars with the least node of each component in the middle."""
-    edges = {(min(pair), max(pair)) for pair in random_links(nodes * count, nodes, count) if pair[0] != pair[1]}
-    expected = {(a, b) for b, a in components(list(edges)).items() if a != b}
-
-    def step(task: Any, rows: list[tuple[int, int]]) -> set[tuple[int, int]]:
-        return set(pairs_of(task(batches({"u": [u for u, _ in rows], "v": [v for _, v in rows]}, size))))
-
-    for _ in range(40):
-        before = edges
-        both = sorted([*edges, *((b, a) for a, b in edges), *edges])  # some rows twice
-        edges = step(_tasks.large_star, both)
-        edges = step(_tasks.small_star, sorted((max(pair), min(pair)) for pair in edges))
-        if edges == before:
-            break
-    assert edges == expected
-
-
-def matching(**options: Any) -> _tasks.Matching:
-    used = lsh.deduplicate([], **options).parameters
-    return _tasks.Matching(
-        used["hasher"], used["plan"] or used["bands"], used["threshold"], "exact", "representative", None
-    )
-
-
-@pytest.mark.parametrize("chunk", [50, 1000, 1 << 20])
-def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
-    """Of three tasks, with chunks of a few keys, as of the whole corpus."""
-    monkeypatch.setattr(_tasks, "CHUNK", chunk)
-    used, bits = matching(), 4
-    parts = [TEXTS[i::3] for i in range(3)]
-    rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
-    table = pa.Table.from_batches(rows).sort_by("range")
-    links = pairs_of(_tasks.link(bits, iter(table.to_batches(max_chunksize=5))))
-    hasher, bands = used.hasher, used.bands.bands
-    fingerprints = hasher.fingerprints(TEXTS)
-    nodes = np.concatenate([_tasks.nodes_of(batch) for batch in _tasks.batches_of(pa.array(TEXTS), used)])
-    shared = []
-    for keys in bands.keys(fingerprints):
-        firsts: dict[int, int] = {}
-        for i in np.flatnonzero(~hasher.is_empty(fingerprints)).tolist():
-            first = firsts.setdefault(int(keys[i]), i)
-            if first != i:
-                shared.append((int(nodes[first]), int(nodes[i])))
-    assert components(links) == components(shared)
-
-
-def test_a_large_bucket_is_few_rows():
-    """Keys that are equal within a task leave it once, so a bucket of any size has few rows in the next stage."""
-    used, text = matching(), words(random.Random(0), 30)
-    rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
-    assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (
-        used.bands.bands.num_bands + 1
-    )
-
-
-def test_filter():
-    draw = np.random.default_rng(0)
-    nodes = draw.integers(-(2**63), 2**63, 20_000)
-    count = _tasks.filter_words(len(nodes), _stages.MAX_FILTER)
-    halves = [pa.array(part) for part in np.array_split(nodes, 2)]
-    parts = [next(_tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
-    (joined,) = _tasks.join_filters(count, iter(parts))
-    data = np.frombuffer(joined.column(0)[0].as_py(), np.uint64)
-    assert len(data) == count
-
-    def passing(values: Any) -> Any:
-        places, bits = _tasks._probes(values, len(data))
-        return data[places] & bits == bits
-
-    assert passing(nodes).all()
-    assert passing(draw.integers(-(2**63), 2**63, 100_000)).mean() < 0.01
-    assert _tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
-
-
-@pytest.mark.parametrize(("segment", "held"), [(1, 1), (1, 1 << 30), (2000, 3000), (1 << 30, 1), (1 << 30, 1 << 30)])
-@pytest.mark.parametrize("with_old", [False, True])
-def test_segments(monkeypatch, segment, held, with_old):
-    """Components that are decided together or alone, in memory or from a file, give the same rows."""
-    monkeypatch.setattr(_tasks, "SEGMENT_BYTES", segment)
-    monkeypatch.setattr(_tasks, "HELD_BYTES", held)
-    used = matching()
-    rows = []
-    for component in range(20):
-        draw = random.Random(component)
-        base = words(draw, 40)
-        some = [
-            (component, with_old and draw.random() < 0.3, edited(draw, base, 1)) for _ in range(draw.randrange(2, 30))
-        ]
-        rows += sorted(some, key=lambda row: not row[1])
-    columns = dict(zip(("component", "old", "text"), map(list, zip(*rows))))
-    table = {**columns, "id": [f"{i:04}" for i in range(len(rows))]}
-    given = {name: table[name] for name in ("component", "old", "id", "text")}
-    found = [
-        tuple(row.values()) for batch in _tasks.decide(used, with_old, batches(given, 7)) for row in batch.to_pylist()
-    ]
-    new = [i for i, row in enumerate(rows) if not row[1]]
-    old = [i for i, row in enumerate(rows) if row[1]]
-    result = lsh.deduplicate([rows[i][2] for i in new], against=[rows[i][2] for i in old] if with_old else None)
-    expected = []
-    for row in result.removed:
-        places = old if with_old and row["side"] == "old" else new
-        named = (f"{new[row['document']]:04}", f"{places[row['kept']]:04}", row["similarity"].item())
-        expected.append((*named, bool(row["identical"]), *([str(row["side"])] if with_old else [])))
-    assert sorted(found) == sorted(expected)
-    assert found
 
 
 # Real texts, and skew.

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 import lsh
 from lsh.command import compare, console, dedup, index, pairs, plan, screen, show, stats, version
 
-COMMANDS = (dedup, pairs, show, compare, plan, stats, index, screen, version)
+COMMANDS = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (dedup, pairs, show, compare, plan, stats, index, screen, version)
+}
 
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 
@@ -47,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = _parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(arguments[0] if arguments else "")
     namespace, unknown = parser.parse_known_args(arguments)
     if unknown:
         raise ValueError(_unrecognized(unknown[0], namespace.parser))
@@ -74,11 +78,12 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
     return f"unrecognized option {name}; " + (f"did you mean {similar[0]}?" if similar else f"see {parser.prog} --help")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str = "") -> argparse.ArgumentParser:
+    """Return the parser: with one command, if that is its name, else with all of them."""
     parser = console.Parser(prog="lsh", description="Find near-duplicate documents.", epilog=EPILOG)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=console.Parser)
-    for module in COMMANDS:
+    for module in [COMMANDS[command]] if command in COMMANDS else COMMANDS.values():
         module.add_parser(commands)
     for one in (parser, *commands.choices.values()):
         one.set_defaults(parser=one)

@@ -61,7 +61,7 @@ class NewDocuments:
     time_field : str or None
         The column of the time.
     id_prefix : str or None
-        What precedes record numbers as ids. Default: the name of the file and a colon.
+        The text before record numbers as ids. Default: the name of the file and a colon.
     notes : bool
         Whether to print notes on the reading.
     needs_ids : bool

@@ -274,7 +274,7 @@ class _Pass:
         """Parse the bytes of some records again, together or else one by one."""
         columns = self._reader.many(data) if self._encoding == "utf-8" else None
         if columns is not None and np.array_equal(columns.spans[:, 1], records.ends - records.begins):
-            return self._block(columns, records.numbers, os.fsencode(file.name))
+            return self._block(columns, records.numbers.tolist(), os.fsencode(file.name))
         ends = np.cumsum(records.ends - records.begins).tolist()
         raws = map(data.__getitem__, map(slice, [0, *ends], ends))
         try:
@@ -386,7 +386,7 @@ class _Pass:
             block = lines.block()
             if not block:
                 return
-            if not self._reader.checks_utf8:
+            if not self._reader.checks_utf8 and not block.isascii():
                 note_bytes(self._counts, block, file.name, lines.number - count_lines(block) + 1)
             block, columns = self._grown(block, lines)
             if columns is not None:
@@ -413,24 +413,24 @@ class _Pass:
 
     def _numbered(self, columns: FieldColumns, file: Input, block: bytes, offset: int) -> Block:
         """Return the documents of a block that begins at some offset of its file."""
-        count, numbers = len(columns.texts), np.arange(self._number + 1, self._number + 1 + len(columns.texts))
+        count, first = len(columns.texts), self._number + 1
         self._number += count
         if self._places is not None and count:
             begins = columns.spans[:, 0] + offset
             self._places.add(begins, begins + columns.spans[:, 1])
             self._note_end(block, int(columns.spans[-1].sum()))
-        return self._block(columns, numbers, os.fsencode(file.name))
+        return self._block(columns, range(first, first + count), os.fsencode(file.name))
 
     def _note_end(self, block: bytes, end: int) -> None:
         """Note whether the record that ends there in a block, the last of the file so far, has its end of line."""
         if not block.endswith(self.newline, 0, end):
             self._incomplete.add(len(self._heads) - 1)
 
-    def _block(self, columns: FieldColumns, numbers: Array, name: bytes) -> Block:
+    def _block(self, columns: FieldColumns, numbers: Sequence[int], name: bytes) -> Block:
         """Return documents; without ids the numbers are the ids, without sources the file is the source."""
 
         def ids() -> Batch:
-            return Batch([b"%d" % i for i in numbers.tolist()]) if columns.identities is None else columns.identities
+            return Batch([b"%d" % i for i in numbers]) if columns.identities is None else columns.identities
 
         def sources() -> Sequence[bytes]:
             return [name] * len(numbers) if columns.sources is None else cast(list[bytes], columns.sources.tolist())

@@ -347,8 +347,9 @@ class Target:
             self._sink.file.seek(at)
 
     def prepare(self, end: int) -> None:
-        """Prepare the file, which has places, for bytes after `end`."""
-        self._sink.prepare(end)
+        """Prepare the file for bytes after `end`."""
+        if isinstance(self._sink, disk.Replacement):
+            self._sink.prepare(end)
 
     def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array, at: int | None) -> int:
         """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""

@@ -479,12 +479,7 @@ class Index(Stored):
         TypeError, ValueError
             If an argument is wrong.
         """
-        codes = [_format.encoded_id("id", id)]
-        times = np.array([_arguments.as_time("time", time)], np.int64)
-        rows = self.hasher.fingerprint(_checks.text("text", text))[None]
-        documents = self._documents(codes, rows, times, Batch([text]))
-        with self._writing() as writer:
-            writer.add(documents)
+        self._add_batch(*_arguments.single(text, id, time))
 
     def add_docs(
         self,

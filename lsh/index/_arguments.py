@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._texts import Missing, Texts
+from lsh._texts import Missing, Text, Texts
 from lsh.index import _format, _manifest
 from lsh.index._format import NO_TIME, DocId
 from lsh.index._manifest import SKETCHES, Parameters
@@ -164,6 +164,12 @@ def made_folders(folder: str) -> list[str]:
         if name not in unfinished and _format.file_number(None, name) is None:
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
     return parents
+
+
+def single(text: Text, id: object, time: Time | None) -> tuple[list[bytes], NDArray[np.int64], Batch]:
+    """Return the id, the time and the text of one new document in the form of `pieces`."""
+    codes, times = [_format.encoded_id("id", id)], np.array([as_time("time", time)], np.int64)
+    return codes, times, Batch([_checks.text("text", text)])
 
 
 def pieces(

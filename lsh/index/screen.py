@@ -1,4 +1,4 @@
-"""Screening of new documents: reject what is too similar to a document of an index, recommend what is similar.
+"""Screening of new documents: reject near duplicates of the documents of an index, and recommend similar documents.
 
 A `Screen` compares a new document with all documents of an `Index`, and adds it unless it is rejected. The two
 similarities at which it rejects and recommends are stored with the index.
@@ -18,7 +18,7 @@ from lsh import _checks
 from lsh._batch import Batch
 from lsh._texts import Missing, Text, Texts
 from lsh.dedup import MIN_RECALL
-from lsh.index import Index, Sketch, _arguments, _format
+from lsh.index import Index, Sketch, _arguments
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
 from lsh.index._query import Lookup, Matches, bands_recall
@@ -217,7 +217,7 @@ class Screen:
             index.close()
             raise
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def index(self) -> Index:
@@ -306,9 +306,7 @@ class Screen:
         TypeError, ValueError
             If an argument is wrong, or the index is open for reading.
         """
-        codes = [_format.encoded_id("id", id)]
-        times = np.array([_arguments.as_time("time", time)], np.int64)
-        return self._submitted(codes, times, Batch([_checks.text("text", text)]))[0]
+        return self._submitted(*_arguments.single(text, id, time))[0]
 
     def check_docs(self, texts: Texts, *, missing: Missing = "error") -> list[Verdict]:
         """Decide about each of many documents without adding any.

@@ -1,8 +1,8 @@
 """Near duplicates of a Spark DataFrame: `deduplicate`, `removed` and `find_pairs`.
 
 The result is that of `lsh.deduplicate` and `lsh.find_pairs` for all texts in one machine, row for row. A document is
-compared only with documents that share a bucket with it, so what is decided depends on its connected component alone:
-the job finds the components, brings the documents of each together, and calls the library for them.
+compared only with documents that share a bucket with it, so the decision depends on its connected component alone. The
+job finds the components, collects the documents of each component in one partition, and calls the library for them.
 
 Requires the extra ``spark`` (pyspark 4 and pyarrow) on the driver and in the Python of the executors.
 """
@@ -228,9 +228,8 @@ class _Run(NamedTuple):
         from lsh.spark import _tasks
 
         kind = self.sources[0].id_type
-        return self._decided(
-            _tasks.pair, StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
-        )
+        schema = StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
+        return self._decided(_tasks.pair, schema)
 
     def described(self, frame: DataFrame, id: str) -> DataFrame:
         """Return a DataFrame with the parameters in the metadata of a column."""
@@ -246,7 +245,8 @@ class _Run(NamedTuple):
             "verify": matching.verify,
             "clusters": matching.clusters,
         }
-        return frame.withMetadata(id, {**frame.schema[id].metadata, "lsh": json.dumps(values)})
+        metadata = {**frame.schema[id].metadata, "lsh": json.dumps(values)}
+        return frame.withColumn(id, _stages.column(id).alias(id, metadata=metadata))
 
 
 def _started(

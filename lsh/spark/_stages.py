@@ -1,7 +1,7 @@
 """The stages of a Spark job, as DataFrames: keys, links, components, members, and rows for the decisions.
 
-`lsh.spark._tasks` has what the tasks compute. The tables of links and of components are written down (checkpoints):
-all others are computed from them when the result is used. Nothing that grows with the corpus is collected.
+`lsh.spark._tasks` has what the tasks compute. The tables of links and of components are stored (checkpoints). All
+others are computed from them when the result is used. Nothing that grows with the corpus is collected.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ _checked: set[str] = set()  # applications whose workers were checked
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Run a small job that looks for this package and pyarrow in the Python of the executors.
+    """Run a small job that checks the versions of this package and of pyarrow in the Python of the executors.
 
     Raises ImportError if one of them is missing there, too old, or another version than here.
     """
@@ -210,7 +210,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def saved(frame: DataFrame) -> DataFrame:
-    """Compute a table and write it down: to the folder for checkpoints if one is set, else to the executors' disks."""
+    """Compute a table and store it: in the folder for checkpoints if one is set, else on the disks of the executors."""
     if _checkpoint_folder(frame.sparkSession):
         return frame.checkpoint()
     return frame.localCheckpoint()

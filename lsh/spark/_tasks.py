@@ -216,8 +216,8 @@ def _written(a: Array, b: Array) -> Batches:
 def connect(batches: Batches) -> Batches:
     """Reduce links, which come in order of b, to one for each node: from the least node of its component.
 
-    Every node must be the b of a link. This takes about 30 bytes of memory for each node; the links are in a temporary
-    file.
+    Every node must be the b of a link. This takes about 32 bytes of memory for each node. Links beyond `LINK_BYTES` are
+    in a temporary file.
     """
     links = Spill(LINK_BYTES, temporary_folder()).column(np.int64, 2)
     found, count, last = [np.empty(0, np.int64)], 0, None
@@ -419,6 +419,8 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
     for segment, schema in segments(batches):
         ids, texts = segment.new.columns(schema)
         old_ids, old_texts = segment.old.columns(schema)
+        if not len(texts):
+            continue
         against = old_texts if has_old else None
         found = lsh.deduplicate(texts, against=against, clusters=matching.clusters, **matching.options()).removed
         all_ids = pa.chunked_array([*ids.chunks, *old_ids.chunks], ids.type)

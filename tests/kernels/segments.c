@@ -5,8 +5,9 @@
  * outside the arrays, and what is found must be documents of the segment. To be built with
  * -fsanitize=address,undefined: each array is allocated for itself.
  *
- * With -DLSH_FUZZ the program is a target of libFuzzer (clang -fsanitize=fuzzer,address,undefined): the input is the
- * content of the segment.
+ * With -DLSH_FUZZ the program is a target of libFuzzer (clang -fsanitize=fuzzer,address,undefined). The first byte of an
+ * input chooses one of some small segments; the others are the changes of its content, and what is searched and merged.
+ * `.ci/fuzz` builds and runs it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ typedef struct {
 } band;
 
 static band bands[BANDS];
+static lsh_sorted sorted[BANDS];
 static lsh_segment segment;
 static uint8_t *file, *sketches, *removed;
 static lsh_blocks blocks;
@@ -82,8 +84,19 @@ static uint8_t *place_section(uint8_t *memory, size_t size, size_t *end)
     return place;
 }
 
+#ifdef LSH_FUZZ
+enum { RARE = 1024 };
+static size_t some_count(void) { return below(40); }
+#else
+enum { RARE = 32 };
+static size_t some_count(void)
+{
+    return below(16) ? below(40) : below(200) ? below(3000) : below(2 * LSH_WINDOW);
+}
+#endif
+
 /* The bits of a directory; few are of 16 bits, which take most of the time. */
-static unsigned some_bits(void) { return below(32) < 31 ? 8 * (unsigned)below(2) : 16; }
+static unsigned some_bits(void) { return below(RARE) < RARE - 1 ? 8 * (unsigned)below(2) : 16; }
 
 static void make_band(band *b, size_t count, size_t values, int shift)
 {
@@ -112,9 +125,8 @@ static void make_band(band *b, size_t count, size_t values, int shift)
 
 static void make_segment(void)
 {
-    static lsh_sorted sorted[BANDS];
     static const size_t widths[] = {1, 4, 8};
-    const size_t count = below(16) < 15 ? below(40) : below(200) < 199 ? below(3000) : below(2 * LSH_WINDOW);
+    const size_t count = some_count();
     const size_t values = 1 + below(below(2) ? 4 : 2 * count + 2);
     const size_t width = widths[below(3)], k = 1 + below(MOST_K), size = count * k * width;
     const int in_file = below(2) > 0, shift = (int)below(64);
@@ -165,6 +177,7 @@ static void sum_file(void)
     blocks.checked = checked;
 }
 
+#ifndef LSH_FUZZ
 static void drop_segment(void)
 {
     for (size_t b = 0; b < BANDS; b++) {
@@ -180,6 +193,7 @@ static void drop_segment(void)
     free((void *)(uintptr_t)blocks.sums);
     free(blocks.checked);
 }
+#endif
 
 /* ---- search ---- */
 
@@ -347,6 +361,70 @@ static void change_bytes(void)
     }
 }
 
+#ifdef LSH_FUZZ
+/* ---- the segments that inputs change ---- */
+
+typedef struct {
+    band bands[BANDS];
+    lsh_sorted sorted[BANDS];
+    lsh_segment segment;
+    lsh_blocks blocks;
+    uint8_t *file, *sketches, *removed;
+    uint8_t *right[BANDS][3]; /* copies of the sections */
+} shape;
+
+static shape shapes[64];
+
+static void make_shape(shape *s)
+{
+    make_segment();
+    use(1);
+    s->segment = segment;
+    s->file = file;
+    s->sketches = sketches;
+    s->removed = removed;
+    memcpy(s->bands, bands, sizeof bands);
+    memcpy(s->sorted, sorted, sizeof sorted);
+    for (size_t i = 0; i < BANDS * 3; i++) {
+        const band *b = bands + i / 3;
+        s->right[i / 3][i % 3] = memcpy(get(b->sizes[i % 3]), b->memory[i % 3], b->sizes[i % 3]);
+    }
+    s->blocks = blocks;
+}
+
+static void load_shape(const shape *s)
+{
+    segment = s->segment;
+    file = s->file;
+    sketches = s->sketches;
+    removed = s->removed;
+    memcpy(bands, s->bands, sizeof bands);
+    memcpy(sorted, s->sorted, sizeof sorted);
+    for (size_t i = 0; i < BANDS * 3; i++)
+        memcpy(bands[i / 3].memory[i % 3], s->right[i / 3][i % 3], bands[i / 3].sizes[i % 3]);
+    blocks = s->blocks;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const size_t count = sizeof shapes / sizeof *shapes;
+    if (!shapes[0].removed)
+        for (size_t i = 0; i < count; i++)
+            make_shape(shapes + i);
+    input = data;
+    input_left = size;
+    shape *s = shapes + below(count);
+    load_shape(s);
+    change_bytes();
+    use(0);
+    s->blocks = blocks; /* its checksums are new */
+    input = NULL;
+    return 0;
+}
+
+#else
 static void run_round(void)
 {
     make_segment();
@@ -358,17 +436,6 @@ static void run_round(void)
     drop_segment();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    input = data;
-    input_left = size;
-    run_round();
-    return 0;
-}
-
-#ifndef LSH_FUZZ
 int main(int argc, char **argv)
 {
     const size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;

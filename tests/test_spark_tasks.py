@@ -1,0 +1,169 @@
+"""What the tasks of `lsh.spark` compute, without Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from spark_texts import TEXTS, edited, words
+
+import lsh
+
+pa = pytest.importorskip("pyarrow")
+
+from lsh.spark import _stages, _tasks  # noqa: E402
+
+
+def batches(columns: dict[str, Any], size: int) -> Iterator[Any]:
+    table = pa.table(columns)
+    return iter(table.to_batches(max_chunksize=size) if len(table) else [])
+
+
+def pairs_of(found: Iterator[Any]) -> list[tuple[int, int]]:
+    return [pair for batch in found for pair in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist())]
+
+
+def components(links: list[tuple[int, int]]) -> dict[int, int]:
+    """The least node of the component of each node, the slow way."""
+    least = {node: node for pair in links for node in pair}
+    changed = True
+    while changed:
+        changed = False
+        for a, b in links:
+            low = min(least[a], least[b])
+            changed |= least[a] != low or least[b] != low
+            least[a] = least[b] = low
+    return least
+
+
+def random_links(seed: int, nodes: int, count: int) -> list[tuple[int, int]]:
+    draw = random.Random(seed)
+    names = [draw.randrange(-(2**63), 2**63) for _ in range(nodes)]
+    return [(draw.choice(names), draw.choice(names)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("held", [1, _tasks.LINK_BYTES])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(("nodes", "count"), [(1, 1), (5, 3), (60, 30), (60, 100)])
+def test_connect(monkeypatch, held, size, nodes, count):
+    monkeypatch.setattr(_tasks, "LINK_BYTES", held)
+    links = random_links(nodes + count, nodes, count)
+    expected = components(links)
+    a, b = _tasks.forest(*(np.array(values, np.int64) for values in zip(*links)))
+    assert dict(zip(b.tolist(), a.tolist())) == expected
+    ordered = sorted([*links, *((node, node) for node in expected)], key=lambda pair: pair[::-1])
+    found = pairs_of(_tasks.connect(batches(dict(zip("ab", map(list, zip(*ordered)))), size)))
+    assert [(b, a) for a, b in found] == sorted(expected.items())
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(("nodes", "count"), [(2, 1), (60, 40), (60, 100), (200, 190)])
+def test_star_steps(size, nodes, count):
+    """Large and small stars in turn end in stars with the least node of each component in the middle."""
+    edges = {(min(pair), max(pair)) for pair in random_links(nodes * count, nodes, count) if pair[0] != pair[1]}
+    expected = {(a, b) for b, a in components(list(edges)).items() if a != b}
+
+    def step(task: Any, rows: list[tuple[int, int]]) -> set[tuple[int, int]]:
+        return set(pairs_of(task(batches({"u": [u for u, _ in rows], "v": [v for _, v in rows]}, size))))
+
+    for _ in range(40):
+        before = edges
+        both = sorted([*edges, *((b, a) for a, b in edges), *edges])  # some rows twice
+        edges = step(_tasks.large_star, both)
+        edges = step(_tasks.small_star, sorted((max(pair), min(pair)) for pair in edges))
+        if edges == before:
+            break
+    assert edges == expected
+
+
+def matching(**options: Any) -> _tasks.Matching:
+    used = lsh.deduplicate([], **options).parameters
+    return _tasks.Matching(
+        used["hasher"], used["plan"] or used["bands"], used["threshold"], "exact", "representative", None
+    )
+
+
+@pytest.mark.parametrize("chunk", [50, 1000, 1 << 20])
+def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
+    """Of three tasks, with chunks of a few keys, as of the whole corpus."""
+    monkeypatch.setattr(_tasks, "CHUNK", chunk)
+    used, bits = matching(), 4
+    parts = [TEXTS[i::3] for i in range(3)]
+    rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
+    table = pa.Table.from_batches(rows).sort_by("range")
+    links = pairs_of(_tasks.link(bits, iter(table.to_batches(max_chunksize=5))))
+    hasher, bands = used.hasher, used.bands.bands
+    fingerprints = hasher.fingerprints(TEXTS)
+    nodes = np.concatenate([_tasks.nodes_of(batch) for batch in _tasks.batches_of(pa.array(TEXTS), used)])
+    shared = []
+    for keys in bands.keys(fingerprints):
+        firsts: dict[int, int] = {}
+        for i in np.flatnonzero(~hasher.is_empty(fingerprints)).tolist():
+            first = firsts.setdefault(int(keys[i]), i)
+            if first != i:
+                shared.append((int(nodes[first]), int(nodes[i])))
+    assert components(links) == components(shared)
+
+
+def test_a_large_bucket_is_few_rows():
+    """Keys that are equal within a task leave it once, so a bucket of any size has few rows in the next stage."""
+    used, text = matching(), words(random.Random(0), 30)
+    rows = list(_tasks.fingerprint(used, 11, batches({"text": [text] * 20_000}, 1000)))
+    assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (
+        used.bands.bands.num_bands + 1
+    )
+
+
+def test_filter():
+    draw = np.random.default_rng(0)
+    nodes = draw.integers(-(2**63), 2**63, 20_000)
+    count = _tasks.filter_words(len(nodes), _stages.MAX_FILTER)
+    halves = [pa.array(part) for part in np.array_split(nodes, 2)]
+    parts = [next(_tasks.fill_filter(count, iter([pa.RecordBatch.from_arrays([part], ["node"])]))) for part in halves]
+    (joined,) = _tasks.join_filters(count, iter(parts))
+    data = np.frombuffer(joined.column(0)[0].as_py(), np.uint64)
+    assert len(data) == count
+
+    def passing(values: Any) -> Any:
+        places, bits = _tasks._probes(values, len(data))
+        return data[places] & bits == bits
+
+    assert passing(nodes).all()
+    assert passing(draw.integers(-(2**63), 2**63, 100_000)).mean() < 0.01
+    assert _tasks.filter_words(10**12, _stages.MAX_FILTER) * 8 == _stages.MAX_FILTER
+
+
+@pytest.mark.parametrize(("segment", "held"), [(1, 1), (1, 1 << 30), (2000, 3000), (1 << 30, 1), (1 << 30, 1 << 30)])
+@pytest.mark.parametrize("with_old", [False, True])
+def test_segments(monkeypatch, segment, held, with_old):
+    """Components that are decided together or alone, in memory or from a file, give the same rows."""
+    monkeypatch.setattr(_tasks, "SEGMENT_BYTES", segment)
+    monkeypatch.setattr(_tasks, "HELD_BYTES", held)
+    used = matching()
+    rows = []
+    for component in range(20):
+        draw = random.Random(component)
+        base = words(draw, 40)
+        some = [
+            (component, with_old and draw.random() < 0.3, edited(draw, base, 1)) for _ in range(draw.randrange(2, 30))
+        ]
+        rows += sorted(some, key=lambda row: not row[1])
+    columns = dict(zip(("component", "old", "text"), map(list, zip(*rows))))
+    table = {**columns, "id": [f"{i:04}" for i in range(len(rows))]}
+    given = {name: table[name] for name in ("component", "old", "id", "text")}
+    found = [
+        tuple(row.values()) for batch in _tasks.decide(used, with_old, batches(given, 7)) for row in batch.to_pylist()
+    ]
+    new = [i for i, row in enumerate(rows) if not row[1]]
+    old = [i for i, row in enumerate(rows) if row[1]]
+    result = lsh.deduplicate([rows[i][2] for i in new], against=[rows[i][2] for i in old] if with_old else None)
+    expected = []
+    for row in result.removed:
+        places = old if with_old and row["side"] == "old" else new
+        named = (f"{new[row['document']]:04}", f"{places[row['kept']]:04}", row["similarity"].item())
+        expected.append((*named, bool(row["identical"]), *([str(row["side"])] if with_old else [])))
+    assert sorted(found) == sorted(expected)
+    assert found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,21 @@ from lsh.index import Index
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sample.tsv"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with an index of the sample, and one without texts."""
-    done(tmp_path, "index", "create", "a.index", "--texts", "stored", "-q")
-    done(tmp_path, "index", "create", "b.index", "-q")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with an index of the sample, and one without texts; tests do not change it."""
+    made = tmp_path_factory.mktemp("indexes")
+    done(made, "index", "create", "a.index", "--texts", "stored", "-q")
+    done(made, "index", "create", "b.index", "-q")
     for name in ("a.index", "b.index"):
-        done(tmp_path, "index", "add", name, SAMPLE, "-q")
-    return tmp_path
+        done(made, "index", "add", name, SAMPLE, "-q")
+    return made
+
+
+@pytest.fixture
+def own_folder(folder, tmp_path):
+    """A copy of the folder."""
+    return Path(shutil.copytree(folder, tmp_path / "own"))
 
 
 def lines(data: bytes) -> list[dict]:
@@ -51,33 +59,34 @@ def test_duplicates_are_those_of_the_library(folder, options, arguments):
 
 
 @pytest.mark.parametrize(("options", "arguments"), [([], {}), (["--threshold", "0.9", "--verify", "sketch"], None)])
-def test_pairs_are_those_of_the_library(folder, options, arguments):
-    done(folder, "index", "pairs", "a.index", *options, "-o", "pairs.jsonl")
-    found = [tuple(line.values()) for line in lines((folder / "pairs.jsonl").read_bytes())]
+def test_pairs_are_those_of_the_library(folder, tmp_path, options, arguments):
+    done(folder, "index", "pairs", "a.index", *options, "-o", tmp_path / "pairs.jsonl")
+    written = lines((tmp_path / "pairs.jsonl").read_bytes())
+    found = [tuple(line.values()) for line in written]
     with Index.open(folder / "a.index") as index:
         expected = list(
             index.find_pairs(**({"threshold": 0.9, "verify": "sketch"} if arguments is None else arguments))
         )
     assert found == expected
     assert len(found) > 50
-    assert list(lines((folder / "pairs.jsonl").read_bytes())[0]) == ["a", "b", "similarity"]
+    assert list(written[0]) == ["a", "b", "similarity"]
 
 
-def test_duplicates_are_removed(folder):
-    before = ids(folder)
-    result = lsh(folder, "index", "dedup", "a.index", "--remove", "-o", "removed.jsonl")
+def test_duplicates_are_removed(own_folder):
+    before = ids(own_folder)
+    result = lsh(own_folder, "index", "dedup", "a.index", "--remove", "-o", "removed.jsonl")
     assert result.stderr.startswith(b"200 documents, 72 near duplicates, 72 removed, 128 in the index, ")
-    removed = [line["id"] for line in lines((folder / "removed.jsonl").read_bytes())]
+    removed = [line["id"] for line in lines((own_folder / "removed.jsonl").read_bytes())]
     assert len(removed) == 72
-    assert ids(folder) == [doc_id for doc_id in before if doc_id not in removed]
-    assert {line["kept"] for line in lines((folder / "removed.jsonl").read_bytes())} <= set(ids(folder))
-    assert done(folder, "index", "dedup", "a.index", "--remove") == b""
-    assert len(ids(folder)) == 128
+    assert ids(own_folder) == [doc_id for doc_id in before if doc_id not in removed]
+    assert {line["kept"] for line in lines((own_folder / "removed.jsonl").read_bytes())} <= set(ids(own_folder))
+    assert done(own_folder, "index", "dedup", "a.index", "--remove") == b""
+    assert len(ids(own_folder)) == 128
 
 
-def test_a_run_whose_output_fails_removes_nothing(folder):
-    result = lsh(folder, "index", "dedup", "a.index", "--remove", "-o", "/dev/full")
-    assert (result.returncode, len(ids(folder))) == (2, 200)
+def test_a_run_whose_output_fails_removes_nothing(own_folder):
+    result = lsh(own_folder, "index", "dedup", "a.index", "--remove", "-o", "/dev/full")
+    assert (result.returncode, len(ids(own_folder))) == (2, 200)
     assert b"No space left on device" in result.stderr
 
 

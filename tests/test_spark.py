@@ -291,6 +291,22 @@ def test_large_strings_and_small_batches(spark):
         (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, order=f.col("unlike_any") + 1)),
         (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
         (
+            ValueError,
+            "order must be an expression .* with one value for each row",
+            lambda df: lsh.spark.removed(df, order=f.explode(f.array("id", "id"))),
+        ),
+        (ValueError, "with one value for each row", lambda df: lsh.spark.removed(df, order=f.max("id"))),
+        (
+            ValueError,
+            "of a type with an order, got",
+            lambda df: lsh.spark.removed(df.withColumn("m", f.create_map("id", "id")), order="m"),
+        ),
+        (
+            ValueError,
+            r"df has several columns 'id' \(id, ID\); rename or drop",
+            lambda df: lsh.spark.removed(df.select("*", f.col("text").alias("ID"))),
+        ),
+        (
             TypeError,
             r"df\['id'\] must be a column of type string or binary, got bigint",
             lambda df: lsh.spark.removed(df, text="id"),

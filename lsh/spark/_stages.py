@@ -97,8 +97,10 @@ def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> No
     if value not in frame.columns:
         known = ", ".join(frame.columns)
         raise ValueError(f"{name} has no column {value!r}; it has {known}; name another one as {parameter}")
-    if frame.columns.count(value) > 1:
-        raise ValueError(f"{name} has several columns {value!r}; rename or drop all but one")
+    exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
+    if len(same) > 1:
+        raise ValueError(f"{name} has several columns {value!r} ({', '.join(same)}); rename or drop all but one")
 
 
 def check_same_types(new: Source, old: Source) -> None:
@@ -120,16 +122,19 @@ def checked_order(source: Source, order: object) -> Column:
         return functions.lit(None).cast("int")
     if isinstance(order, str):
         _check_column("df", source.frame, "order", order)
-        return column(order)
-    if not isinstance(order, Column):
+        order = column(order)
+    elif not isinstance(order, Column):
         raise TypeError(f"order must be the name of a column or a Column, got {type(order).__name__}")
-    if re.search(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", str(order)):
+    elif re.search(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", str(order)):
         raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
     try:
-        _ = source.frame.select(order.alias("order")).schema
+        # refuses aggregates, explode(), which would repeat rows, and types without an order
+        rows = source.frame.select(column(source.id), functions.coalesce(order).alias("order"))
+        _ = rows.sort(functions.col("order")).schema
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"order must be an expression over the columns of df, got {order}: {reason}") from error
+        kind = "an expression over the columns of df with one value for each row, of a type with an order"
+        raise ValueError(f"order must be {kind}, got {order}: {reason}") from error
     return order
 
 

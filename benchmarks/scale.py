@@ -41,7 +41,7 @@ PROBES = 4  # bits of a member in it
 BROADCAST_BYTES = 10 << 20  # Spark sends tables up to this size to each executor, and shuffles both sides beyond it
 
 # Of the measurement.
-SAMPLE = 600  # documents of a corpus
+SAMPLE = 1000  # documents of a corpus
 TEXT_BYTES = 8000  # of a sampled document, from its start
 RELATED = 0.3  # from this similarity on, two documents are related: of one template, one story, one law
 NAMES = {
@@ -122,18 +122,16 @@ def largest_share(shared: Array, documents: int) -> float:
 def extrapolated(similar: Array, threshold: float, bands: lsh.Bands) -> Result:
     """Extrapolate from the pairs of a sample to large corpora."""
     unrelated = np.where(similar < RELATED, similar, 0.0)
-    below = np.where(similar < threshold, similar, 0.0)
-    shared, all_below = bands.probability(unrelated), bands.probability(below)
+    shared = bands.probability(unrelated)
     count, width = len(similar), min(bands.widths)
     in_bucket = (unrelated**width).mean(axis=1)  # probability of sharing one bucket with a random document
-    value, value_below = growth(shared), growth(all_below)
+    value = growth(shared)
     return {
         "threshold": threshold,
         "bands": bands.to_string(),
         "width": width,
         "false_pair_share": float(shared.sum() / (count * (count - 1))),
         "begins": count / value if value else None,
-        "begins_with_related": count / value_below if value_below else None,
         "largest_share": {str(size): largest_share(shared, size) for size in SIZES},
         "bucket": {
             str(size): {"mean": size * float(in_bucket.mean()), "most": size * float(in_bucket.max())} for size in SIZES
@@ -301,6 +299,14 @@ def power(value: float | None) -> str:
     return "none" if value is None else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
+def span(begins: float | None, share: float) -> str:
+    """Format where a component begins: by the largest eigenvalue, and by one false link for each document on average.
+
+    The first is too early if it depends on few documents of the sample, the second too late if documents differ.
+    """
+    return f"{power(begins)} to {power(1 / share)}" if share else "none"
+
+
 def measured_table(found: Result) -> str:
     """Return what was measured in local[2], as far as the plan uses it."""
     rows = []
@@ -351,20 +357,20 @@ def component_table(found: Result) -> str:
     begins, shares = [], []
     for row in scale["rows"]:
         name = f"{row['corpus']}, {row['shingles']}"
-        cells = [power(case["begins"]) for case in row["cases"]]
-        cells += [power(case["begins_with_related"]) for case in row["cases"]]
+        cells = [span(case["begins"], case["false_pair_share"]) for case in row["cases"]]
         begins.append([name, f"{row['mean_similarity']:.4f}", *cells, f"{1e6 * row['related_share']:,.0f}"])
         shares.append(
             [name, *(" / ".join(f"{value:.2f}" for value in case["largest_share"].values()) for case in row["cases"])]
         )
-    head = ["corpus, shingles", "mean similarity", *shapes, *(f"{shape}, with related" for shape in shapes)]
+    head = ["corpus, shingles", "mean similarity", *shapes]
     data = scale["data"]
     sizes = " / ".join(map(power, SIZES))
     return "\n\n".join(
         [
             f"Documents from which on a component grows with the corpus, by threshold and bands; {data['sample']:,} "
-            f"documents of each corpus, the first {data['text_bytes']:,} bytes of each. Pairs below a similarity of "
-            f"{data['related']} only, then all pairs below the threshold; related pairs are those between.",
+            f"documents of each corpus, the first {data['text_bytes']:,} bytes of each. From the largest eigenvalue, "
+            "to one false link for each document on average. Pairs at a similarity of "
+            f"{data['related']} or more and below {THRESHOLD} are related: they are counted in the last column only.",
             table([*head, "related pairs in a million"], begins),
             f"Share of the documents in that component at {sizes} documents, from pairs below {data['related']} only.",
             table(["corpus, shingles", *shapes], shares),
@@ -386,17 +392,26 @@ def bucket_table(found: Result) -> str:
 
 
 def check_table(found: Result) -> str:
-    """Return components that the model predicts, and those that are there."""
+    """Return components and false candidates that the model predicts, and those that are there."""
     rows = [
         [
-            f"{check['corpus']}, {check['threshold']}, {check['bands']}",
+            f"{check['corpus']}, {check['threshold']}, {check['bands']}: share in the largest component",
             f"{check['documents']:,}",
             f"{check['predicted']:.2f}",
             f"{check['actual']:.2f}",
         ]
         for check in found["scale"]["checks"]
     ]
-    return table(["corpus, threshold, bands", "documents", "share predicted", "share in fact"], rows)
+    reviews = found["scale"]["rows"][0]
+    case = reviews["cases"][0]
+    for name, one in found["engine"]["cases"].items():
+        if name.startswith("reviews"):
+            count, summary = one["documents"], one["summary"]
+            predicted = case["false_pair_share"] * count**2 / 2 / 1e6
+            actual = (summary["candidates"] - summary["compared"]) / 1e6
+            label = f"{reviews['corpus']}, {case['threshold']}, {case['bands']}: millions of false candidates"
+            rows.append([label, f"{count:,}", f"{predicted:,.2f}", f"{actual:,.2f}"])
+    return table(["corpus, threshold, bands", "documents", "predicted", "in fact"], rows)
 
 
 TABLES = {

@@ -37,8 +37,11 @@ N, THRESHOLD = 5, 0.8
 MAX_NODES = 50_000_000  # `max_nodes`: above it the star algorithm finds the components
 NODE_BYTES = 30  # of memory for each node in the task that finds the components
 FILTER_BITS = 8 << 26  # the largest filter of members
-PROBES = 4  # bits of a member in it
+WORD = 64  # bits of a word of it
+PROBES = 4  # bits of a member in a word
 BROADCAST_BYTES = 10 << 20  # Spark sends tables up to this size to each executor, and shuffles both sides beyond it
+
+FIXED = "look at the workers"  # the stage whose time does not depend on the documents
 
 # Of the measurement.
 SAMPLE = 1000  # documents of a corpus
@@ -69,8 +72,8 @@ class Assumptions:
     cores: int = 16  # of a machine
     memory_gb: int = 64  # of a machine
     busy: float = 0.6  # share of the time in which a core of a cluster works
-    few: int = 10  # machines
-    many: int = 100
+    few: int = 4  # machines
+    many: int = 40
 
 
 # ---- similarities, buckets and components ----
@@ -192,11 +195,18 @@ def largest_rows(spark: Result) -> dict[str, Result]:
     return {row["corpus"]: row for row in sorted(spark["rows"].values(), key=lambda row: row["documents"])}
 
 
-def passing_share(nodes: float) -> float:
-    """Return the share of other documents that pass the filter of members: a Bloom filter of at most 64 MB."""
-    wanted = max(nodes * 16, 1 << 16)
-    bits = min(2 ** math.ceil(math.log2(wanted)), FILTER_BITS)
-    return float(-math.expm1(-PROBES * nodes / bits)) ** PROBES
+def passing_share(nodes: int) -> float:
+    """Return the share of other documents that pass the filter of members.
+
+    It is a Bloom filter with all bits of a member in one word of 64 bits, and the members of a word are Poisson
+    distributed. See `lsh.spark._tasks.filter_words` for the number of words.
+    """
+    wanted = max(nodes * 16 // WORD, 1 << 10)
+    mean = nodes / min(1 << wanted.bit_length(), FILTER_BITS // WORD)
+    members = np.arange(int(mean + 20 * math.sqrt(mean) + 20))
+    chances = np.exp(members * math.log(mean) - mean - np.cumsum(np.log(np.maximum(members, 1))))
+    set_bits = 1 - (1 - 1 / WORD) ** (PROBES * members)
+    return float((chances * set_bits**PROBES).sum())
 
 
 def stage_costs(row: Result, documents: int) -> dict[str, tuple[float, float]]:
@@ -206,7 +216,7 @@ def stage_costs(row: Result, documents: int) -> dict[str, tuple[float, float]]:
     costs = {
         name: (one["cpu_seconds"] * factor, one["shuffle_bytes"] * factor)
         for name, one in spark["stages"].items()
-        if name != "look at the workers"
+        if name != FIXED
     }
     nodes = spark["nodes"] * factor
     if nodes > MAX_NODES:
@@ -216,7 +226,7 @@ def stage_costs(row: Result, documents: int) -> dict[str, tuple[float, float]]:
     if row["removed"] * factor * 8 > BROADCAST_BYTES:
         costs["kept rows"] = kept["cpu_seconds"] * factor, kept["shuffle_bytes"] * factor
     # Documents that pass the filter by chance are shuffled once with their texts, as in the join of the kept rows.
-    more = passing_share(nodes) * (1 - spark["nodes"] / measured)
+    more = passing_share(round(nodes)) * (1 - spark["nodes"] / measured)
     cpu, shuffled = costs["members and decisions"]
     extra = kept["cpu_seconds"] * factor * more, kept["shuffle_bytes"] * factor * more
     costs["members and decisions"] = cpu + extra[0], shuffled + extra[1]
@@ -237,7 +247,7 @@ def plan_of(row: Result, documents: int, given: Assumptions) -> dict[str, str]:
         "texts that share a bucket, millions": f"{nodes / 1e6:,.0f}",
         "components found by": way,
         "memory of one task for them instead, GB": f"{nodes * NODE_BYTES / 1e9:,.1f}",
-        "share of other documents that pass the filter": f"{passing_share(nodes):.2f}",
+        "share of other documents that pass the filter": f"{passing_share(round(nodes)):.2f}",
     }
     lines |= {f"core hours: {name}": f"{value:,.1f}" for name, value in hours.items()}
     lines |= {
@@ -311,7 +321,8 @@ def measured_table(found: Result) -> str:
     """Return what was measured in local[2], as far as the plan uses it."""
     rows = []
     for row in largest_rows(found["spark"]).values():
-        cpu = 1e6 * sum(cost["cpu_seconds"] for cost in row["spark"]["stages"].values()) / row["documents"]
+        costs = [cost for name, cost in row["spark"]["stages"].items() if name != FIXED]
+        cpu = 1e6 * sum(cost["cpu_seconds"] for cost in costs) / row["documents"]
         alone = 1e6 * row["command"]["cpu_seconds"] / row["documents"]
         cells = [f"{row['documents']:,}", f"{row['bytes'] / row['documents']:,.0f}", f"{cpu:.1f}", f"{alone:.1f}"]
         cells += [f"{row['removed'] / row['documents']:.3f}", f"{row['spark']['nodes'] / row['documents']:.3f}"]

@@ -52,9 +52,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 # ---- the processes of a job ----
 
 
-def processes() -> dict[int, tuple[str, float]]:
-    """Return name and CPU seconds of this process and of all that it started, by number; with ended children."""
-    known: dict[int, tuple[int, str, float]] = {}
+def processes() -> dict[tuple[int, str], tuple[str, float]]:
+    """Return name and CPU seconds of this process and of all that it started, by number and time of the start."""
+    known: dict[int, tuple[int, str, str, float]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -63,39 +63,49 @@ def processes() -> dict[int, tuple[str, float]]:
                 continue
             name, _, rest = text.partition("(")[2].rpartition(")")
             fields = rest.split()
-            known[int(entry)] = int(fields[1]), name, sum(map(int, fields[11:15])) / TICKS
+            known[int(entry)] = int(fields[1]), fields[19], name, sum(map(int, fields[11:13])) / TICKS
     mine = {os.getpid()}
-    while more := {one for one, (parent, _, _) in known.items() if parent in mine} - mine:
+    while more := {one for one, (parent, *_) in known.items() if parent in mine} - mine:
         mine |= more
-    return {one: known[one][1:] for one in mine}
+    return {(one, known[one][1]): known[one][2:] for one in mine}
 
 
-def cpu_seconds() -> float:
-    return sum(seconds for _, seconds in processes().values())
+class Watch:
+    """CPU time and anonymous memory of the processes of a job, looked at several times a second.
 
-
-class Peaks:
-    """The largest anonymous memory of Java and of a Python worker, looked at several times a second."""
+    The CPU time of a process that has ended is that of the last look at it.
+    """
 
     def __init__(self) -> None:
-        self.java = self.worker = 0
+        self.java = self.worker = 0  # bytes at the peak: of Java, and of the largest Python worker
+        self._seconds: dict[tuple[int, str], float] = {}
+        self._lock = threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds of all processes so far."""
+        with self._lock:
+            self._seconds |= {one: seconds for one, (_, seconds) in processes().items()}
+            return sum(self._seconds.values())
 
     def _watch(self) -> None:
         while True:
-            for one, (name, _) in processes().items():
-                if one == os.getpid():
-                    continue
-                try:
-                    lines = Path(f"/proc/{one}/status").read_text(encoding="utf-8").splitlines()
-                except OSError:
-                    continue
-                size = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
-                if name == "java":
-                    self.java = max(self.java, size)
-                else:
-                    self.worker = max(self.worker, size)
+            self.cpu_seconds()
+            for (one, _), (name, _) in processes().items():
+                if one != os.getpid():
+                    self._see(one, name)
             time.sleep(SAMPLING_SECONDS)
+
+    def _see(self, one: int, name: str) -> None:
+        try:
+            lines = Path(f"/proc/{one}/status").read_text(encoding="utf-8").splitlines()
+        except OSError:  # it has ended
+            return
+        size = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+        if name == "java":
+            self.java = max(self.java, size)
+        else:
+            self.worker = max(self.worker, size)
 
 
 # ---- a Spark session, and what it did ----
@@ -124,7 +134,8 @@ def session(folder: Path, count: int) -> Any:
 class Stages:
     """The stages of a job as the library names them: seconds, and what Spark's own stages did in each."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, watch: Watch) -> None:
+        self._watch = watch
         self._url = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
         self._seen: set[int] = set()
         self.found: dict[str, dict[str, Any]] = {}
@@ -141,9 +152,9 @@ class Stages:
     def measured(self, name: str) -> Iterator[None]:
         """Measure one stage; what is measured within it is not counted again."""
         inner = {key: sum(one[key] for one in self.found.values()) for key in ("wall_seconds", "cpu_seconds")}
-        started, at = time.perf_counter(), cpu_seconds()
+        started, at = time.perf_counter(), self._watch.cpu_seconds()
         yield
-        wall, cpu = time.perf_counter() - started, cpu_seconds() - at
+        wall, cpu = time.perf_counter() - started, self._watch.cpu_seconds() - at
         for key, value in (("wall_seconds", wall), ("cpu_seconds", cpu)):
             inner[key] = value - (sum(one[key] for one in self.found.values()) - inner[key])
         done = self._new()
@@ -181,10 +192,10 @@ def in_spark(folder: Path, count: int) -> dict[str, Any]:
     import lsh.spark
     from lsh.spark import _stages
 
-    peaks, started = Peaks(), time.perf_counter()
+    watch, started = Watch(), time.perf_counter()
     spark = session(folder, count)
     starting = time.perf_counter() - started
-    stages, kept = Stages(spark), dict[str, Any]()
+    stages, kept = Stages(spark, watch), dict[str, Any]()
     for name, function in (
         ("look at the workers", "check_workers"),
         ("ids are unique", "check_ids"),
@@ -204,8 +215,8 @@ def in_spark(folder: Path, count: int) -> dict[str, Any]:
     found = {
         "starting_seconds": starting,
         "stages": dict(stages.found),
-        "worker_peak_bytes": peaks.worker,
-        "java_peak_bytes": peaks.java,
+        "worker_peak_bytes": watch.worker,
+        "java_peak_bytes": watch.java,
         "links": num_links,
         "nodes": num_nodes,
         "filter_bytes": len(kept["filter of members"]),
@@ -263,7 +274,7 @@ def by_minhashlsh(folder: Path, count: int) -> dict[str, Any]:
     import lsh
     import lsh.spark
 
-    spark = session(folder, count)
+    watch, spark = Watch(), session(folder, count)
     documents = spark.read.parquet(str(folder / "documents"))
     texts = pyarrow.parquet.read_table(folder / "documents").sort_by("id")["text"].to_pylist()
     expected = {(i, j): similarity for i, j, similarity in truth.join([text.encode() for text in texts], THRESHOLD)}
@@ -271,9 +282,9 @@ def by_minhashlsh(folder: Path, count: int) -> dict[str, Any]:
     found: dict[str, Any] = {"documents": count, "pairs": len(expected)}
 
     def measured(name: str, work: Callable[[], list[Any]]) -> None:
-        started, at = time.perf_counter(), cpu_seconds()
+        started, at = time.perf_counter(), watch.cpu_seconds()
         rows = work()
-        seconds = {"wall_seconds": time.perf_counter() - started, "cpu_seconds": cpu_seconds() - at}
+        seconds = {"wall_seconds": time.perf_counter() - started, "cpu_seconds": watch.cpu_seconds() - at}
         pairs = {(min(row[0], row[1]), max(row[0], row[1])) for row in rows}
         right = len(pairs & expected.keys())
         found[name] = {**seconds, "found": len(pairs), "recall": right / len(expected)}

@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the tables of both READMEs and the chart peers.svg.
+"""Run all benchmarks, then write the tables of both READMEs and of docs/scale.md, and the chart peers.svg.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 A table stands between two comments that name it. tests/test_benchmarks.py checks that each table matches its result.
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import scale
+
 FOLDER = Path(__file__).resolve().parent
 PARTS = (
     "pure_python",
@@ -28,6 +30,7 @@ PARTS = (
     "engine",
     "files",
     "index",
+    "spark",
 )
 PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
@@ -378,6 +381,55 @@ def short_peer_table(result: Result) -> str:
     return f"{table(head, rows)}\n\n{where}; {how}"
 
 
+def spark_table(result: Result) -> str:
+    """Return time and shuffle by stage, the sums beside the command, and the join of Spark ML."""
+    stages, sums = [], []
+    for row in result["rows"].values():
+        count, spark, alone = row["documents"], row["spark"], row["command"]
+        name = f"{row['corpus']}, {count:,}"
+        every = {
+            **spark["stages"],
+            "(kept rows, all shuffled)": spark["kept_shuffled"],
+            "(star algorithm)": spark["star"],
+        }
+        for stage, cost in every.items():
+            wall = cost["wall_seconds"]
+            cells = [figure(wall), f"{count / wall:,.0f}", figure(1e6 * cost["cpu_seconds"] / count)]
+            cells += [figure(cost["shuffle_bytes"] / count), figure(cost["spilled_bytes"] / count)]
+            stages.append([f"{name}: {stage}", *cells])
+        costs = [cost for stage, cost in spark["stages"].items() if stage != "look at the workers"]
+        wall, cpu, shuffled = (
+            sum(cost[key] for cost in costs) for key in ("wall_seconds", "cpu_seconds", "shuffle_bytes")
+        )
+        cells = [figure(wall), f"{count / wall:,.0f}", figure(1e6 * cpu / count), figure(shuffled / count)]
+        cells += [figure(spark[f"{process}_peak_bytes"] / 1e6) for process in ("worker", "java")]
+        cells += [figure(alone["wall_seconds"]), figure(1e6 * alone["cpu_seconds"] / count)]
+        cells += [figure(alone["peak_bytes"] / 1e6), f"{cpu / alone['cpu_seconds']:.1f}"]
+        loads = f"{row['load_before']:.0f} to {row['load_after']:.0f}"
+        sums.append([f"{name} ({row['machine']['simd']})", *cells, f"{row['removed']:,}", loads])
+    head = ["documents: stage", "s on the wall", "documents/s", "CPU us a document"]
+    head += ["bytes shuffled a document", "bytes spilled a document"]
+    sums_head = ["documents", "s on the wall", "documents/s", "CPU us a document", "bytes shuffled a document"]
+    sums_head += ["MB of a worker at the peak", "MB of Java", "`lsh dedup`: s", "CPU us a document", "MB at the peak"]
+    sums_head += ["CPU of Spark, times", "removed by both", "load, by other programs, too"]
+    versions = next(iter(result["rows"].values()))["spark"]["versions"]
+    about = f"{where(result)}, pyspark {versions['pyspark']}, Java {versions['java']}. {result['about']}."
+    return "\n\n".join([about, table(sums_head, sums), table(head, stages), join_table(result["joins"])])
+
+
+def join_table(joins: list[Result]) -> str:
+    """Return time, recall and precision of MinHashLSH and of `lsh.spark.find_pairs`."""
+    rows = []
+    for found in joins:
+        for way in ("lsh.spark", "MinHashLSH"):
+            one = found[way]
+            precision = "" if one["precision"] is None else f"{one['precision']:.4f}"
+            cells = [figure(one["wall_seconds"]), figure(one["cpu_seconds"]), f"{one['recall']:.4f}", precision]
+            rows.append([f"{found['documents']:,}: {way}", f"{found['pairs']:,}", *cells, f"{found['load']:.0f}"])
+    head = ["documents: pairs by", "similar pairs", "s on the wall", "CPU s", "recall", "precision", "load"]
+    return table(head, rows)
+
+
 FRONT_WAYS = ("lsh, fss", "lsh, fss, by word", "rensa, flat", "rensa, README", "datasketch", "text-dedup")
 FRONT = FOLDER.parent / "README.md"
 TABLES = {
@@ -393,8 +445,10 @@ TABLES = {
         "engine": engine_table,
         "files": files_table,
         "index": index_table,
+        "spark": spark_table,
     },
     FRONT: {"peers": short_peer_table},
+    FOLDER.parent / "docs" / "scale.md": scale.TABLES,
 }
 
 
@@ -438,7 +492,8 @@ def chart(result: Result) -> str:
 def results() -> dict[str, Result]:
     """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
-    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    return {**found, **dict.fromkeys(scale.TABLES, scale.results())}
 
 
 def rendered(path: Path, found: dict[str, Result]) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import importlib.util
 import json
 import random
 import statistics
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import reference
 from hypothesis import given
@@ -28,20 +28,17 @@ def module(name):
         sys.path.remove(str(FOLDER))
 
 
-truth, corpora, harness, quality = map(module, ("truth", "corpora", "harness", "quality"))
+truth, corpora, harness, quality, scale = map(module, ("truth", "corpora", "harness", "quality", "scale"))
 
 
 @pytest.fixture(scope="module")
 def everything():
-    spec = importlib.util.spec_from_file_location("benchmarks_all", FOLDER / "all.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("all")
 
 
 def test_the_tables_are_those_of_the_results(everything):
     found = everything.results()
-    assert len(everything.TABLES) == 2
+    assert len(everything.TABLES) == 3
     for path, tables in everything.TABLES.items():
         readme = path.read_text(encoding="utf-8")
         assert everything.rendered(path, found) == readme
@@ -255,3 +252,38 @@ def test_news_and_articles_have_the_size_of_a_collection(data_folder):
     assert copies == list(range(24_077, 26_077))
     assert len(set(sources)) == 2000
     assert set(sources) <= set(range(21_577, 24_077))
+
+
+# The plan of docs/scale.md.
+
+
+def test_the_largest_component_of_a_random_graph():
+    """With one probability for all pairs the model is that of Erdos and Renyi: rho = 1 - exp(-c rho)."""
+    shared = np.full((50, 50), 2e-6)
+    assert scale.growth(shared) == pytest.approx(50 * 2e-6)
+    assert scale.largest_share(shared, 1_000_000) == pytest.approx(0.796812, abs=1e-6)  # c = 2
+    assert scale.largest_share(shared, 400_000) == 0.0  # c = 0.8
+    assert scale.growth(np.zeros((5, 5))) == scale.largest_share(np.zeros((5, 5)), 10**9) == 0.0
+
+
+def test_the_counted_component_is_that_of_the_shared_buckets():
+    texts = [b"a long text about one cat and a dog"] * 3 + [b"quite another story, told by somebody else"] * 2 + [b""]
+    assert scale.actual_share(texts, scale.SHINGLES["5 bytes"], scale.lsh.Bands(16, 8)) == 3 / 5
+
+
+@pytest.mark.parametrize("members", [50, 3000, 200_000])
+def test_the_share_that_passes_the_filter_of_members(members, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from lsh.spark import _tasks
+
+    rng = np.random.default_rng(members)
+    nodes = rng.integers(-(2**63), 2**63, members + 200_000)
+    words = _tasks.filter_words(members, 1 << 16)
+    monkeypatch.setattr(scale, "FILTER_BITS", 8 << 16)
+    rows = pyarrow.RecordBatch.from_arrays([pyarrow.array(nodes[:members])], names=["node"])
+    (filled,) = _tasks.fill_filter(words, iter([rows]))
+    data = np.frombuffer(filled.column(0)[0].as_py(), np.uint64)
+    places, bits = _tasks._probes(nodes[members:], words)
+    passed = int((data[places] & bits == bits).sum())
+    expected = 200_000 * scale.passing_share(members)
+    assert abs(passed - expected) <= 0.06 * expected + 5 * expected**0.5 + 5

@@ -421,6 +421,16 @@ def test_what_a_worker_lacks(tmp_path, module, source, message):
     assert message in result.stderr.splitlines()[-1]
 
 
+def test_a_worker_that_lacks_several_packages(monkeypatch):
+    """Each package has its own reason."""
+    for module in ("pyarrow", "lsh"):
+        monkeypatch.setitem(sys.modules, module, None)
+    found = json.loads(_stages._describe()(0))
+    assert (found["pyarrow"], found["lsh"], found["numpy"]) == ("", "", np.__version__)
+    assert "pyarrow" in found["pyarrow error"]
+    assert "lsh" in found["lsh error"]
+
+
 # Failures.
 
 

@@ -166,7 +166,7 @@ def _describe() -> Callable[[int], str]:
             try:
                 found[package] = __import__(package).__version__
             except ImportError as error:
-                found[package], found["error"] = "", str(error)
+                found[package], found[f"{package} error"] = "", str(error)
         return json.dumps(found, sort_keys=True)
 
     return describe
@@ -195,7 +195,7 @@ def check_workers(spark: SparkSession) -> None:
         where = f"the Python of the executors ({worker['python']} on {worker['host']})"
         for package in ("numpy", "pyarrow", "lsh"):
             if not worker[package]:
-                raise ImportError(f"{where} cannot import {package}: {worker['error']}; {remedy}")
+                raise ImportError(f"{where} cannot import {package}: {worker[f'{package} error']}; {remedy}")
         if worker["lsh"] != __version__:
             raise ImportError(f"{where} has lsh-dedup {worker['lsh']}, the driver {__version__}; {remedy}")
         if _numbers(worker["pyarrow"]) < MIN_PYARROW:

@@ -111,4 +111,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except (ImportError, TypeError, ValueError) as error:
+        sys.exit(f"spark_dedup.py: {error}")

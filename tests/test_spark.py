@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from running import environment
 from spark_texts import TEXTS, edited, words
@@ -103,10 +104,11 @@ def test_removed(spark):
 
 def test_kept_rows_have_all_their_columns(spark, tmp_path):
     frame = frame_of(spark, TEXTS).withColumn("a.b", f.col("id") * 2).withColumnRenamed("id", "the.id")
+    frame = frame.withColumn(lsh.spark.REMOVED_ID, f.lit(0))
     kept = lsh.spark.deduplicate(frame, id="the.id", threshold=0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert kept.columns == ["the.id", "text", "a.b"]
+    assert kept.columns == ["the.id", "text", "a.b", lsh.spark.REMOVED_ID]
     expected = lsh.deduplicate(TEXTS, 0.7, shingles=lsh.Shingles(5), num_seeds=64)
-    assert collected(kept) == [(i, TEXTS[i], 2 * i) for i in expected.kept.tolist()]
+    assert collected(kept) == [(i, TEXTS[i], 2 * i, 0) for i in expected.kept.tolist()]
     kept.write.parquet(str(tmp_path / "kept"))
     stored = spark.read.parquet(str(tmp_path / "kept")).schema["the.id"].metadata["lsh"]
     values = json.loads(stored)
@@ -288,6 +290,7 @@ def test_large_strings_and_small_batches(spark):
             lambda df: lsh.spark.removed(df, "body"),
         ),
         (ValueError, "name another one as id", lambda df: lsh.spark.removed(df, id="doc")),
+        (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "Text")),
         (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, order=f.col("unlike_any") + 1)),
         (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
         (
@@ -312,6 +315,21 @@ def test_large_strings_and_small_batches(spark):
             lambda df: lsh.spark.removed(df, text="id"),
         ),
         (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.array("id")))),
+        (
+            TypeError,
+            "got interval year",
+            lambda df: lsh.spark.removed(df.withColumn("id", f.make_ym_interval(f.col("id").cast("int")))),
+        ),
+        (
+            ValueError,
+            "order must not be of type interval year",
+            lambda df: lsh.spark.removed(df, order=f.make_ym_interval(f.col("id").cast("int"))),
+        ),
+        (
+            ValueError,
+            r"several rows of '(xy){28}\.\.\. \(\d+ rows\)$",
+            lambda df: lsh.spark.removed(df.select(f.repeat(f.lit("xy"), 99).alias("id"), "text")),
+        ),
         (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
         (ValueError, "max_nodes must be 1 or more", lambda df: lsh.spark.removed(df, max_nodes=0)),
         (
@@ -375,6 +393,16 @@ def test_what_a_worker_lacks(tmp_path, module, source, message):
     )
     assert result.returncode == 1
     assert message in result.stderr.splitlines()[-1]
+
+
+def test_a_worker_that_lacks_several_packages(monkeypatch):
+    """Each package has its own reason."""
+    for module in ("pyarrow", "lsh"):
+        monkeypatch.setitem(sys.modules, module, None)
+    found = json.loads(_stages._describe()(0))
+    assert (found["pyarrow"], found["lsh"], found["numpy"]) == ("", "", np.__version__)
+    assert "pyarrow" in found["pyarrow error"]
+    assert "lsh" in found["lsh error"]
 
 
 # The program for spark-submit.

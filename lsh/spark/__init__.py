@@ -106,8 +106,9 @@ def deduplicate(
     (``SparkContext.setCheckpointDir``), else to the disks of the executors, where they are lost with an executor.
     """
     run = _started("against", **{**locals(), "second": against})
-    gone = run.removed().select(_stages.column("id").alias(REMOVED_ID))
-    kept = df.join(gone, _stages.column(id) == _stages.column(REMOVED_ID), "left_anti")
+    name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
+    gone = run.removed().select(_stages.column("id").alias(name))
+    kept = df.join(gone, _stages.column(id) == _stages.column(name), "left_anti")
     return run.described(kept, id)
 
 

@@ -27,6 +27,7 @@ ROUND_LINKS = 1 << 22  # links in a task of the first round
 FAN_IN = 4  # tasks of a round for a task of the next one
 MIN_RANGE_BITS = 11  # so that a row of keys has about 8 KB
 DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
+MAX_SHOWN = 60  # characters of an id in a message
 MAX_ROUNDS = 100  # of the star algorithm, which needs about 2 log2(n)
 
 LINKS = "a long, b long"
@@ -87,16 +88,26 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
     kind = frame.schema[source.text].dataType
     if not isinstance(kind, (types.StringType, types.BinaryType)):
         raise TypeError(f"{name}[{text!r}] must be a column of type string or binary, got {kind.simpleString()}")
-    if not isinstance(source.id_type, types.AtomicType) or source.id_type.simpleString() == "variant":
+    if not _is_ordered(source.id_type):
         kinds = "a type with an order, such as string, bigint or timestamp"
         raise TypeError(f"{name}[{id!r}] must be a column of {kinds}, got {source.id_type.simpleString()}; cast it")
     return source
 
 
+def _is_ordered(kind: Any) -> bool:
+    """Return whether values of a type have an order, and pyspark can convert them to Arrow."""
+    from pyspark.sql import types
+
+    unknown = isinstance(kind, types.YearMonthIntervalType) or kind.simpleString() == "variant"
+    return isinstance(kind, types.AtomicType) and not unknown
+
+
 def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> None:
     if value not in frame.columns:
         known = ", ".join(frame.columns)
-        raise ValueError(f"{name} has no column {value!r}; it has {known}; name another one as {parameter}")
+        close = [one for one in frame.columns if one.lower() == value.lower()]
+        remedy = f"did you mean {close[0]!r}?" if close else f"name another one as {parameter}"
+        raise ValueError(f"{name} has no column {value!r}; it has {known}; {remedy}")
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
     if len(same) > 1:
@@ -116,7 +127,7 @@ def check_same_types(new: Source, old: Source) -> None:
 def checked_order(source: Source, order: object) -> Column:
     """Return the column or expression of the priority, checked; without one a null."""
     from pyspark.errors import AnalysisException
-    from pyspark.sql import Column, functions
+    from pyspark.sql import Column, functions, types
 
     if order is None:
         return functions.lit(None).cast("int")
@@ -130,11 +141,13 @@ def checked_order(source: Source, order: object) -> Column:
     try:
         # refuses aggregates, explode(), which would repeat rows, and types without an order
         rows = source.frame.select(column(source.id), functions.coalesce(order).alias("order"))
-        _ = rows.sort(functions.col("order")).schema
+        kind = rows.sort(functions.col("order")).schema["order"].dataType
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
-        kind = "an expression over the columns of df with one value for each row, of a type with an order"
-        raise ValueError(f"order must be {kind}, got {order}: {reason}") from error
+        wanted = "an expression over the columns of df with one value for each row, of a type with an order"
+        raise ValueError(f"order must be {wanted}, got {order}: {reason}") from error
+    if isinstance(kind, types.YearMonthIntervalType):
+        raise ValueError(f"order must not be of type {kind.simpleString()}, got {order}; cast it to int")
     return order
 
 
@@ -148,8 +161,13 @@ def check_ids(source: Source) -> None:
         if row["id"] is None:
             raise ValueError(f"{source.name}[{source.id!r}] must not be null, got {row['rows']:,} nulls")
     if wrong:
-        ids = ", ".join(f"{row['id']!r} ({row['rows']:,} rows)" for row in wrong)
+        ids = ", ".join(f"{_shown(row['id'])} ({row['rows']:,} rows)" for row in wrong)
         raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}")
+
+
+def _shown(id: object) -> str:
+    text = repr(id)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
 def _describe() -> Callable[[int], str]:
@@ -166,7 +184,7 @@ def _describe() -> Callable[[int], str]:
             try:
                 found[package] = __import__(package).__version__
             except ImportError as error:
-                found[package], found["error"] = "", str(error)
+                found[package], found[f"{package} error"] = "", str(error)
         return json.dumps(found, sort_keys=True)
 
     return describe
@@ -195,7 +213,7 @@ def check_workers(spark: SparkSession) -> None:
         where = f"the Python of the executors ({worker['python']} on {worker['host']})"
         for package in ("numpy", "pyarrow", "lsh"):
             if not worker[package]:
-                raise ImportError(f"{where} cannot import {package}: {worker['error']}; {remedy}")
+                raise ImportError(f"{where} cannot import {package}: {worker[f'{package} error']}; {remedy}")
         if worker["lsh"] != __version__:
             raise ImportError(f"{where} has lsh-dedup {worker['lsh']}, the driver {__version__}; {remedy}")
         if _numbers(worker["pyarrow"]) < MIN_PYARROW:
@@ -262,7 +280,7 @@ def _refuse_nulls(sources: list[Source], count: int) -> None:
     for source in sources:
         rows = source.frame.where(column(source.text).isNull()).select(column(source.id)).limit(3).collect()
         if rows:
-            ids = ", ".join(repr(row[0]) for row in rows)
+            ids = ", ".join(_shown(row[0]) for row in rows)
             raise ValueError(
                 f"{source.name}[{source.text!r}] must not be null, got {count:,} null texts (ids {ids}); drop these "
                 "rows, or pass missing='empty' to keep them as empty texts"

@@ -324,7 +324,7 @@ def plan_of(case: Case, given: Assumptions) -> dict[str, str]:
     }
     for machines in (given.few, given.many):
         hours_there = paid / machines / given.cores + tail
-        lines[f"hours on {machines} machines"] = f"{hours_there:,.1f}" if possible else ""
+        lines[f"hours on {machines} machines"] = f"{hours_there:,.2f}" if possible else ""
         lines[f"disk of each of {machines}, GB"] = f"{shuffled / machines / 1e9:,.0f}"
     money = paid * given.price + tail * given.few * given.cores * given.price
     return {**lines, f"money on {given.few} machines, USD": f"{money:,.2f}" if possible else ""}
@@ -334,7 +334,7 @@ def single_of(case: Case, engine: Result, given: Assumptions) -> dict[str, str]:
     """Return the lines of the plan for one machine that runs `lsh dedup` on the same documents."""
     cpu, large = case.alone_seconds, largest_case(engine)
     spark = sum(cost for cost, _ in stage_costs(case).values())
-    columns = 8 * case.bands.num_bands + max(128, case.bands.num_components) + 3 * 8
+    columns = 8 * case.bands.num_bands + 128 + 3 * 8
     memory = large["peak_bytes"] / large["documents"] * case.documents
     return {
         "memory at least, GB": f"{LEAST_BYTES * case.documents / 1e9:,.0f}",
@@ -385,7 +385,7 @@ def span(begins: float | None, share: float) -> str:
 def measured_table(found: Result) -> str:
     """Return what was measured in local[2], as far as the plan uses it."""
     rows = []
-    for row in largest_rows(found["spark"]).values():
+    for row in found["spark"]["rows"].values():
         costs = [cost for name, cost in row["spark"]["stages"].items() if name != FIXED]
         cpu = 1e6 * sum(cost["cpu_seconds"] for cost in costs) / row["documents"]
         alone = 1e6 * row["command"]["cpu_seconds"] / row["documents"]
@@ -414,8 +414,12 @@ def plan_table(found: Result, given: Assumptions = Assumptions()) -> str:
 
 def single_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan for one machine."""
-    chosen = cases(found, (10**8, 10**9, MAX_DOCUMENTS))
-    plans = {name: single_of(case, found["engine"], given) for name, case in chosen.items()}
+    default = lsh.plan(THRESHOLD, 0.99, 128).bands
+    plans = {
+        name: single_of(case, found["engine"], given)
+        for name, case in cases(found, (10**8, 10**9, MAX_DOCUMENTS)).items()
+        if case.bands == default
+    }
     return f"At most {MAX_DOCUMENTS:,} documents in one run.\n\n{columns_of('documents', plans)}"
 
 

@@ -49,6 +49,7 @@ TEXT_BYTES = 8000  # of a sampled document, from its start
 RELATED = 0.3  # from this similarity on, two documents are related: of one template, one story, one law
 NAMES = {
     "reviews (generated)": "",
+    "stories (generated)": "",
     "news": "reuters21578.tsv.gz",
     "articles": "articles2500.tsv.gz",
     "advertisements": "ads_rome_it.tsv.gz",
@@ -82,7 +83,8 @@ class Assumptions:
 def sample(name: str) -> list[bytes]:
     """Return documents of a corpus at even distances, cut to their first bytes."""
     if not NAMES[name]:
-        return list(corpora.reviews(SAMPLE).texts())
+        make = {"reviews (generated)": corpora.reviews, "stories (generated)": corpora.stories}[name]
+        return [text[:TEXT_BYTES] for text in make(SAMPLE).texts()]
     found = harness.corpus(NAMES[name])
     if found is None:
         raise SystemExit(f"no file {NAMES[name]}; set LSH_DATA to the folder that holds it")
@@ -169,10 +171,11 @@ def measure() -> Result:
             print(f"{name}, {unit} ...", flush=True)
             similar = similarities(texts, shingles)
             pairs = similar[np.triu_indices(len(similar), 1)]
-            cases = [extrapolated(similar, asked, lsh.plan(asked, 0.99, seeds).bands) for asked, seeds in ASKED]
+            shapes = [(asked, lsh.plan(asked, 0.99, seeds).bands) for asked, seeds in ASKED]
             about = {"corpus": name, "shingles": unit, "pairs": len(pairs), "mean_similarity": float(pairs.mean())}
             related = float(((pairs >= RELATED) & (pairs < THRESHOLD)).mean())
-            found["rows"].append({**about, "related_share": related, "cases": cases})
+            found["rows"].append({**about, "related_share": related})
+            found["rows"][-1]["cases"] = [extrapolated(similar, *shape) for shape in shapes]
             if unit != "5 bytes":
                 continue
             for threshold in [threshold for corpus, threshold in CHECKED if corpus == name]:
@@ -209,77 +212,139 @@ def passing_share(nodes: int) -> float:
     return float((chances * set_bits**PROBES).sum())
 
 
-def stage_costs(row: Result, documents: int) -> dict[str, tuple[float, float]]:
-    """Return CPU seconds and bytes of shuffle of each stage for a number of documents like those of a row."""
-    measured, spark = row["documents"], row["spark"]
-    factor = documents / measured
-    costs = {
-        name: (one["cpu_seconds"] * factor, one["shuffle_bytes"] * factor)
-        for name, one in spark["stages"].items()
-        if name != FIXED
-    }
-    nodes = spark["nodes"] * factor
-    if nodes > MAX_NODES:
-        star, rounds = spark["star"], math.log2(nodes) / math.log2(spark["nodes"])
-        costs["components"] = star["cpu_seconds"] * factor * rounds, star["shuffle_bytes"] * factor * rounds
-    kept = spark["kept_shuffled"]
-    if row["removed"] * factor * 8 > BROADCAST_BYTES:
-        costs["kept rows"] = kept["cpu_seconds"] * factor, kept["shuffle_bytes"] * factor
+@dataclass(frozen=True)
+class Case:
+    """A number of documents like those of a measured row, and the bands they are to be deduplicated with."""
+
+    row: Result  # of spark.json
+    documents: int
+    bands: lsh.Bands
+    false_pair_share: float  # of all pairs of unrelated documents, those that share a bucket
+    largest_share: float  # of the documents, those in the component that false links make
+    candidate_seconds: float  # of CPU for a false candidate, on one machine
+
+    @property
+    def factor(self) -> float:
+        return float(self.documents / self.row["documents"])
+
+    @property
+    def nodes(self) -> float:
+        """The documents that share a bucket: as many as measured, and those with a false link."""
+        share: float = self.row["spark"]["nodes"] / self.row["documents"]
+        return self.documents * (1 - (1 - share) * math.exp(-self.documents * self.false_pair_share))
+
+    @property
+    def alone_seconds(self) -> float:
+        """CPU seconds of one machine, with the false candidates, which a small run does not have."""
+        return float(self.row["command"]["cpu_seconds"] * self.factor + self.candidates * self.candidate_seconds)
+
+    @property
+    def candidates(self) -> float:
+        return self.documents**2 / 2 * self.false_pair_share
+
+    @property
+    def task_seconds(self) -> float:
+        """CPU seconds of the task for the largest component: its share of one machine's, and all false candidates."""
+        if not self.largest_share:
+            return 0.0
+        decided: float = self.row["command"]["cpu_seconds"] * self.factor * self.largest_share
+        return decided + self.candidates * self.candidate_seconds
+
+
+def cases(found: Result, sizes: Iterable[int]) -> dict[str, Case]:
+    """Return the cases of the plan by the heads of their columns: each corpus, size and bands."""
+    template = found["engine"]["cases"]["template"]["summary"]
+    seconds = template["seconds"]["comparing"] / template["candidates"]
+    result = {}
+    for corpus, row in largest_rows(found["spark"]).items():
+        extrapolations = next(one for one in found["scale"]["rows"] if one["corpus"] == f"{corpus} (generated)")[
+            "cases"
+        ]
+        for size in sizes:
+            for one in (one for one in extrapolations if one["threshold"] == THRESHOLD):
+                bands, share = lsh.Bands.from_string(one["bands"]), one["false_pair_share"]
+                largest = one["largest_share"].get(str(size), 0.0)
+                result[f"{corpus}, {power(size)}, {one['bands']}"] = Case(row, size, bands, share, largest, seconds)
+    return result
+
+
+def stage_costs(case: Case) -> dict[str, tuple[float, float]]:
+    """Return CPU seconds and bytes of shuffle of each stage."""
+    row, factor, spark = case.row, case.factor, case.row["spark"]
+    measured = {name: (one["cpu_seconds"], one["shuffle_bytes"]) for name, one in spark["stages"].items()}
+    measured |= {"star": (spark["star"]["cpu_seconds"], spark["star"]["shuffle_bytes"])}
+    kept = spark["kept_shuffled"]["cpu_seconds"], spark["kept_shuffled"]["shuffle_bytes"]
+    more_nodes = case.nodes / (spark["nodes"] * factor)
+    more_bands = case.bands.num_bands / lsh.plan(THRESHOLD, 0.99, 128).bands.num_bands
     # Documents that pass the filter by chance are shuffled once with their texts, as in the join of the kept rows.
-    more = passing_share(round(nodes)) * (1 - spark["nodes"] / measured)
+    passing = passing_share(round(case.nodes)) * (1 - case.nodes / case.documents)
+    times = {
+        "ids are unique": 1.0,
+        "keys and links": more_bands,
+        "components": more_nodes,
+        "filter of members": more_nodes,
+        "members and decisions": more_nodes,
+        "kept rows": 1.0,
+    }
+    if case.nodes > MAX_NODES:
+        measured["components"] = measured["star"]
+        times["components"] *= math.log2(case.nodes) / math.log2(spark["nodes"])
+    if row["removed"] * factor * 8 > BROADCAST_BYTES:
+        measured["kept rows"] = kept
+    costs = {name: (measured[name][0] * factor * by, measured[name][1] * factor * by) for name, by in times.items()}
     cpu, shuffled = costs["members and decisions"]
-    extra = kept["cpu_seconds"] * factor * more, kept["shuffle_bytes"] * factor * more
-    costs["members and decisions"] = cpu + extra[0], shuffled + extra[1]
+    costs["members and decisions"] = cpu + kept[0] * factor * passing, shuffled + kept[1] * factor * passing
     return costs
 
 
-def plan_of(row: Result, documents: int, given: Assumptions) -> dict[str, str]:
-    """Return the lines of the plan for a number of documents like those of a row."""
-    costs = stage_costs(row, documents)
-    factor, spark = documents / row["documents"], row["spark"]
+def plan_of(case: Case, given: Assumptions) -> dict[str, str]:
+    """Return the lines of the plan on Spark."""
+    costs = stage_costs(case)
     hours = {name: cpu / 3600 for name, (cpu, _) in costs.items()}
+    possible = case.largest_share * case.documents <= MAX_DOCUMENTS
+    tail = case.task_seconds / 3600
     paid = sum(hours.values()) / given.busy
     shuffled = sum(size for _, size in costs.values())
-    nodes = spark["nodes"] * factor
-    way = "star algorithm" if nodes > MAX_NODES else "one task"
+    text = case.row["bytes"] * case.factor
     lines = {
-        "text, TB": f"{row['bytes'] * factor / 1e12:,.2f}",
-        "texts that share a bucket, millions": f"{nodes / 1e6:,.0f}",
-        "components found by": way,
-        "memory of one task for them instead, GB": f"{nodes * NODE_BYTES / 1e9:,.1f}",
-        "share of other documents that pass the filter": f"{passing_share(round(nodes)):.2f}",
+        "text, TB": f"{text / 1e12:,.2f}",
+        "documents that share a bucket": f"{case.nodes / case.documents:.2f}",
+        "components found by": "star algorithm" if case.nodes > MAX_NODES else "one task",
+        "memory of one task for them instead, GB": f"{case.nodes * NODE_BYTES / 1e9:,.1f}",
+        "other documents that pass the filter": f"{passing_share(round(case.nodes)):.2f}",
     }
     lines |= {f"core hours: {name}": f"{value:,.1f}" for name, value in hours.items()}
     lines |= {
         "core hours in all": f"{sum(hours.values()):,.1f}",
         "shuffled, TB": f"{shuffled / 1e12:,.2f}",
-        "shuffled, bytes a document": f"{shuffled / documents:,.0f}",
+        "shuffled, bytes a document": f"{shuffled / case.documents:,.0f}",
+        "largest component by false links, millions": f"{case.largest_share * case.documents / 1e6:,.0f}",
+        "its texts in temporary files, TB": f"{case.largest_share * text / 1e12:,.2f}",
+        "hours of its task": f"{tail:,.1f}" if possible else "impossible",
     }
     for machines in (given.few, given.many):
-        lines[f"hours on {machines} machines"] = f"{paid / machines / given.cores:,.2f}"
+        hours_there = paid / machines / given.cores + tail
+        lines[f"hours on {machines} machines"] = f"{hours_there:,.2f}" if possible else ""
         lines[f"disk of each of {machines}, GB"] = f"{shuffled / machines / 1e9:,.0f}"
-    return {**lines, "money, USD": f"{paid * given.price:,.2f}"}
+    money = paid * given.price + tail * given.few * given.cores * given.price
+    return {**lines, f"money on {given.few} machines, USD": f"{money:,.2f}" if possible else ""}
 
 
-def single_of(row: Result, engine: Result, documents: int, given: Assumptions) -> dict[str, str]:
+def single_of(case: Case, engine: Result, given: Assumptions) -> dict[str, str]:
     """Return the lines of the plan for one machine that runs `lsh dedup` on the same documents."""
-    if documents > MAX_DOCUMENTS:
-        return {}
-    alone, bands = row["command"], lsh.plan(THRESHOLD, 0.99, 128).bands
-    cpu = alone["cpu_seconds"] * documents / row["documents"]
-    spark = sum(cost for cost, _ in stage_costs(row, documents).values())
-    columns = 8 * bands.num_bands + 128 + 3 * 8
-    large = largest_case(engine)
-    memory = large["peak_bytes"] / large["documents"] * documents
-    wall = large["best_wall_seconds"] / large["documents"] * documents
+    cpu, large = case.alone_seconds, largest_case(engine)
+    spark = sum(cost for cost, _ in stage_costs(case).values())
+    columns = 8 * case.bands.num_bands + 128 + 3 * 8
+    memory = large["peak_bytes"] / large["documents"] * case.documents
     return {
-        "memory at least, GB": f"{LEAST_BYTES * documents / 1e9:,.0f}",
+        "memory at least, GB": f"{LEAST_BYTES * case.documents / 1e9:,.0f}",
         "memory as at the largest measured size, GB": f"{memory / 1e9:,.0f}",
-        "temporary files, GB": f"{columns * documents / 1e9:,.0f}",
+        "temporary files, GB": f"{columns * case.documents / 1e9:,.0f}",
         "core hours": f"{cpu / 3600:,.1f}",
-        "hours on two cores": f"{max(cpu / 2, wall) / 3600:,.1f}",
-        "money for a whole machine in this time, USD": f"{max(cpu / 2, wall) / 3600 * given.cores * given.price:,.2f}",
-        "core hours of Spark, times these": f"{spark / cpu:,.1f}",
+        "of these for false candidates": f"{case.candidates * case.candidate_seconds / 3600:,.1f}",
+        "hours, if two cores work": f"{cpu / 2 / 3600:,.1f}",
+        "money for a whole machine in this time, USD": f"{cpu / 2 / 3600 * given.cores * given.price:,.2f}",
+        "core hours of Spark without its longest task, times these": f"{spark / cpu:,.1f}",
     }
 
 
@@ -320,7 +385,7 @@ def span(begins: float | None, share: float) -> str:
 def measured_table(found: Result) -> str:
     """Return what was measured in local[2], as far as the plan uses it."""
     rows = []
-    for row in largest_rows(found["spark"]).values():
+    for row in found["spark"]["rows"].values():
         costs = [cost for name, cost in row["spark"]["stages"].items() if name != FIXED]
         cpu = 1e6 * sum(cost["cpu_seconds"] for cost in costs) / row["documents"]
         alone = 1e6 * row["command"]["cpu_seconds"] / row["documents"]
@@ -343,20 +408,17 @@ def plan_table(found: Result, given: Assumptions = Assumptions()) -> str:
         f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:.2f}, with its memory and disk. "
         "The price is an example of November 2026, not the price of a vendor: replace it by yours."
     )
-    plans = {
-        f"{name}, {power(size)}": plan_of(row, size, given)
-        for name, row in largest_rows(found["spark"]).items()
-        for size in SIZES
-    }
+    plans = {name: plan_of(case, given) for name, case in cases(found, SIZES).items()}
     return f"{text}\n\n{columns_of('documents', plans)}"
 
 
 def single_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan for one machine."""
+    default = lsh.plan(THRESHOLD, 0.99, 128).bands
     plans = {
-        f"{name}, {power(size)}": single_of(row, found["engine"], size, given)
-        for name, row in largest_rows(found["spark"]).items()
-        for size in (10**8, 10**9, MAX_DOCUMENTS)
+        name: single_of(case, found["engine"], given)
+        for name, case in cases(found, (10**8, 10**9, MAX_DOCUMENTS)).items()
+        if case.bands == default
     }
     return f"At most {MAX_DOCUMENTS:,} documents in one run.\n\n{columns_of('documents', plans)}"
 

@@ -62,6 +62,7 @@ SHINGLES = {
     "5 words": lsh.Shingles(5, "word"),
 }
 ASKED = ((0.8, 128), (0.8, 512), (0.9, 128))  # threshold and components of a fingerprint
+SHAPES = (("5 bytes", 128), ("5 words", 512))  # of the plan: those that were measured, and those for large corpora
 CHECKED = (("news", 0.5), ("news", 0.6), ("API pages", 0.5), ("API pages", 0.6))
 
 
@@ -251,20 +252,24 @@ class Case:
         return decided + self.candidates * self.candidate_seconds
 
 
-def cases(found: Result, sizes: Iterable[int]) -> dict[str, Case]:
-    """Return the cases of the plan by the heads of their columns: each corpus, size and bands."""
+def cases(found: Result, sizes: Iterable[int], shapes: Iterable[tuple[str, int]]) -> dict[str, Case]:
+    """Return the cases of the plan by the heads of their columns: each corpus, size, shingles and bands."""
     template = found["engine"]["cases"]["template"]["summary"]
     seconds = template["seconds"]["comparing"] / template["candidates"]
+    extrapolations = {
+        (row["corpus"], row["shingles"], one["threshold"], one["bands"]): one
+        for row in found["scale"]["rows"]
+        for one in row["cases"]
+    }
+    planned = [(shingles, lsh.plan(THRESHOLD, 0.99, seeds).bands) for shingles, seeds in shapes]
     result = {}
-    for corpus, row in largest_rows(found["spark"]).items():
-        extrapolations = next(one for one in found["scale"]["rows"] if one["corpus"] == f"{corpus} (generated)")[
-            "cases"
-        ]
+    for corpus, row in sorted(largest_rows(found["spark"]).items()):
         for size in sizes:
-            for one in (one for one in extrapolations if one["threshold"] == THRESHOLD):
-                bands, share = lsh.Bands.from_string(one["bands"]), one["false_pair_share"]
+            for shingles, bands in planned:
+                one = extrapolations[f"{corpus} (generated)", shingles, THRESHOLD, bands.to_string()]
                 largest = one["largest_share"].get(str(size), 0.0)
-                result[f"{corpus}, {power(size)}, {one['bands']}"] = Case(row, size, bands, share, largest, seconds)
+                case = Case(row, size, bands, one["false_pair_share"], largest, seconds)
+                result[f"{corpus}, {power(size)}, {shingles}, {bands.to_string()}"] = case
     return result
 
 
@@ -319,6 +324,7 @@ def plan_of(case: Case, given: Assumptions) -> dict[str, str]:
         "shuffled, TB": f"{shuffled / 1e12:,.2f}",
         "shuffled, bytes a document": f"{shuffled / case.documents:,.0f}",
         "largest component by false links, millions": f"{case.largest_share * case.documents / 1e6:,.0f}",
+        "memory of its task at least, GB": f"{LEAST_BYTES * case.largest_share * case.documents / 1e9:,.1f}",
         "its texts in temporary files, TB": f"{case.largest_share * text / 1e12:,.2f}",
         "hours of its task": f"{tail:,.1f}" if possible else "impossible",
     }
@@ -408,18 +414,14 @@ def plan_table(found: Result, given: Assumptions = Assumptions()) -> str:
         f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:.2f}, with its memory and disk. "
         "The price is an example of November 2026, not the price of a vendor: replace it by yours."
     )
-    plans = {name: plan_of(case, given) for name, case in cases(found, SIZES).items()}
+    plans = {name: plan_of(case, given) for name, case in cases(found, SIZES, SHAPES).items()}
     return f"{text}\n\n{columns_of('documents', plans)}"
 
 
 def single_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan for one machine."""
-    default = lsh.plan(THRESHOLD, 0.99, 128).bands
-    plans = {
-        name: single_of(case, found["engine"], given)
-        for name, case in cases(found, (10**8, 10**9, MAX_DOCUMENTS)).items()
-        if case.bands == default
-    }
+    chosen = cases(found, (10**8, 10**9, MAX_DOCUMENTS), SHAPES[:1])
+    plans = {name: single_of(case, found["engine"], given) for name, case in chosen.items()}
     return f"At most {MAX_DOCUMENTS:,} documents in one run.\n\n{columns_of('documents', plans)}"
 
 

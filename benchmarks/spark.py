@@ -44,7 +44,7 @@ SAMPLING_SECONDS = 0.2  # between two looks at the memory of the processes
 CORPORA = {"reviews": corpora.reviews, "stories": corpora.stories}
 TABLES = 3  # hash tables of MinHashLSH: a pair at 0.8 is found with a probability of 1 - 0.2 ** 3 = 0.992
 FEATURES = 1 << 20  # of HashingTF
-JOIN_SIZES = (1000, 2000, 5000, 10_000, 20_000)
+JOIN_SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000)
 JOIN_SECONDS = 60.0  # no larger size after a join that takes longer
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -296,8 +296,6 @@ class Corpus:
             return stop, found, raw.num_missing
 
         for stop, (keys, *rows), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
-            if stop > MAX_DOCUMENTS:
-                raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
             if total is None and stop // STEP > len(flags) // STEP:
                 self._check_bound(stop, growing=True)
             for column, more in zip([*self.keys, *columns], [*keys, *rows]):
@@ -316,18 +314,18 @@ class Corpus:
         """Append the further documents."""
         more.find(self, self.has_shingles)
         total = self.offsets[-1] + len(more)
-        if total > MAX_DOCUMENTS:
-            raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         self._check_bound(total)
         more.append(self)
         self.has_shingles = np.concatenate([self.has_shingles, np.ones(len(more), np.bool_)])
         self.offsets.append(total)
 
     def _check_bound(self, count: int, growing: bool = False) -> None:
-        """Raise ValueError if the bound is too small for `count` documents; reserve the memory that they need.
+        """Raise ValueError if `count` documents are too many, or the bound is too small for them; reserve their memory.
 
         With `growing` there may be more documents.
         """
+        if count > MAX_DOCUMENTS:
+            raise ValueError(f"a corpus can have at most {MAX_DOCUMENTS:,} documents")
         each = LEAST_ORDERED_BYTES if self.is_ordered else LEAST_BYTES
         if self.spill.bound is not None and count * each > self.spill.bound:
             documents, expected = f"{count:,} documents", self._expected() if growing else None

@@ -236,12 +236,11 @@ class _Run(NamedTuple):
         """Return a DataFrame with the parameters in the metadata of a column."""
         matching = self.matching
         plan = matching.bands if isinstance(matching.bands, lsh.Plan) else None
-        bands = matching.bands.bands if isinstance(matching.bands, lsh.Plan) else matching.bands
         values = {
             "version": lsh.__version__,
             "threshold": matching.threshold,
             "recall": None if plan is None else plan.recall,
-            "bands": bands.to_dict(),
+            "bands": matching.only_bands.to_dict(),
             "hasher": matching.hasher.to_dict(),
             "verify": matching.verify,
             "clusters": matching.clusters,

@@ -54,6 +54,11 @@ class Matching(NamedTuple):
     clusters: Any
     max_memory: int | str | None
 
+    @property
+    def only_bands(self) -> lsh.Bands:
+        """The bands, without the threshold and recall of a plan."""
+        return self.bands.bands if isinstance(self.bands, lsh.Plan) else self.bands
+
     def options(self) -> dict[str, Any]:
         """Return the parameters that `deduplicate` and `find_pairs` share in a task."""
         names = ("hasher", "bands", "threshold", "verify", "max_memory")
@@ -131,7 +136,7 @@ def fingerprint(matching: Matching, bits: int, batches: Batches) -> Batches:
     have pairs of a key and a node, those from ``2**bits`` have links. Range `NULLS` has the number of null texts.
     """
     held: list[tuple[Array, Array]] = []
-    bands = matching.bands.bands if isinstance(matching.bands, lsh.Plan) else matching.bands
+    bands = matching.only_bands
 
     def combined() -> Batches:
         keys = np.concatenate([keys for keys, _ in held], axis=1).ravel()

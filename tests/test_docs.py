@@ -5,8 +5,10 @@ The pages are read from the checkout beside the tests; the docstrings are read f
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,42 @@ def test_docstrings_have_examples():
         lsh.plan,
     ):
         assert any(test.examples for test in finder.find(public, public.__name__)), public
+
+
+def public_names():
+    """What the `__all__` of each public module names, without modules: pairs of a name and an object."""
+    inner = re.compile(r"lsh\.(files|command|report\.)|.*\._")
+    for module in map(importlib.import_module, ["lsh", *(name for name in MODULES if not inner.match(name))]):
+        for name in module.__all__:
+            if not inspect.ismodule(getattr(module, name)):
+                yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+def test_the_reference_has_each_public_name_once():
+    """The directives of docs/api/ document each public object once, whichever of the public modules they name."""
+    names = {id(public): name for name, public in public_names()}
+    found, module = Counter(), ""
+    for page in sorted(REPOSITORY.glob("docs/api/*.md")):
+        for directive, name in re.findall(r"^\.\. (\w+):: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if directive.startswith("auto"):
+                found[id(getattr(importlib.import_module(module), name))] += 1
+            else:
+                module = name
+    assert [name for one, name in names.items() if found[one] != 1] == []
+    assert found.keys() == names.keys()
+
+
+def test_members_of_public_classes_have_docstrings():
+    """The reference leaves out those that have none."""
+    members = [
+        (f"{name}.{member}", value)
+        for name, public in public_names()
+        if inspect.isclass(public)
+        for member, value in vars(public).items()
+        if not member.startswith("_") and (hasattr(value, "__get__") or callable(value))
+    ]
+    assert len(members) > 100
+    assert [name for name, value in members if not (value.__doc__ or "").strip()] == []
 
 
 @pytest.mark.parametrize(("name", "least"), EXAMPLES.items())

@@ -5,6 +5,9 @@ that Python imports, so it has to be built.
 """
 
 import inspect
+import os
+import re
+from pathlib import Path
 
 import lsh
 
@@ -31,8 +34,33 @@ html_css_files = ["site.css"]
 # What the names in docstrings may refer to besides the reference, which links to no other site.
 nitpick_ignore = [("py:obj", "datetime")]
 
-# The pages of files outside of docs/: links to these files lead to the pages.
-PAGES = {"README": "index", "CHANGELOG": "changes", "SECURITY": "security", "benchmarks/README": "benchmarks"}
+# Pages that have the text of a file outside of docs/; the index stands for the README, with a text of its own.
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "README.md": "index",
+    "benchmarks/README.md": "benchmarks",
+    "CHANGELOG.md": "changes",
+    "CONTRIBUTING.md": "contributing",
+    "DEVELOPING.md": "developing",
+    "SECURITY.md": "security",
+}
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#]+)")
+
+
+def read_page(app, name, content):
+    """Take the text of a page from its file outside of docs/, and lead links to such files to their pages."""
+    files = {page: file for file, page in PAGES.items() if page != "index"}
+    path = ROOT / files.get(name, f"docs/{name}.md")
+    if name in files:
+        app.env.note_dependency(path)
+        content[0] = path.read_text(encoding="utf-8")
+
+    def link(match):
+        target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")
+        target = ROOT / (f"docs/{PAGES[target]}.md" if target in PAGES else target)
+        return "](" + os.path.relpath(target, (ROOT / "docs" / name).parent).replace(os.sep, "/")
+
+    content[0] = LINK.sub(link, content[0])
 
 
 def note_parameters(app, what, name, documented, options, lines):
@@ -45,16 +73,20 @@ def resolve(app, env, node, shown):
     """Resolve a name in a docstring: a public name of `lsh` becomes a link, the name of a parameter code."""
     if node.get("reftype") != "obj":
         return None
-    python = env.get_domain("py")
+    python, target = env.get_domain("py"), node["reftarget"]
+    owner, _, attribute = target.rpartition(".")
+    if attribute in getattr(getattr(lsh, owner or "-", None), "__annotations__", ()):
+        target = owner  # whose docstring describes the attribute
     node["py:class"] = None
     for node["py:module"] in ("lsh", *sorted(python.modules)):
-        link = python.resolve_xref(env, node["refdoc"], app.builder, "obj", node["reftarget"], node, shown)
+        link = python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, shown)
         if link is not None:
             return link
-    return shown if node["reftarget"] in env.parameters else None
+    return shown if target in env.parameters else None
 
 
 def setup(app):
     """Connect the functions above."""
+    app.connect("source-read", read_page)
     app.connect("autodoc-process-docstring", note_parameters)
     app.connect("missing-reference", resolve)

@@ -22,7 +22,9 @@ PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.gl
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
     "docs/guide.md": 30,
+    "docs/index.md": 5,
     "docs/lasting-index.md": 30,
+    "docs/promises.md": 8,
     "docs/uploads.md": 15,
 }
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
@@ -108,6 +110,14 @@ def test_the_readme_is_short():
 def test_links_lead_to_files(page):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_the_tests_of_each_promise_exist():
+    text = (REPOSITORY / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"\[`(test_\w+)`\]\(\.\./([\w/]+\.py)\)", text)
+    assert len(named) > 25
+    missing = [name for name, path in named if f"\ndef {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8")]
     assert missing == []
 
 

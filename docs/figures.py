@@ -28,6 +28,7 @@ A, B = "The cat sat on the mat.", "The red cat sat on the mat."
 THRESHOLD = 0.8
 BANDS = tuple(lsh.Bands(number, 100 // number) for number in (2, 5, 10, 20, 50))
 SIZES = 100, 1000  # components of the estimates
+VERSION = f"matplotlib {matplotlib.__version__}"
 DRAWS = 1000  # estimates, each with other hash functions
 BLUE, ORANGE, GREY = "#3d86d6", "#d9772b", "#808890"
 STYLE = {
@@ -161,6 +162,7 @@ def draw(name: str) -> str:
         pyplot.close(figure)
     svg = re.sub(r"<!DOCTYPE[^>]*>\s*|\s*<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{(FIGURES[name].__doc__ or "").strip()}" ', 1)
+    svg = svg.replace("<svg ", f"<!-- docs/figures.py, {VERSION} -->\n<svg ", 1)
     rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), svg)
     return re.sub(r" *\n", "\n", rounded)
 

@@ -21,10 +21,13 @@ NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules who
 PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
+    "docs/choosing.md": 8,
     "docs/guide.md": 30,
+    "docs/idea.md": 20,
     "docs/index.md": 5,
     "docs/lasting-index.md": 30,
     "docs/promises.md": 8,
+    "docs/start.md": 10,
     "docs/uploads.md": 15,
 }
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")

@@ -1,6 +1,7 @@
-"""The commands of docs/command-line.md run and print what the page says: standard output, then standard error.
+"""The commands of docs/command-line.md and docs/start.md run and print what the page says: standard output, then errors.
 
-They run one after another in a copy of the folder `examples/`. In the output, `...` stands for any text, as in doctest.
+Those of a page run one after another in a copy of the folder `examples/`. In the output, `...` stands for any text, as
+in doctest.
 """
 
 import doctest
@@ -9,10 +10,10 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pytest
 from running import lsh
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE = (REPOSITORY / "docs" / "command-line.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -23,11 +24,12 @@ def steps(block):
         yield command, printed
 
 
-def test_the_page_shows_what_the_commands_print(tmp_path):
+@pytest.mark.parametrize(("page", "least"), [("command-line", 8), ("start", 5)])
+def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
     folder = tmp_path / "examples"
     shutil.copytree(REPOSITORY / "examples", folder)
     count = 0
-    for block in BLOCK.findall(PAGE):
+    for block in BLOCK.findall((REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")):
         for command, printed in steps(block):
             words = shlex.split(command)
             assert words[0] == "lsh", command
@@ -36,4 +38,4 @@ def test_the_page_shows_what_the_commands_print(tmp_path):
             same = doctest.OutputChecker().check_output(printed, got, doctest.ELLIPSIS)
             assert same, f"$ {command}\nexpected:\n{printed}got:\n{got}"
             count += 1
-    assert count >= 8
+    assert count >= least

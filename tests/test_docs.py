@@ -22,10 +22,12 @@ PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.gl
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
     "docs/choosing.md": 8,
+    "docs/decontamination.md": 25,
     "docs/guide.md": 30,
     "docs/idea.md": 20,
     "docs/index.md": 5,
     "docs/lasting-index.md": 30,
+    "docs/one-machine.md": 10,
     "docs/promises.md": 8,
     "docs/start.md": 10,
     "docs/uploads.md": 15,

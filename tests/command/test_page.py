@@ -19,6 +19,7 @@ REPOSITORY = Path(__file__).parents[2]
 PAGES = {  # the least number of commands on each page
     "command-line": 8,
     "decontamination": 4,
+    "files": 8,
     "one-machine": 8,
     "start": 5,
 }

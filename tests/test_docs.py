@@ -18,7 +18,7 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules whose examples require an optional package
-PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
+PAGES = [path for folder in (".", "docs", "docs/api", "benchmarks") for path in REPOSITORY.joinpath(folder).glob("*.md")]
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
     "docs/choosing.md": 8,

@@ -18,7 +18,8 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules whose examples require an optional package
-PAGES = [path for folder in (".", "docs", "docs/api", "benchmarks") for path in REPOSITORY.joinpath(folder).glob("*.md")]
+FOLDERS = (REPOSITORY, *(REPOSITORY / name for name in ("docs", "docs/api", "benchmarks")))
+PAGES = [page for folder in FOLDERS for page in folder.glob("*.md")]
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
     "docs/choosing.md": 8,

@@ -1,4 +1,4 @@
-"""Run all benchmarks, then write the tables of both READMEs and of docs/scale.md, and the chart peers.svg.
+"""Run all benchmarks, then write the tables of the READMEs, of docs/scale.md and docs/choosing.md, and the chart.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
 `--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import choosing
 import scale
 
 FOLDER = Path(__file__).resolve().parent
@@ -30,6 +31,7 @@ PARTS = (
     "counts",
     "quality",
     "tiny_sets",
+    "choosing",
     "engine",
     "files",
     "index",
@@ -458,6 +460,7 @@ TABLES = {
     },
     FRONT: {"peers": short_peer_table},
     FOLDER.parent / "docs" / "scale.md": scale.TABLES,
+    FOLDER.parent / "docs" / "choosing.md": choosing.TABLES,
 }
 
 
@@ -502,7 +505,8 @@ def results() -> dict[str, Result]:
     """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
     found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
-    return {**found, **dict.fromkeys(scale.TABLES, scale.results())}
+    shared = dict.fromkeys(choosing.TABLES, found["choosing"]) if "choosing" in found else {}
+    return {**found, **shared, **dict.fromkeys(scale.TABLES, scale.results())}
 
 
 def rendered(path: Path, found: dict[str, Result]) -> str:

@@ -1,4 +1,4 @@
-"""The commands of docs/command-line.md and docs/start.md run and print what the page says: standard output, then errors.
+"""The commands of docs/command-line.md and docs/start.md run and print what the page says: output, then errors.
 
 Those of a page run one after another in a copy of the folder `examples/`. In the output, `...` stands for any text, as
 in doctest.

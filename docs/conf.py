@@ -9,6 +9,9 @@ import os
 import re
 from pathlib import Path
 
+from docutils import nodes
+from sphinx import addnodes
+
 import lsh
 
 project = "lsh"
@@ -25,6 +28,7 @@ autodoc_typehints = "none"  # the docstrings name the types
 numpydoc_show_class_members = False  # `:members:` shows them
 python_maximum_signature_line_length = 80
 
+smartquotes = False
 html_theme = "furo"
 html_title = f"lsh {release}"
 html_copy_source = html_show_sphinx = False
@@ -69,6 +73,23 @@ def note_parameters(app, what, name, documented, options, lines):
         app.env.parameters = getattr(app.env, "parameters", set()) | {*inspect.signature(documented).parameters}
 
 
+def mend(app, doctree):
+    """Make code, not a link, of a parameter in its docstring; drop the blank line that ends a doctest in Markdown."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        inside = node
+        while node.get("reftype") == "obj" and inside.parent:
+            inside = inside.parent
+            if isinstance(inside, addnodes.desc):
+                names = {parameter[0].astext() for parameter in inside.findall(addnodes.desc_parameter)}
+                if node["reftarget"] in names:
+                    node.replace_self(node.children)
+                    break
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
 def resolve(app, env, node, shown):
     """Resolve a name in a docstring: a public name of `lsh` becomes a link, the name of a parameter code."""
     if node.get("reftype") != "obj":
@@ -89,4 +110,5 @@ def setup(app):
     """Connect the functions above."""
     app.connect("source-read", read_page)
     app.connect("autodoc-process-docstring", note_parameters)
+    app.connect("doctree-read", mend)
     app.connect("missing-reference", resolve)

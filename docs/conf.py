@@ -7,6 +7,7 @@ that Python imports, so it has to be built.
 import inspect
 import os
 import re
+import shutil
 from pathlib import Path
 
 from docutils import nodes
@@ -18,10 +19,19 @@ project = "lsh"
 author = copyright = "The lsh-dedup authors"
 version = release = lsh.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
 default_role = "py:obj"  # of names in backticks in docstrings
 myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
 suppress_warnings = ["config.cache"]
+
+# The notebooks run on copies beside the pages, and on the sample, as the real corpora are not to be published.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = nb_merge_streams = True
+nb_execution_timeout = 300
+os.environ.pop("LSH_DATA", None)
+NOTEBOOKS = Path(__file__).parent / "notebooks"
+shutil.rmtree(NOTEBOOKS, ignore_errors=True)
+shutil.copytree(NOTEBOOKS.parents[1] / "examples", NOTEBOOKS, ignore=shutil.ignore_patterns("__pycache__", "*.md"))
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
@@ -61,6 +71,7 @@ def read_page(app, name, content):
 
     def link(match):
         target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")
+        target = re.sub(r"^examples/(\w+\.ipynb)$", r"docs/notebooks/\1", target)
         target = ROOT / (f"docs/{PAGES[target]}.md" if target in PAGES else target)
         return "](" + os.path.relpath(target, (ROOT / "docs" / name).parent).replace(os.sep, "/")
 

@@ -329,12 +329,12 @@ enum lsh_fault {
 };
 
 enum {
-    LSH_BLOCK = 1 << 16,  /* bytes that share a checksum */
-    LSH_KEY_PADDING = 8,  /* bytes behind the last key, as a key is read as a word */
+    LSH_BLOCK = 1 << 16,   /* bytes that share a checksum */
+    LSH_KEY_PADDING = 8,   /* bytes behind the last key, as a key is read as a word */
     LSH_FOUND = 256,       /* keys of one band that SortedKeys.find looks up in one call */
-    LSH_LOOKUPS = 1 << 16, /* lookups of a group of queries; their runs fit into the second-level cache */
-    LSH_WINDOW = 1 << 16, /* documents whose occurrences are marked in a bitmap */
-    LSH_PIECE = 256       /* documents compared at a time */
+    LSH_LOOKUPS = 1 << 16, /* lookups of a group of queries; their runs fit into a second-level cache */
+    LSH_WINDOW = 1 << 16,  /* documents whose occurrences are marked in a bitmap */
+    LSH_PIECE = 256        /* documents compared at a time */
 };
 
 typedef void (*lsh_hash)(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out); /* lsh_murmur3_x64_128 */

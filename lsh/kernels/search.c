@@ -3,7 +3,8 @@
  * Search. Keys are hashes, so the place of a key in its cell of the directory follows from its value, to within a few
  * keys (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). A binary search among the keys near that place
  * finds it; if it is not among them, a binary search in the rest of the cell does. A lookup mostly waits for memory, so
- * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents.
+ * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents. Sought keys
+ * in ascending order find more of these in the cache.
  *
  * Documents. Each band has a run of documents for a query, ascending. A bitmap of 2**16 documents removes repetitions,
  * and a second bitmap tells which words of the first are not 0. Time is in proportion to the runs; memory is constant.
@@ -19,7 +20,8 @@
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
 enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, AHEAD = 8, NEAR = 64 };
-enum { LOOKUPS = 64 /* at once: the keys that they prefetch fit into the first-level cache */, SOON = 4, LATER = 8 };
+enum { LOOKUPS = 64 }; /* made together: the keys that they prefetch fit into the first-level cache */
+enum { SOON = 4, LATER = 8 }; /* queries ahead of the one that is answered, whose documents are prefetched */
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -266,10 +268,10 @@ static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, size_
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 
-/* Find the keys of `count` queries in each band, LOOKUPS together: that of query q and band b is keys[b * stride + q], and
- * its run is runs[b * stride_of_runs + q]. */
+/* Find the keys of `count` queries in each band, LOOKUPS at most: that of query q and band b is keys[b * stride + q], and
+ * its run is runs[b * runs_stride + q]. */
 static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
-                                size_t count, lsh_run *runs, size_t stride_of_runs, size_t *block)
+                                size_t count, lsh_run *runs, size_t runs_stride, size_t *block)
 {
     uint32_t lows[LOOKUPS];
     unsigned steps = steps_of(bands);
@@ -283,7 +285,7 @@ static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const
     for (size_t b = 0; b < num_bands; b++) {
         const lsh_sorted band = bands[b];
         for (size_t q = 0; q < count; q++)
-            if ((fault = begin_lookup(&band, keys[b * stride + q], steps, runs + b * stride_of_runs + q,
+            if ((fault = begin_lookup(&band, keys[b * stride + q], steps, runs + b * runs_stride + q,
                                       lows + b * count + q, block)))
                 return fault;
     }
@@ -293,25 +295,28 @@ static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const
     for (size_t b = 0; b < num_bands; b++) {
         const lsh_sorted band = bands[b];
         for (size_t q = 0; q < count; q++)
-            if ((fault = end_lookup(&band, keys[b * stride + q], lows[b * count + q], runs + b * stride_of_runs + q,
+            if ((fault = end_lookup(&band, keys[b * stride + q], lows[b * count + q], runs + b * runs_stride + q,
                                     block)))
                 return fault;
     }
     return LSH_SOUND;
 }
 
-/* The same for any number of queries: of many, a band is searched for all before the next one, whose directory would
- * displace its directory in the cache. */
+/* The same for any number of queries, with runs_stride = count. Of many queries, a band is searched for all before the
+ * next one, as its directory and that of the next one displace each other in the cache. */
 static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t *block)
 {
     const size_t wide = count < LOOKUPS ? count : LOOKUPS, high = wide ? LOOKUPS / wide : 1;
     enum lsh_fault fault;
     for (size_t b = 0; b < num_bands; b += high)
-        for (size_t q = 0; q < count; q += wide)
-            if ((fault = find_some(bands + b, num_bands - b < high ? num_bands - b : high, keys + b * stride + q, stride,
-                                   count - q < wide ? count - q : wide, runs + b * count + q, count, block)))
+        for (size_t q = 0; q < count; q += wide) {
+            const size_t some = num_bands - b < high ? num_bands - b : high, left = count - q;
+            fault = find_some(bands + b, some, keys + b * stride + q, stride, left < wide ? left : wide,
+                              runs + b * count + q, count, block);
+            if (fault)
                 return fault;
+        }
     return LSH_SOUND;
 }
 

@@ -233,18 +233,19 @@ static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t en
     return bound(s, key, 1, low, end - low > step ? low + step : end);
 }
 
-/* Search the keys around the expected places. All lookups take a step before the next one, because the step of a lookup
- * waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference modulo the size
- * of a cell says which key is less. */
-static inline void take_step(const lsh_sorted *s, const uint64_t *keys, size_t count, size_t half, uint32_t *lows)
+/* Search the keys around the expected places. All lookups of a band take a step before the next one, because the step of a
+ * lookup waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference modulo
+ * the size of a cell says which key is less. */
+static inline void take_steps(const lsh_sorted *s, const uint64_t *keys, size_t count, unsigned steps, uint32_t *lows)
 {
     const unsigned bits = s->bits;
     const size_t width = key_width(bits);
-    const uint8_t *stored_keys = s->keys + (half - 1) * width;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t other = lsh_load64(stored_keys + lows[i] * width);
-        lows[i] += (uint32_t)half & -(uint32_t)((other - keys[i]) << bits >> 63);
-    }
+    const uint8_t *const first = s->keys;
+    for (size_t half = (size_t)1 << steps >> 1; half; half /= 2)
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t other = lsh_load64(first + (lows[i] + half - 1) * width);
+            lows[i] += (uint32_t)half & -(uint32_t)((other - keys[i]) << bits >> 63);
+        }
 }
 
 /* Set the run of a key from the place that was found, and prefetch its documents. The place is right if the keys before
@@ -289,9 +290,8 @@ static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const
                                       lows + b * count + q, block)))
                 return fault;
     }
-    for (size_t half = (size_t)1 << steps >> 1; half; half /= 2)
-        for (size_t b = 0; b < num_bands; b++)
-            take_step(bands + b, keys + b * stride, count, half, lows + b * count);
+    for (size_t b = 0; b < num_bands; b++)
+        take_steps(bands + b, keys + b * stride, count, steps, lows + b * count);
     for (size_t b = 0; b < num_bands; b++) {
         const lsh_sorted band = bands[b];
         for (size_t q = 0; q < count; q++)

@@ -233,9 +233,9 @@ static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t en
     return bound(s, key, 1, low, end - low > step ? low + step : end);
 }
 
-/* Search the keys around the expected places. All lookups of a band take a step before the next one, because the step of a
- * lookup waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference modulo
- * the size of a cell says which key is less. */
+/* Search the keys around the expected places. All lookups of a band take a step before the next one, because the step
+ * of a lookup waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference
+ * modulo the size of a cell says which key is less. */
 static inline void take_steps(const lsh_sorted *s, const uint64_t *keys, size_t count, unsigned steps, uint32_t *lows)
 {
     const unsigned bits = s->bits;
@@ -269,8 +269,8 @@ static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, size_
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 
-/* Find the keys of `count` queries in each band, LOOKUPS at most: that of query q and band b is keys[b * stride + q], and
- * its run is runs[b * runs_stride + q]. */
+/* Find the keys of `count` queries in each band, LOOKUPS at most: that of query q and band b is keys[b * stride + q],
+ * and its run is runs[b * runs_stride + q]. */
 static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t runs_stride, size_t *block)
 {

@@ -8,8 +8,12 @@ import importlib
 import inspect
 import os
 import re
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this file
+
+import notebooks
 from docutils import nodes
 from numpydoc.xref import DEFAULT_LINKS
 from sphinx import addnodes
@@ -57,6 +61,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing",
     "DEVELOPING.md": "developing",
     "SECURITY.md": "security",
+    **{f"examples/{path.name}": f"notebook-{path.stem}" for path in (ROOT / "examples").glob("*.ipynb")},
 }
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#]+)")
 
@@ -67,7 +72,7 @@ def read_page(app, name, content):
     path = ROOT / files.get(name, f"docs/{name}.md")
     if name in files:
         app.env.note_dependency(path)
-        content[0] = path.read_text(encoding="utf-8")
+        content[0] = notebooks.markdown(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
 
     def link(match):
         target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")

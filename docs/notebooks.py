@@ -31,6 +31,7 @@ def markdown(path: Path) -> str:
     names: dict[str, Any] = {"__name__": "__main__"}
     without_corpora = {name: value for name, value in os.environ.items() if name != "LSH_DATA"}
     parts = []
+    pyplot.close("all")
     with contextlib.ExitStack() as stack:
         stack.callback(os.chdir, os.getcwd())
         os.chdir(path.parent)

@@ -36,6 +36,7 @@ def test_a_notebook_is_shown_with_its_outputs(notebooks, tmp_path, monkeypatch):
     path = tmp_path / "some.ipynb"
     path.write_text(json.dumps({"cells": cells}))
     before = Path.cwd()
+    notebooks.pyplot.figure()  # of another test
     parts = notebooks.markdown(path).split("\n\n")
     assert Path.cwd() == before
     assert parts[:4] == [

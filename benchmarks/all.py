@@ -374,7 +374,7 @@ CLOCKS = ("CPU", "wall")
 def overhead_table(result: Result) -> str:
     """Return the times of the command, of `lsh.deduplicate` on the same texts in memory, and of copying the file.
 
-    The ratios are those of the command and of `lsh.deduplicate`; "without copying" leaves out the time of copying the file.
+    The ratios are those of the command and of `lsh.deduplicate`; "without copying" leaves out that of copying.
     """
     if "overhead" not in result:
         return ""

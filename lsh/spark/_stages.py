@@ -104,14 +104,25 @@ def _is_ordered(kind: Any) -> bool:
 
 def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> None:
     if value not in frame.columns:
-        known = ", ".join(frame.columns)
-        close = [one for one in frame.columns if one.lower() == value.lower()]
-        remedy = f"did you mean {close[0]!r}?" if close else f"name another one as {parameter}"
-        raise ValueError(f"{name} has no column {value!r}; it has {known}; {remedy}")
+        remedy = _remedy(name, frame.columns, parameter, value)
+        raise ValueError(f"{name} has no column {value!r}; it has {', '.join(frame.columns)}; {remedy}")
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
     if len(same) > 1:
         raise ValueError(f"{name} has several columns {value!r} ({', '.join(same)}); rename or drop all but one")
+
+
+def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
+    """Say what to pass instead of the name of a column that does not exist."""
+    close = [one for one in columns if one.lower() == value.strip("`").lower()]
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if parameter == "order":
+        return f"name another one as order, or pass an expression as a Column: functions.expr({value!r})"
+    if value.partition(".")[0] in columns:
+        added = f"{name}.withColumn({value.replace('.', '_')!r}, functions.col({value!r}))"
+        return f"make a field of a struct a column of its own: {added}"
+    return f"name another one as {parameter}"
 
 
 def check_same_types(new: Source, old: Source) -> None:
@@ -208,7 +219,10 @@ def check_workers(spark: SparkSession) -> None:
     describe = functions.udf(_describe(), "string", useArrow=False)
     rows = spark.range(1 << 8).select(describe("id").alias("found")).distinct().collect()
     workers = [json.loads(row["found"]) for row in rows]
-    remedy = f"install lsh-dedup[spark]=={__version__} there, or set spark.pyspark.python to a Python that has it"
+    remedy = (
+        f"install lsh-dedup[spark]=={__version__} there, or set PYSPARK_PYTHON (with spark-submit also "
+        "spark.pyspark.python) to a Python that has it"
+    )
     for worker in workers:
         where = f"the Python of the executors ({worker['python']} on {worker['host']})"
         for package in ("numpy", "pyarrow", "lsh"):

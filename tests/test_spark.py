@@ -285,6 +285,7 @@ def test_large_strings_and_small_batches(spark):
     ("error", "match", "make"),
     [
         (TypeError, "df must be a Spark DataFrame, got list", lambda df: lsh.spark.removed([])),
+        (TypeError, "got pandas.DataFrame; make one with spark.create", lambda df: lsh.spark.removed(df.toPandas())),
         (
             ValueError,
             "df has no column 'body'; it has id, text; name another one as text",
@@ -296,6 +297,12 @@ def test_large_strings_and_small_batches(spark):
         (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
         (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: lsh.spark.removed(df, order="-likes")),
         (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "`text`")),
+        (ValueError, "order must have the same values each time", lambda df: lsh.spark.removed(df, order=f.rand())),
+        (
+            ValueError,
+            r"write it to a table",
+            lambda df: lsh.spark.removed(df, order=f.monotonically_increasing_id() + f.col("id")),
+        ),
         (
             ValueError,
             r"of its own: df.withColumn\('meta_text', functions.col\('meta.text'\)\)$",
@@ -367,6 +374,14 @@ def test_errors(spark, error, match, make):
     frame = spark.createDataFrame([(1, "a text"), (2, "another text")], "id long, text string")
     with pytest.raises(error, match=match):
         make(frame)
+
+
+def test_id_column_named_order(spark):
+    """The columns of a DataFrame may be named as those of the tables between the stages."""
+    frame = spark.createDataFrame([(1, 4, "a text")], "order int, node int, text string")
+    source = _stages.checked_source("df", frame, "text", "order")
+    ordered = frame.select(_stages.checked_order(source, -f.col("node")).alias("value"))
+    assert collected(ordered) == [(-4,)]
 
 
 LACKING = """\

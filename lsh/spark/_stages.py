@@ -78,7 +78,9 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
     from pyspark.sql import DataFrame, types
 
     if not isinstance(frame, DataFrame):
-        raise TypeError(f"{name} must be a Spark DataFrame, got {type(frame).__name__}")
+        package, got = type(frame).__module__.partition(".")[0], type(frame).__name__
+        got = got if package == "builtins" else f"{package}.{got}"
+        raise TypeError(f"{name} must be a Spark DataFrame, got {got}; make one with spark.createDataFrame")
     if frame.isStreaming:
         raise TypeError(f"{name} must not be a stream; read it as a batch")
     for parameter, value in (("text", text), ("id", id)):
@@ -151,7 +153,7 @@ def checked_order(source: Source, order: object) -> Column:
         raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
     try:
         # refuses aggregates, explode(), which would repeat rows, and types without an order
-        rows = source.frame.select(column(source.id), functions.coalesce(order).alias("order"))
+        rows = source.frame.select(column(source.id).alias("id"), functions.coalesce(order).alias("order"))
         kind = rows.sort(functions.col("order")).schema["order"].dataType
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
@@ -159,7 +161,23 @@ def checked_order(source: Source, order: object) -> Column:
         raise ValueError(f"order must be {wanted}, got {order}: {reason}") from error
     if isinstance(kind, types.YearMonthIntervalType):
         raise ValueError(f"order must not be of type {kind.simpleString()}, got {order}; cast it to int")
+    _refuse_random(source.frame, order)
     return order
+
+
+def _refuse_random(frame: DataFrame, order: Column) -> None:
+    """Raise ValueError if an expression may have another value each time, such as rand()."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions
+
+    try:
+        _ = frame.agg(functions.max(order)).schema  # other errors are of values that only an aggregate refuses
+    except AnalysisException as error:
+        if error.getCondition() == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
+            raise ValueError(
+                f"order must have the same values each time it is computed, got {order}; write it to a table with the "
+                "documents first"
+            ) from error
 
 
 def check_ids(source: Source) -> None:

@@ -9,8 +9,10 @@ Requires lsh-dedup[spark] on the driver and in the Python of the executors.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -30,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--field", default="text", help="column of the text")
     found.add_argument("--id-field", default="id", help="column of the id")
     found.add_argument("--partition-by", help="column by which the output is divided into folders")
-    found.add_argument("--order", help="SQL expression; the document with the least value is kept, such as '-stars'")
+    found.add_argument("--order", help="SQL expression, such as --order=-stars; the least value is kept")
     found.add_argument("--against", nargs="+", help="reference files: documents like them are removed")
     found.add_argument("--threshold", type=float, default=0.8, help="minimum similarity of near duplicates")
     found.add_argument("--recall", type=float, default=0.99, help="probability that a pair at the threshold is found")
@@ -45,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--verify", choices=("exact", "sketch", "none"), default="exact")
     found.add_argument("--missing", choices=("error", "empty"), default="error", help="what to do with a null text")
     found.add_argument("--max-memory", help="memory for the documents of a task, such as 2GB")
-    found.add_argument("--checkpoint", help="folder for tables between the stages (default: disks of the executors)")
+    found.add_argument(
+        "--checkpoint", help="folder for tables between the stages (default: disks of executors); not deleted"
+    )
     found.add_argument("--report", help="local HTML file: a report on a sample of the documents")
     found.add_argument("--sample", type=int, default=20_000, help="number of documents in the report")
     return found
@@ -58,6 +62,19 @@ def read(spark: SparkSession, paths: list[str], kind: str) -> DataFrame:
 def write(frame: DataFrame, path: str, kind: str, partition_by: str | None = None) -> None:
     writer = frame.write.partitionBy(partition_by) if partition_by else frame.write
     writer.format("parquet" if kind == "parquet" else "json").save(path)
+
+
+def check(spark: SparkSession, documents: DataFrame, given: argparse.Namespace) -> None:
+    """Raise ValueError before the job for what the last steps cannot write."""
+    if given.partition_by and given.partition_by not in documents.columns:
+        known = ", ".join(documents.columns)
+        raise ValueError(f"--partition-by: the documents have no column {given.partition_by!r}; they have {known}")
+    for folder in filter(None, (given.output, given.removed)):
+        path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(folder)
+        if path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path):
+            raise ValueError(f"{folder} exists already; delete it, or name a folder that does not exist")
+    if given.report and not os.path.isdir(os.path.dirname(given.report) or "."):
+        raise ValueError(f"--report: there is no folder {os.path.dirname(given.report)!r}; create it")
 
 
 def report(documents: DataFrame, given: argparse.Namespace, shingles: lsh.Shingles) -> None:
@@ -76,6 +93,7 @@ def main(arguments: list[str]) -> None:
     if given.checkpoint:
         spark.sparkContext.setCheckpointDir(given.checkpoint)
     documents = read(spark, given.input, given.format)
+    check(spark, documents, given)
     shingles = lsh.Shingles(
         given.ngram,
         given.unit,
@@ -113,5 +131,5 @@ def main(arguments: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (ImportError, TypeError, ValueError) as error:
+    except (AnalysisException, ImportError, TypeError, ValueError) as error:
         sys.exit(f"spark_dedup.py: {error}")

@@ -7,6 +7,7 @@ the tasks compute, without Spark.
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import os
 import random
@@ -284,6 +285,7 @@ def test_large_strings_and_small_batches(spark):
     ("error", "match", "make"),
     [
         (TypeError, "df must be a Spark DataFrame, got list", lambda df: lsh.spark.removed([])),
+        (TypeError, "got pandas.DataFrame; make one with spark.create", lambda df: lsh.spark.removed(df.toPandas())),
         (
             ValueError,
             "df has no column 'body'; it has id, text; name another one as text",
@@ -293,6 +295,19 @@ def test_large_strings_and_small_batches(spark):
         (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "Text")),
         (ValueError, "unlike_any", lambda df: lsh.spark.removed(df, order=f.col("unlike_any") + 1)),
         (ValueError, "name another one as order", lambda df: lsh.spark.removed(df, order="likes")),
+        (ValueError, r"as a Column: functions.expr\('-likes'\)$", lambda df: lsh.spark.removed(df, order="-likes")),
+        (ValueError, "did you mean 'text'", lambda df: lsh.spark.removed(df, "`text`")),
+        (ValueError, "order must have the same values each time", lambda df: lsh.spark.removed(df, order=f.rand())),
+        (
+            ValueError,
+            r"write it to a table",
+            lambda df: lsh.spark.removed(df, order=f.monotonically_increasing_id() + f.col("id")),
+        ),
+        (
+            ValueError,
+            r"of its own: df.withColumn\('meta_text', functions.col\('meta.text'\)\)$",
+            lambda df: lsh.spark.removed(df.select("id", f.struct("text").alias("meta")), "meta.text"),
+        ),
         (
             ValueError,
             "order must be an expression .* with one value for each row",
@@ -361,6 +376,14 @@ def test_errors(spark, error, match, make):
         make(frame)
 
 
+def test_id_column_named_order(spark):
+    """The columns of a DataFrame may be named as those of the tables between the stages."""
+    frame = spark.createDataFrame([(1, 4, "a text")], "order int, node int, text string")
+    source = _stages.checked_source("df", frame, "text", "order")
+    ordered = frame.select(_stages.checked_order(source, -f.col("node")).alias("value"))
+    assert collected(ordered) == [(-4,)]
+
+
 LACKING = """\
 import sys
 from pyspark.sql import SparkSession
@@ -374,7 +397,7 @@ lsh.spark.removed(spark.createDataFrame([(1, "a")], "id int, text string"))
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [
-        ("lsh", "raise ImportError('no lsh here')", "cannot import lsh: no lsh here; install lsh-dedup"),
+        ("lsh", "raise ImportError('no lsh here')", "cannot import lsh: no lsh here; install lsh-dedup[spark]"),
         ("lsh", "__version__ = '0.0.1'", f"has lsh-dedup 0.0.1, the driver {lsh.__version__}; install"),
         ("pyarrow", "raise ImportError('no pyarrow here')", "cannot import pyarrow: no pyarrow here; install"),
         ("pyarrow", "__version__ = '3.0.0'", "has pyarrow 3.0.0, but 18.0 is required; install"),
@@ -393,6 +416,7 @@ def test_what_a_worker_lacks(tmp_path, module, source, message):
     )
     assert result.returncode == 1
     assert message in result.stderr.splitlines()[-1]
+    assert "set PYSPARK_PYTHON" in result.stderr.splitlines()[-1]
 
 
 def test_a_worker_that_lacks_several_packages(monkeypatch):
@@ -441,6 +465,33 @@ def test_program(spark, tmp_path, kind):
         (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
     ]
     assert "100" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    """The program as a module."""
+    path = Path(__file__).resolve().parents[1] / "examples" / "spark_dedup.py"
+    spec = importlib.util.spec_from_file_location("spark_dedup", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ("-o {}", "exists already; delete it, or name a folder that does not exist"),
+        ("-o {}/kept --removed {}", "exists already"),
+        ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
+        ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
+    ],
+)
+def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, given, match):
+    """What cannot be written is an error before the documents are compared."""
+    parquet.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "in.parquet")
+    monkeypatch.setattr(lsh.spark, "removed", lambda *_, **__: pytest.fail("the job started"))
+    with pytest.raises(ValueError, match=match):
+        program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])
 
 
 # Failures.

@@ -78,7 +78,9 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
     from pyspark.sql import DataFrame, types
 
     if not isinstance(frame, DataFrame):
-        raise TypeError(f"{name} must be a Spark DataFrame, got {type(frame).__name__}")
+        package, got = type(frame).__module__.partition(".")[0], type(frame).__name__
+        got = got if package == "builtins" else f"{package}.{got}"
+        raise TypeError(f"{name} must be a Spark DataFrame, got {got}; make one with spark.createDataFrame")
     if frame.isStreaming:
         raise TypeError(f"{name} must not be a stream; read it as a batch")
     for parameter, value in (("text", text), ("id", id)):
@@ -104,14 +106,25 @@ def _is_ordered(kind: Any) -> bool:
 
 def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> None:
     if value not in frame.columns:
-        known = ", ".join(frame.columns)
-        close = [one for one in frame.columns if one.lower() == value.lower()]
-        remedy = f"did you mean {close[0]!r}?" if close else f"name another one as {parameter}"
-        raise ValueError(f"{name} has no column {value!r}; it has {known}; {remedy}")
+        remedy = _remedy(name, frame.columns, parameter, value)
+        raise ValueError(f"{name} has no column {value!r}; it has {', '.join(frame.columns)}; {remedy}")
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
     if len(same) > 1:
         raise ValueError(f"{name} has several columns {value!r} ({', '.join(same)}); rename or drop all but one")
+
+
+def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
+    """Say what to pass instead of the name of a column that does not exist."""
+    close = [one for one in columns if one.lower() == value.strip("`").lower()]
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if parameter == "order":
+        return f"name another one as order, or pass an expression as a Column: functions.expr({value!r})"
+    if value.partition(".")[0] in columns:
+        added = f"{name}.withColumn({value.replace('.', '_')!r}, functions.col({value!r}))"
+        return f"make a field of a struct a column of its own: {added}"
+    return f"name another one as {parameter}"
 
 
 def check_same_types(new: Source, old: Source) -> None:
@@ -140,7 +153,7 @@ def checked_order(source: Source, order: object) -> Column:
         raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
     try:
         # refuses aggregates, explode(), which would repeat rows, and types without an order
-        rows = source.frame.select(column(source.id), functions.coalesce(order).alias("order"))
+        rows = source.frame.select(column(source.id).alias("id"), functions.coalesce(order).alias("order"))
         kind = rows.sort(functions.col("order")).schema["order"].dataType
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
@@ -148,7 +161,23 @@ def checked_order(source: Source, order: object) -> Column:
         raise ValueError(f"order must be {wanted}, got {order}: {reason}") from error
     if isinstance(kind, types.YearMonthIntervalType):
         raise ValueError(f"order must not be of type {kind.simpleString()}, got {order}; cast it to int")
+    _refuse_random(source.frame, order)
     return order
+
+
+def _refuse_random(frame: DataFrame, order: Column) -> None:
+    """Raise ValueError if an expression may have another value each time, such as rand()."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions
+
+    try:
+        _ = frame.agg(functions.max(order)).schema  # other errors are of values that only an aggregate refuses
+    except AnalysisException as error:
+        if error.getCondition() == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
+            raise ValueError(
+                f"order must have the same values each time it is computed, got {order}; write it to a table with the "
+                "documents first"
+            ) from error
 
 
 def check_ids(source: Source) -> None:
@@ -208,7 +237,10 @@ def check_workers(spark: SparkSession) -> None:
     describe = functions.udf(_describe(), "string", useArrow=False)
     rows = spark.range(1 << 8).select(describe("id").alias("found")).distinct().collect()
     workers = [json.loads(row["found"]) for row in rows]
-    remedy = f"install lsh-dedup[spark]=={__version__} there, or set spark.pyspark.python to a Python that has it"
+    remedy = (
+        f"install lsh-dedup[spark]=={__version__} there, or set PYSPARK_PYTHON (with spark-submit also "
+        "spark.pyspark.python) to a Python that has it"
+    )
     for worker in workers:
         where = f"the Python of the executors ({worker['python']} on {worker['host']})"
         for package in ("numpy", "pyarrow", "lsh"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -333,7 +334,21 @@ def index_table(result: Result) -> str:
             rows.append([name + ", compacted" * (step == "ask_compacted"), *cells])
     head = ["", "documents", "added a second", "bytes a document", "ms to open", "single queries/s"]
     head += ["single with a match", "in batches", "in batches with a match"]
-    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}\n\n{index_memory_table(result['ways'])}"
+    more = filter(None, (index_deduplicate_table(result["ways"]), index_memory_table(result["ways"])))
+    return "\n\n".join([f"{where(result)}. {result['about']}.", table(head, rows), *more])
+
+
+def index_deduplicate_table(ways: Result) -> str:
+    """Return the time of `deduplicate` of new texts against an index, and of their fingerprints alone."""
+    rows = []
+    for name, found in ways.items():
+        for step, state in (("deduplicate", ""), ("deduplicate_compacted", ", compacted")):
+            if one := found.get(step):
+                seconds = [statistics.median(one[kind]) for kind in ("deduplicate_seconds", "fingerprints_seconds")]
+                cells = [f"{second:.3f}" for second in seconds]
+                rows.append([name + state, f"{one['new']:,}", *cells, f"{one['times_fingerprints']:.1f}"])
+    head = ["`deduplicate(new, against=index)`", "new texts", "s", "s for their fingerprints", "ratio"]
+    return table(head, rows) if rows else ""
 
 
 def index_memory_table(ways: Result) -> str:

@@ -127,6 +127,13 @@ def test_the_tests_of_each_promise_exist():
     assert missing == []
 
 
+def test_the_files_that_extending_names_exist():
+    text = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+    named = [name for name in re.findall(r"`((?:benchmarks|docs|lsh|tests|\.ci)/[^`]*)`", text) if "NAME" not in name]
+    assert len(named) > 30
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
 def test_the_versions_agree():
     declared = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8").split('\nversion = "')[1].split('"')[0]
     assert lsh.__version__ == declared

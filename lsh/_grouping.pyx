@@ -27,6 +27,7 @@ ctypedef fused component:
     uint32_t
     uint64_t
 
+cdef object _UINT32 = np.dtype(np.uint32)
 _BROKEN = "the bin is broken: a document was removed with other keys than it was added with"
 
 
@@ -45,19 +46,26 @@ def band_keys(rows not None, const size_t[::1] bounds not None, uint64_t[:, ::1]
     out : numpy.ndarray
         Receives the keys: uint64, shape ``(bands, n)``.
     """
-    cdef const size_t[::1] own = np.array(bounds)  # the caller's may change while the GIL is released
-    if rows.dtype == np.uint32:
-        _band_keys[uint32_t](rows, own, out)
-    else:
-        _band_keys[uint64_t](rows, own, out)
+    cdef size_t *own = <size_t *> resize(NULL, bounds.shape[0], sizeof(size_t))
+    cdef Py_ssize_t i
+    for i in range(bounds.shape[0]):
+        own[i] = bounds[i]  # the caller's may change while the GIL is released
+    try:
+        if rows.dtype == _UINT32:
+            _band_keys[uint32_t](rows, own, bounds.shape[0], out)
+        else:
+            _band_keys[uint64_t](rows, own, bounds.shape[0], out)
+    finally:
+        free(own)
 
 
-cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64_t[:, ::1] out) except -1:
+cdef int _band_keys(const component[:, :] rows, const size_t *bounds, Py_ssize_t num_bounds,
+                    uint64_t[:, ::1] out) except -1:
     cdef size_t count = rows.shape[0], k = rows.shape[1], bands = out.shape[0], step = 0
     cdef Py_ssize_t i
-    if bounds.shape[0] < 2 or out.shape[0] != bounds.shape[0] - 1 or out.shape[1] != rows.shape[0]:
+    if num_bounds < 2 or out.shape[0] != num_bounds - 1 or out.shape[1] != rows.shape[0]:
         raise ValueError("out must have shape (bands, rows)")
-    for i in range(bounds.shape[0]):
+    for i in range(num_bounds):
         if bounds[i] > k or (i > 0 and bounds[i] < bounds[i - 1]):
             raise ValueError(f"bounds must ascend and be at most the {k} components of a row, got {bounds[i]}")
     check_aligned(&rows[0, 0], sizeof(component))
@@ -71,9 +79,9 @@ cdef int _band_keys(const component[:, :] rows, const size_t[::1] bounds, uint64
     if count and k:
         with nogil:
             if component is uint64_t:
-                chosen_kernels().band_keys_64(&rows[0, 0], count, step, &bounds[0], bands, &out[0, 0], count)
+                chosen_kernels().band_keys_64(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
             else:
-                chosen_kernels().band_keys_32(&rows[0, 0], count, step, &bounds[0], bands, &out[0, 0], count)
+                chosen_kernels().band_keys_32(&rows[0, 0], count, step, bounds, bands, &out[0, 0], count)
     return 0
 
 

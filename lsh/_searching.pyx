@@ -336,30 +336,44 @@ cdef int _check_inside(Blocks blocks, const uint8_t[::1] part) except -1:
 # ---- search ----
 
 cdef class _Search:
-    """A search under way, its memory and its matches."""
+    """A search under way, its memory and its matches; segments of one index are searched in turn."""
 
     cdef c.lsh_search *search
     cdef c.lsh_matches matches
+    cdef const uint64_t[:, ::1] keys
     cdef Py_buffer rows
+    cdef size_t queries, least, most
+    cdef c.lsh_run *runs
+    cdef uint32_t *tallies
     cdef bint compares
 
-    def __cinit__(self, size_t queries, size_t bands, size_t tallies):
-        cdef size_t runs = min(queries * bands, max(bands, <size_t> c.LSH_LOOKUPS))
+    def __cinit__(self, Searcher searcher, const uint64_t[:, ::1] keys not None, rows, size_t least, top):
+        cdef size_t bands = searcher.segment.num_bands, count = keys.shape[1] * bands
+        if keys.shape[0] != <Py_ssize_t> bands:
+            raise ValueError(f"keys must be of {bands} bands, got {keys.shape[0]}")
+        self.keys, self.queries, self.least = keys, keys.shape[1], least
+        self.most = <size_t> -1 if top is None else top
+        if self.most == 0:
+            raise ValueError("top must be 1 or more")
+        check_aligned(&keys[0, 0], sizeof(uint64_t))
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
-        memset(self.search, 0, sizeof(c.lsh_search))
-        self.search.queries = queries
-        self.search.runs = <c.lsh_run *> resize(NULL, runs, sizeof(c.lsh_run))
-        self.search.tallies = <uint32_t *> resize(NULL, tallies, sizeof(uint32_t))
-        self.matches.bounds = <int64_t *> resize(NULL, queries + 1, sizeof(int64_t))
+        self.runs = <c.lsh_run *> resize(NULL, min(count, max(bands, <size_t> c.LSH_LOOKUPS)), sizeof(c.lsh_run))
+        self.tallies = <uint32_t *> resize(NULL, 0 if top is None else searcher.segment.k + 1, sizeof(uint32_t))
+        self.matches.bounds = <int64_t *> resize(NULL, self.queries + 1, sizeof(int64_t))
         self.matches.bounds[0] = 0
+        if rows is not None:
+            if searcher.dtype is None:
+                raise ValueError("rows require sketches")
+            self.set_rows(rows, searcher.dtype, searcher.segment.k)
+        elif least:
+            raise ValueError("least_equal requires rows")
 
     def __dealloc__(self):
-        if self.search != NULL:
-            free(self.search.runs)
-            free(self.search.tallies)
         if self.compares:
             PyBuffer_Release(&self.rows)
         free(self.search)
+        free(self.runs)
+        free(self.tallies)
         free(self.matches.bounds)
         free(self.matches.numbers)
         free(self.matches.equal)
@@ -368,10 +382,9 @@ cdef class _Search:
         """Compare the sketches of the queries, too."""
         PyObject_GetBuffer(rows, &self.rows, PyBUF_C_CONTIGUOUS)
         self.compares = True
-        self.search.rows = <const uint8_t *> self.rows.buf
-        if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.search.queries
+        if (self.rows.ndim != 2 or <size_t> self.rows.shape[0] != self.queries
                 or <size_t> self.rows.shape[1] != k or rows.dtype != dtype or self.rows.itemsize != dtype.itemsize):
-            raise ValueError(f"rows must have shape {(self.search.queries, k)} and type {dtype}")
+            raise ValueError(f"rows must have shape {(self.queries, k)} and type {dtype}")
         return check_aligned(self.rows.buf, self.rows.itemsize)
 
     cdef int reserve(self) except -1:
@@ -385,10 +398,28 @@ cdef class _Search:
             self.matches.capacity = count
         return 0
 
+    cdef int run(self, Searcher searcher) except -1:
+        """Search a segment."""
+        cdef c.lsh_search *search = self.search
+        cdef c.lsh_fault fault
+        memset(search, 0, sizeof(c.lsh_search))
+        search.keys, search.rows = &self.keys[0, 0], <const uint8_t *> self.rows.buf if self.compares else NULL
+        search.queries, search.least, search.most = self.queries, self.least, self.most
+        search.runs, search.tallies, self.matches.count = self.runs, self.tallies, 0
+        while search.query < search.queries:
+            self.reserve()
+            with nogil:
+                fault = c.lsh_search_next(&searcher.segment, search, &self.matches)
+            if fault != c.LSH_SOUND:
+                raise _fault(searcher.blocks, fault, search.block)
+            if search.work >= SIGNAL_WORK:
+                check_signals()
+        return 0
+
     cdef object result(self):
         cdef size_t count = self.matches.count
         return (
-            _array(self.matches.bounds, self.search.queries + 1, _INT64),
+            _array(self.matches.bounds, self.queries + 1, _INT64),
             _array(self.matches.numbers, count, _UINT32),
             _array(self.matches.equal, count, _UINT16) if self.compares else None,
         )
@@ -474,7 +505,7 @@ cdef class Searcher:
             self.segment.blocks = &self.blocks.blocks
         return 0
 
-    def search(self, const uint64_t[:, ::1] keys not None, rows=None, size_t least_equal=0, top=None):
+    def search(self, keys not None, rows=None, size_t least_equal=0, top=None):
         """Find the documents that share a bucket with a query and have enough components in common with it.
 
         Parameters
@@ -501,32 +532,40 @@ cdef class Searcher:
         -----
         Takes memory in proportion to the result, whatever the size of the buckets.
         """
-        cdef size_t tallies = 0 if top is None else self.segment.k + 1
-        cdef _Search state = _Search(keys.shape[1], self.segment.num_bands, tallies)
-        cdef c.lsh_search *search = state.search
-        cdef c.lsh_fault fault
-        if keys.shape[0] != <Py_ssize_t> self.segment.num_bands:
-            raise ValueError(f"keys must be of {self.segment.num_bands} bands, got {keys.shape[0]}")
-        search.most = <size_t> -1 if top is None else top
-        if search.most == 0:
-            raise ValueError("top must be 1 or more")
-        check_aligned(&keys[0, 0], sizeof(uint64_t))
-        search.keys, search.least = &keys[0, 0], least_equal
-        if rows is not None:
-            if self.dtype is None:
-                raise ValueError("rows require sketches")
-            state.set_rows(rows, self.dtype, self.segment.k)
-        elif least_equal:
-            raise ValueError("least_equal requires rows")
-        while search.query < search.queries:
-            state.reserve()
-            with nogil:
-                fault = c.lsh_search_next(&self.segment, search, &state.matches)
-            if fault != c.LSH_SOUND:
-                raise _fault(self.blocks, fault, search.block)
-            if search.work >= SIGNAL_WORK:
-                check_signals()
-        return state.result()
+        cdef _Search search = _Search(self, keys, rows, least_equal, top)
+        search.run(self)
+        return search.result()
+
+
+def search_all(list searchers not None, keys not None, rows=None, size_t least_equal=0, top=None):
+    """Search the segments of an index, which have the same bands and the same kind of sketches.
+
+    Parameters
+    ----------
+    searchers : list of Searcher
+        The segments; without any, nothing is checked.
+    keys, rows, least_equal, top
+        As for `Searcher.search`.
+
+    Returns
+    -------
+    list of tuple
+        Of each segment with matches: its position, and what `Searcher.search` returns.
+    """
+    cdef Searcher searcher, first
+    cdef _Search search = None
+    found = []
+    for i, one in enumerate(searchers):
+        searcher = <Searcher?> one
+        if search is None:
+            first, search = searcher, _Search(searcher, keys, rows, least_equal, top)
+        elif (searcher.segment.num_bands != first.segment.num_bands or searcher.segment.k != first.segment.k
+                or searcher.segment.width != first.segment.width):
+            raise ValueError("searchers must have the same number of bands, and the same kind of sketches")
+        search.run(searcher)
+        if search.matches.count:
+            found.append((i, *search.result()))
+    return found
 
 
 # ---- merge ----

@@ -13,7 +13,7 @@ import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh._searching import Blocks, DamageError, Searcher, SortedKeys, block_sums, merged, sorted_keys
+from lsh._searching import Blocks, DamageError, Searcher, SortedKeys, block_sums, merged, search_all, sorted_keys
 
 M64 = 2**64 - 1
 BLOCK = 1 << 16
@@ -203,6 +203,33 @@ def test_many_queries_and_many_bands():
     assert found == segment.twin(keys, segment.sketches, 0, None)
     repeated = segment.searcher.search(numpy.tile(keys, 4), numpy.tile(segment.sketches, (4, 1)), 0)  # several groups
     assert as_matches(*repeated) == 4 * found
+
+
+@pytest.mark.parametrize("top", [None, 2])
+def test_segments_are_searched_in_turn_as_each_alone(top):
+    random = numpy.random.default_rng(7)
+    segments = [Segment(random, documents, 3, values=5) for documents in (40, 0, 300, 1)]
+    keys = random.choice(random.integers(0, 2**64, 5, numpy.uint64), (3, 4))
+    keys[:, :2] = segments[2].keys[:, :2]
+    rows = numpy.concatenate([segments[2].sketches[:2], segments[0].sketches[:2]])
+    searchers = [segment.searcher for segment in segments]
+    alone = [(i, *searcher.search(keys, rows, 1, top)) for i, searcher in enumerate(searchers)]
+    expected = [one for one in alone if len(one[2])]
+    assert 2 in [one[0] for one in expected]
+    found = search_all(searchers, keys, rows, 1, top)
+    assert [(one[0], [array.tolist() for array in one[1:]]) for one in found] == [
+        (one[0], [array.tolist() for array in one[1:]]) for one in expected
+    ]
+    assert search_all([], keys, rows) == []
+
+
+def test_segments_that_are_searched_in_turn_are_of_one_index():
+    random = numpy.random.default_rng(8)
+    searchers = [Segment(random, 10, bands, values=5).searcher for bands in (3, 2)]
+    with pytest.raises(ValueError, match="the same number of bands"):
+        search_all(searchers, numpy.zeros((3, 1), numpy.uint64))
+    with pytest.raises(TypeError):
+        search_all([None], numpy.zeros((3, 1), numpy.uint64))
 
 
 @pytest.mark.parametrize(

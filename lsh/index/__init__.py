@@ -119,6 +119,7 @@ class Index(Stored):
         self._closed = False
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
+        self._empty = parameters.hasher.empty.tobytes()
         self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
@@ -780,8 +781,10 @@ class Index(Stored):
         if (text is None) == (id is None):
             raise ValueError("text or id must be given, got " + ("neither" if text is None else "both"))
         if text is not None:
-            row = self.hasher.fingerprint(_checks.text("text", text))
-            return self._answers(search, row[None], lambda: Batch([text]).tolist())[0]
+            row = self._parameters.hasher.fingerprint(text)
+            if row.tobytes() == self._empty:  # much faster than `MinHasher.is_empty`
+                return search.none
+            return self._keyed_answers(search, row[None], lambda: Batch([text]).tolist())[0]
         own = search.looked_up(id) if self._lookup is not None and id in self else None  # type: ignore[arg-type]
         return self._found(search, lambda view: self._asked(view, id, own))[0]  # type: ignore[arg-type]
 
@@ -855,6 +858,10 @@ class Index(Stored):
                 for i, found in zip(chosen.tolist(), some):
                     answers[i] = found
             return answers
+        return self._keyed_answers(search, rows, texts)
+
+    def _keyed_answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:
+        """Return the matches of each fingerprint; none is that of a text without shingles."""
         sketches = self._sketches(rows) if self._layout.components else None
         own = texts() if search.verifies else [None] * len(rows)
         asked = Asked(self._keys(rows), sketches, own)

@@ -311,7 +311,11 @@ class Segment:
     def id(self, number: int) -> DocId:
         """Return the id of a document; much faster than `ids` for one."""
         if self.has_int_ids:
-            return int(self.checked("ids", "<i8", number, number + 1)[0])
+            array, begin = self.section("ids", "<i8"), self._sections["ids"][0] + 8 * number
+            if not 0 <= number < len(array):
+                raise self.damage(f"section ids has {len(array)} items, item {number + 1} is asked for")
+            self.blocks.check(begin, begin + 8)
+            return int(array.item(number))
         ends = self.checked("id_ends", self._ends_dtype, max(number - 1, 0), number + 1).tolist()
         begin = ends[0] if number else 0
         if begin >= ends[-1]:

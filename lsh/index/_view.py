@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._searching import Searcher
+from lsh._searching import Searcher, search_all
 from lsh.index import _format, _manifest
 from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
 from lsh.index._log import Change, LogReader
@@ -221,8 +221,8 @@ class View:
         """Find the documents that share a bucket with queries; only the recent ones, or only those of segments."""
         if recent:
             return [Found(IN_LOG, *self.recent.search(keys, rows, least_equal, top))] if len(self.recent) else []
-        results = [held.searcher.search(keys, rows, least_equal, top) for held in self.held]
-        return [Found(part, *result) for part, result in enumerate(results) if len(result[1])]
+        found = search_all([held.searcher for held in self.held], keys, rows, least_equal, top)
+        return [Found(*one) for one in found]
 
     def verify(self) -> None:
         """Check all segments; a DamageError names the file."""

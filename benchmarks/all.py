@@ -374,7 +374,7 @@ CLOCKS = ("CPU", "wall")
 def overhead_table(result: Result) -> str:
     """Return the times of the command, of `lsh.deduplicate` on the same texts in memory, and of copying the file.
 
-    The ratios are those of the command and of `lsh.deduplicate`.
+    The ratios are those of the command and of `lsh.deduplicate`; "without copying" leaves out the time of copying the file.
     """
     if "overhead" not in result:
         return ""
@@ -382,12 +382,15 @@ def overhead_table(result: Result) -> str:
     for form, found in result["overhead"]["formats"].items():
         times = [figure(found[way][clock.lower()]) for clock in CLOCKS for way in ("memory", "command", "copy")]
         ratios = [f"{found['ratio'][clock.lower()]:.2f}" for clock in CLOCKS]
+        memory, command, copy = (found[way] for way in ("memory", "command", "copy"))
+        ratios += [f"{(command[clock] - copy[clock]) / memory[clock]:.2f}" for clock in map(str.lower, CLOCKS)]
         rows.append([f".{form}", *times, *ratios, f"{found['load']:.1f}"])
     ways = ("in memory", "of the command", "of copying the file alone")
     overhead = result["overhead"]
     head = [f"{overhead['documents']:,} documents ({overhead['simd']})"]
     head += [f"{clock} s {way}" for clock in CLOCKS for way in ways]
-    head += [*(f"{clock} ratio" for clock in CLOCKS), "load of the machine, by other programs, too"]
+    head += [f"{clock} ratio{less}" for less in ("", " without copying") for clock in CLOCKS]
+    head.append("load of the machine, by other programs, too")
     return f"\n\n{table(head, rows)}"
 
 

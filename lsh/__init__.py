@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from lsh import cache, minhash
 from lsh._minhash import simd_level
 from lsh.bands import Bands
-from lsh.cache import Cache
+from lsh.cache import Cache, Match
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
 from lsh.planning import Plan, plan
@@ -46,8 +46,11 @@ __all__ = [
     "Bands",
     "Cache",
     "Deduplication",
+    "Index",
+    "Match",
     "MinHasher",
     "Plan",
+    "Screen",
     "Shingles",
     "__version__",
     "cache",

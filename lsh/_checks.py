@@ -24,6 +24,12 @@ def instance(name: str, value: object, kind: type[Kind], what: str, remedy: str 
     return value
 
 
+def one_of(first: str, a: object, second: str, b: object) -> None:
+    """Check that exactly one of two arguments is given."""
+    if (a is None) == (b is None):
+        raise ValueError(f"{first} or {second} must be given, got " + ("neither" if a is None else "both"))
+
+
 def whole_number(name: str, value: Any, least: int | None, most: int | None = None) -> int:
     """Return `value` as an int from `least` to `most`; ``None`` for no limit."""
     try:

@@ -30,24 +30,24 @@ def _place(name: str, position: int | None) -> str:
     return name if position is None else f"{name}[{position}]"
 
 
-def in_order(doc_ids: Iterable[Hashable]) -> Iterator[Hashable]:
+def in_order(given: Iterable[Hashable]) -> Iterator[Hashable]:
     """Return an iterator over ids; a set is an error, because it has no definite order."""
-    if isinstance(doc_ids, (set, frozenset)):
-        raise TypeError(f"doc_ids must be in the order of the documents, got {type(doc_ids).__name__}; pass a list")
+    if isinstance(given, (set, frozenset)):
+        raise TypeError(f"ids must be in the order of the documents, got {type(given).__name__}; pass a list")
     try:
-        return iter(doc_ids)
+        return iter(given)
     except TypeError:
-        raise TypeError(f"doc_ids must be an iterable of ids, got {type(doc_ids).__name__}; pass a list") from None
+        raise TypeError(f"ids must be an iterable of ids, got {type(given).__name__}; pass a list") from None
 
 
-def listed_ids(ids: Iterator[Hashable], doc_ids: Iterable[Hashable], count: int) -> list[Hashable]:
+def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -> list[Hashable]:
     """Return the ids of `count` documents, checked; at most one more is read, so an endless iterator is an error."""
     listed = list(islice(ids, count + 1))
     if len(listed) != count:
-        found = len(doc_ids) if isinstance(doc_ids, Sized) else len(listed)
-        got = str(found) if isinstance(doc_ids, Sized) or found < count else f"more than {count}"
-        raise ValueError(f"doc_ids must have one id for each document ({count}), got {got}")
-    return [new_id("doc_ids", doc_id, i) for i, doc_id in enumerate(listed)]
+        found = len(given) if isinstance(given, Sized) else len(listed)
+        got = str(found) if isinstance(given, Sized) or found < count else f"more than {count}"
+        raise ValueError(f"ids must have one id for each document ({count}), got {got}")
+    return [new_id("ids", doc_id, i) for i, doc_id in enumerate(listed)]
 
 
 def pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:

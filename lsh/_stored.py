@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ SPARE = 1 << 20  # places of one band that are found repeatedly before each is k
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the products of different numbers differ
 
 DocId = str | bytes | int
+FoundId = Any  # a DocId; Any, so that a type checker lets callers use returned ids as what they are
 
 
 class Snapshot(ABC):

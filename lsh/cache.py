@@ -44,21 +44,24 @@ if hasattr(os, "register_at_fork"):
 
 
 class Match(NamedTuple):
-    """A stored document that `Cache.query` found.
+    """A stored document that a query of a `Cache` or an `Index` found.
 
     Attributes
     ----------
     id : hashable
         The id of the document.
     similarity : float
-        The estimated Jaccard similarity.
+        The Jaccard similarity: exact if `verified` is true, else an estimate.
     interval : tuple of float
-        Wilson's 95 % confidence interval for the similarity.
+        The similarity twice if `verified` is true, else Wilson's 95 % confidence interval for it.
+    verified : bool
+        Whether the texts were compared. A cache has no texts, so it is False there.
     """
 
     id: DocId
     similarity: float
     interval: tuple[float, float]
+    verified: bool
 
 
 class Cache:
@@ -106,7 +109,7 @@ class Cache:
     {('a', 'b')}
     >>> cache.is_duplicate("A quick brown fox jumps over the lazy dog, and runs away.")
     True
-    >>> [(match.id, match.similarity) for match in cache.query(doc_id="a")]
+    >>> [(match.id, match.similarity) for match in cache.query(id="a")]
     [('b', 0.72)]
     """
 
@@ -278,9 +281,10 @@ class Cache:
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         self._add(row[None], [new_id("doc_id", doc_id)])
 
-    def add(self, doc: Text, doc_id: Hashable) -> None:
-        """Add a document; the same as `add_doc`, by the name that `Index` has for it."""
-        self.add_doc(doc, doc_id)
+    def add(self, text: Text, id: Hashable) -> None:
+        """Add a document; the same as `add_doc`, by the names that `Index` has for it."""
+        row = self._hasher.fingerprint(_checks.text("text", text))
+        self._add(row[None], [new_id("id", id)])
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
@@ -289,32 +293,32 @@ class Cache:
             raise TypeError(f"fingerprint must be an array or a sequence, got {got}; use add_doc for a text")
         self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
 
-    def add_docs(self, docs: Texts, doc_ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
+    def add_docs(self, texts: Texts, ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once; if there is an error, none of them is added.
 
         Parameters
         ----------
-        docs : iterable of str or bytes, numpy array, or Arrow column
-            The texts, as for `MinHasher.fingerprints`.
-        doc_ids : iterable of hashable
+        texts : iterable of str or bytes, numpy array, or Arrow column
+            ``n`` documents, as for `MinHasher.fingerprints`.
+        ids : iterable of hashable
             One id for each text, in the same order, not ``None``. If an id is repeated, its last text is stored.
         missing : {"error", "empty"}, optional
-            What to do with ``None`` or a null in `docs`: raise a ValueError, or treat it as an empty text.
+            What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
 
         Raises
         ------
         TypeError, ValueError
             If a text or an id is wrong, or the number of ids is not that of texts.
         """
-        ids = in_order(doc_ids)
-        rows = self._hasher.fingerprints(docs, missing=missing)
-        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
+        given = in_order(ids)
+        rows = self._hasher.fingerprints(texts, missing=missing)
+        self._add(rows, listed_ids(given, ids, len(rows)))
 
-    def add_fingerprints(self, fingerprints: Fingerprints, doc_ids: Iterable[Hashable]) -> None:
+    def add_fingerprints(self, fingerprints: Fingerprints, ids: Iterable[Hashable]) -> None:
         """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
-        ids = in_order(doc_ids)
+        given = in_order(ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
-        self._add(rows, listed_ids(ids, doc_ids, len(rows)))
+        self._add(rows, listed_ids(given, ids, len(rows)))
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints, shape (n, k), under n ids."""
@@ -339,16 +343,18 @@ class Cache:
         KeyError
             If there is no such document.
         """
-        checked_id("doc_id", doc_id)
+        self._remove(checked_id("doc_id", doc_id))
+
+    def remove(self, id: Hashable) -> None:
+        """Remove a document; the same as `remove_id`, by the names that `Index` has for it."""
+        self._remove(checked_id("id", id))
+
+    def _remove(self, doc_id: Hashable) -> None:
         with self._changing() as stored:
             if doc_id not in stored.numbers:
                 raise KeyError(doc_id)
             stored.remove(doc_id)
             self._pack_if_sparse()
-
-    def remove(self, doc_id: Hashable) -> None:
-        """Remove a document; the same as `remove_id`, by the name that `Index` has for it."""
-        self.remove_id(doc_id)
 
     def remove_doc(self, doc: Text) -> None:
         """Remove every document with the fingerprint of this text; it is not an error if there is none."""
@@ -368,21 +374,20 @@ class Cache:
 
     def query(
         self,
-        doc: Text | None = None,
+        text: Text | None = None,
         *,
-        doc_id: Hashable | None = None,
+        id: Hashable | None = None,
         top: int | None = None,
         min_similarity: float | None = None,
     ) -> list[Match]:
-        """Find the stored documents that share a bucket with a document, the most similar first.
+        """Find the stored documents that share a bucket with a text, or with a stored document, the most similar first.
 
         Parameters
         ----------
-        doc : str, bytes, bytearray or memoryview, optional
-            The text. A ``str`` is always a text here; pass an id as `doc_id`.
-        doc_id : hashable, optional
-            The id of a stored document, to find documents that are similar to it; it is not among the matches. If the
-            id is unknown, `doc` is used, if it is given.
+        text : str, bytes, bytearray or memoryview, optional
+            The text. A ``str`` is always a text here; pass an id as `id`.
+        id : hashable, optional
+            In place of `text`: the id of a stored document, which is not among the matches.
         top : int, optional
             Return at most so many matches, 1 or more. Default: all.
         min_similarity : float, optional
@@ -393,12 +398,14 @@ class Cache:
         Returns
         -------
         list of Match
-            ``(id, similarity, interval)``, by descending similarity; equally similar ones in order of addition.
+            By descending similarity; equally similar ones in order of addition.
 
         Raises
         ------
+        KeyError
+            If there is no document with this id.
         TypeError, ValueError
-            If a parameter has a wrong type or is out of range, or there is neither a document nor a known id.
+            If a parameter has a wrong type or is out of range.
 
         Examples
         --------
@@ -411,13 +418,17 @@ class Cache:
         b 0.73 [0.64, 0.81]
         """
         most, least = _limits(top, min_similarity)
+        _checks.one_of("text", text, "id", id)
+        row = None if text is None else self._hasher.fingerprint(_checks.text("text", text))
         with self._reading() as stored:
-            row, own = self._asked(stored, doc, doc_id)
-            return self._matches(stored, row, own, most, least)
+            if row is not None:
+                return self._matches(stored, row, None, most, least)
+            own = stored.numbers[checked_id("id", id)]
+            return self._matches(stored, stored.rows[own], own, most, least)
 
     def query_docs(
         self,
-        docs: Texts,
+        texts: Texts,
         *,
         top: int | None = None,
         min_similarity: float | None = None,
@@ -427,12 +438,12 @@ class Cache:
 
         Parameters
         ----------
-        docs : iterable of str or bytes, numpy array, or Arrow column
-            The texts, as for `MinHasher.fingerprints`.
+        texts : iterable of str or bytes, numpy array, or Arrow column
+            ``n`` documents, as for `MinHasher.fingerprints`.
         top, min_similarity : optional
             As for `query`.
         missing : {"error", "empty"}, optional
-            What to do with ``None`` or a null in `docs`: raise a ValueError, or treat it as an empty text.
+            What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
 
         Returns
         -------
@@ -440,7 +451,7 @@ class Cache:
             One list for each text, all of the same moment.
         """
         most, least = _limits(top, min_similarity)
-        rows = self._hasher.fingerprints(docs, missing=missing)
+        rows = self._hasher.fingerprints(texts, missing=missing)
         with self._reading() as stored:
             return [self._matches(stored, row, None, most, least) for row in rows]
 
@@ -459,7 +470,9 @@ class Cache:
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        return [Match(doc_id, similarity, intervals[similarity]) for doc_id, similarity in zip(ids, similarities)]
+        return [
+            Match(doc_id, similarity, intervals[similarity], False) for doc_id, similarity in zip(ids, similarities)
+        ]
 
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
@@ -490,21 +503,21 @@ class Cache:
         """
         least = _checks.optional_fraction("min_jaccard", min_jaccard)
         with self._reading() as stored:
-            row, _ = self._asked(stored, doc, doc_id)
+            row = self._asked(stored, doc, doc_id)
             numbers = stored.find(row)
             if least is not None:
                 numbers = numbers[self._hasher.similarities(row, stored.rows[numbers]) >= least]
             return {stored.ids[number] for number in numbers.tolist()}
 
-    def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> tuple[Array, int | None]:
-        """Return the fingerprint of a query, and the number of its document if it is stored."""
+    def _asked(self, stored: StoredDocuments, doc: Text | None, doc_id: Hashable | None) -> Array:
+        """Return the fingerprint of a query: that of the stored document if its id is known, else that of the text."""
         if doc is not None:
             _checks.text("doc", doc)
         if doc_id is not None and checked_id("doc_id", doc_id) in stored.numbers:
-            number = stored.numbers[doc_id]
-            return stored.rows[number], number
+            row: Array = stored.rows[stored.numbers[doc_id]]
+            return row
         if doc is not None:
-            return self._hasher.fingerprint(doc), None
+            return self._hasher.fingerprint(doc)
         if doc_id is None:
             raise ValueError("doc or doc_id must be given, got neither")
         raise ValueError(f"no document is stored under the doc_id {doc_id!r}; give doc, or the id of a stored document")
@@ -513,7 +526,7 @@ class Cache:
         """Tell whether `get_duplicates_of` finds any document.
 
         A stored document is a duplicate of itself, as in mattilyra/LSH: with its id or its text the answer is True,
-        unless it has no shingles. To find other documents that are similar to it, use ``query(doc_id=...)``, which
+        unless it has no shingles. To find other documents that are similar to it, use ``query(id=...)``, which
         leaves it out.
 
         Parameters

@@ -28,7 +28,7 @@ from lsh._linking import Order, positions_of
 from lsh._placing import merged
 from lsh._progress import Progress, checked_progress
 from lsh._spill import Array, Spill, bounded
-from lsh._stored import DocId, Members, Snapshot, Stored
+from lsh._stored import FoundId, Members, Snapshot, Stored
 from lsh._texts import Missing, TextsOrCallable, allows_missing
 from lsh.bands import Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
@@ -86,7 +86,7 @@ class Deduplication:
     keep: NDArray[np.bool_]
     removed: NDArray[np.void]
     near: NDArray[np.void]
-    old_ids: tuple[DocId, ...] | None
+    old_ids: tuple[FoundId, ...] | None
     _counts: dict[str, Any]
     _parameters: dict[str, Any]
 
@@ -97,7 +97,7 @@ class Deduplication:
         near: NDArray[np.void],
         counts: dict[str, Any],
         parameters: dict[str, Any],
-        old_ids: tuple[DocId, ...] | None = None,
+        old_ids: tuple[FoundId, ...] | None = None,
     ) -> None:
         for array in (keep, removed, near):
             array.flags.writeable = False
@@ -426,8 +426,8 @@ class Duplicate(NamedTuple):
         Whether their texts have the same bytes; False if a text is unknown.
     """
 
-    id: DocId
-    kept: DocId
+    id: FoundId
+    kept: FoundId
     similarity: float
     identical: bool
 
@@ -466,7 +466,7 @@ def pairs_in(
     temp_dir: str | os.PathLike[str] | None,
     num_threads: int | None,
     progress: Progress | bool | None,
-) -> Iterator[tuple[DocId, DocId, float]]:
+) -> Iterator[tuple[FoundId, FoundId, float]]:
     """Return the pairs of near duplicates in an index; see `Index.find_pairs`."""
     matching, snapshot = _matching_in("it", stored, threshold, verify)
     report, workers = checked_progress(progress), _threads.number_of(num_threads)
@@ -917,7 +917,7 @@ def _removed(layout: Layout, decided: _parts.Decided, keeps: NDArray[np.bool_], 
     return removed
 
 
-def _named(members: Members, removed: Array, near: Array) -> tuple[DocId, ...]:
+def _named(members: Members, removed: Array, near: Array) -> tuple[FoundId, ...]:
     """Return the ids of the old documents of two tables, and replace their numbers there by positions among these."""
     places = [np.flatnonzero(table["side"] == "old") for table in (removed, near)]
     numbers = [table[name][old] for table, name, old in zip((removed, near), ("kept", "j"), places)]

@@ -448,7 +448,7 @@ def test_a_stored_document_finds_itself():
     assert cache.get_duplicates_of(MARKET) == {0}
     assert cache.is_duplicate(MARKET, doc_id=0)
     assert cache.is_duplicate(doc_id=0) is cache.is_duplicate(None, 0) is True
-    assert cache.query(doc_id=0) == []  # without itself
+    assert cache.query(id=0) == []  # without itself
 
 
 def test_a_stored_document_without_shingles_does_not_find_itself():
@@ -835,8 +835,8 @@ def test_a_query_gives_the_best_first():
         assert match.similarity == equal / 200
         assert match.interval == pytest.approx(reference.wilson(equal, 200, 0.95), abs=1e-9)
         assert match.interval == cache.hasher.interval(FERRY, cache.fingerprints[match.id])
-        doc_id, similarity, interval = match
-        assert match == lsh.cache.Match(doc_id, similarity, interval) == (doc_id, similarity, interval)
+        doc_id, similarity, interval, verified = match
+        assert match == lsh.Match(doc_id, similarity, interval, False) == (doc_id, similarity, interval, verified)
         assert [type(value) for value in (similarity, *interval)] == [float] * 3
     assert (found[0].similarity, found[0].interval[1]) == (1.0, 1.0)
     assert 0.3 < found[3].similarity < 0.9
@@ -847,14 +847,9 @@ def test_a_query_gives_the_best_first():
 def test_a_query_by_id_leaves_out_the_document_itself():
     cache = make()
     cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
-    assert [match.id for match in cache.query(doc_id=1)] == [0, 2]
+    assert [match.id for match in cache.query(id=1)] == [0, 2]
     assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
-    assert [match.id for match in cache.query("none of these", doc_id=1)] == [
-        0,
-        2,
-    ]  # a known id takes precedence over the document
-    assert [match.id for match in cache.query(FERRY, doc_id="who")] == [0, 1, 2]  # an unknown id does not
-    assert cache.query(doc_id=3) == cache.query(doc_id=4) == []
+    assert cache.query(id=3) == cache.query(id=4) == []
     cache.add_doc(FERRY, 0)  # moves to the end
     assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
 
@@ -864,9 +859,9 @@ def test_a_query_of_the_best_and_of_the_similar():
     cache.add_docs([FERRY] * 3, "cde")
     for top in (1, 2, 3, 4, 5, 100):
         assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
-    assert [match.id for match in cache.query(doc_id="c", top=numpy.int64(2))] == ["a", "d"]
-    assert [match.id for match in cache.query(doc_id="b", min_similarity=estimate)] == list("acde")
-    assert cache.query(doc_id="b", min_similarity=math.nextafter(estimate, 1)) == []
+    assert [match.id for match in cache.query(id="c", top=numpy.int64(2))] == ["a", "d"]
+    assert [match.id for match in cache.query(id="b", min_similarity=estimate)] == list("acde")
+    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == []
     assert cache.query(FERRY, min_similarity=0) == cache.query(FERRY)
     assert [match.id for match in cache.query(FERRY, top=3, min_similarity=1)] == list("acd")
     assert [match.id for match in cache.query(FERRY, top=5, min_similarity=1)] == list("acde")
@@ -880,12 +875,15 @@ def test_bad_queries():
     for bad, error in ((-0.1, ValueError), (1.01, ValueError), (math.nan, ValueError), ("0.5", TypeError)):
         with pytest.raises(error, match=r"min_similarity must be .*0 to 1"):
             cache.query(FERRY, min_similarity=bad)
-    with pytest.raises(ValueError, match=f"^{re.escape(UNKNOWN)}$"):
-        cache.query(doc_id="who")
-    with pytest.raises(ValueError, match=r"^doc or doc_id must be given, got neither$"):
-        cache.query()
+    with pytest.raises(KeyError, match="'who'"):
+        cache.query(id="who")
+    with pytest.raises(TypeError, match=r"^id must be hashable, got list$"):
+        cache.query(id=[1])
+    for both, got in (({}, "neither"), ({"text": FERRY, "id": 1}, "both"), ({"text": FERRY, "id": "who"}, "both")):
+        with pytest.raises(ValueError, match=f"^text or id must be given, got {got}$"):
+            cache.query(**both)
     for bad in (5, [FERRY], cache.fingerprints[1]):
-        with pytest.raises(TypeError, match="doc must be str, bytes, bytearray or memoryview, got "):
+        with pytest.raises(TypeError, match="text must be str, bytes, bytearray or memoryview, got "):
             cache.query(bad)
 
 
@@ -1031,7 +1029,8 @@ class CacheMachine(RuleBasedStateMachine):
             similar.pop(doc_id, None)
         best = sorted(similar.items(), key=lambda item: -item[1])  # stable, so in order of addition
         for top in (None, 1, 3):
-            matches = self.cache.query(text, doc_id=doc_id, top=top, min_similarity=least)
+            asks = {"id": doc_id} if known else {"text": text}
+            matches = self.cache.query(**asks, top=top, min_similarity=least)
             assert [(match.id, match.similarity) for match in matches] == best[:top]
         if known:
             assert self.cache.get_duplicates_of(doc_id=doc_id, min_jaccard=least) == found
@@ -1173,7 +1172,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "ids unhashable": (
             TypeError,
-            r"^doc_ids\[1\] must be hashable, got dict$",
+            r"^ids\[1\] must be hashable, got dict$",
             lambda c: c.add_docs([FERRY, MARKET], [1, {}]),
         ),
         "fingerprint id unhashable": (
@@ -1184,13 +1183,13 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "id None": (TypeError, "^doc_id must not be None: in a query, ", lambda c: c.add_doc(FERRY, None)),
         "ids None": (
             TypeError,
-            r"^doc_ids\[1\] must not be None: in a query, ",
+            r"^ids\[1\] must not be None: in a query, ",
             lambda c: c.add_docs([FERRY, MARKET], iter([1, None])),
         ),
         "fingerprint id None": (TypeError, "^doc_id must not be None", lambda c: c.add_fingerprint(row(c), None)),
         "fingerprints id None": (
             TypeError,
-            r"^doc_ids\[0\] must not be None",
+            r"^ids\[0\] must not be None",
             lambda c: c.add_fingerprints([row(c)], [None]),
         ),
         "text 2 is None": (ValueError, r"texts\[2\] is None", lambda c: c.add_docs([FERRY, MARKET, None], [1, 2, 3])),
@@ -1203,40 +1202,40 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "ids break": (ZeroDivisionError, "source", lambda c: c.add_docs([FERRY, MARKET], failing_ids())),
         "fewer ids": (
             ValueError,
-            r"doc_ids must have one id for each document \(2\), got 1$",
+            r"ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], [1]),
         ),
         "more ids": (
             ValueError,
-            r"doc_ids must have one id for each document \(1\), got 2$",
+            r"ids must have one id for each document \(1\), got 2$",
             lambda c: c.add_docs([FERRY], [1, 2]),
         ),
         "ids without end": (
             ValueError,
-            r"doc_ids must have one id for each document \(2\), got more than 2$",
+            r"ids must have one id for each document \(2\), got more than 2$",
             lambda c: c.add_docs([FERRY, FERRY], itertools.count()),
         ),
         "ids of fingerprints without end": (
             ValueError,
-            r"doc_ids must have one id for each document \(1\), got more than 1$",
+            r"ids must have one id for each document \(1\), got more than 1$",
             lambda c: c.add_fingerprints([row(c)], itertools.count()),
         ),
         "fewer ids of an iterator": (
             ValueError,
-            r"doc_ids must have one id for each document \(2\), got 1$",
+            r"ids must have one id for each document \(2\), got 1$",
             lambda c: c.add_docs([FERRY, FERRY], iter([1])),
         ),
         "ids no iterable": (
             TypeError,
-            "^doc_ids must be an iterable of ids, got int; pass a list$",
+            "^ids must be an iterable of ids, got int; pass a list$",
             lambda c: c.add_docs([FERRY], 1),
         ),
         "ids an array of no dimension": (
             TypeError,
-            "^doc_ids must be an iterable of ids, got ndarray",
+            "^ids must be an iterable of ids, got ndarray",
             lambda c: c.add_fingerprints([row(c)], numpy.array(1)),
         ),
-        "ids None at all": (TypeError, "^doc_ids must be .* got NoneType", lambda c: c.add_docs([FERRY], None)),
+        "ids None at all": (TypeError, "^ids must be .* got NoneType", lambda c: c.add_docs([FERRY], None)),
         "fingerprint of bools": (
             TypeError,
             "fingerprint must hold uint64 components",
@@ -1322,17 +1321,17 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "ids a set": (
             TypeError,
-            "doc_ids must be in the order of the documents, got set; pass a list",
+            "ids must be in the order of the documents, got set; pass a list",
             lambda c: c.add_docs([FERRY, MARKET], {1, 2}),
         ),
         "ids of fingerprints a set": (
             TypeError,
-            "doc_ids must be in the order of the documents, got frozenset; pass a list",
+            "ids must be in the order of the documents, got frozenset; pass a list",
             lambda c: c.add_fingerprints([row(c)], frozenset([1])),
         ),
         "fingerprints fewer": (
             ValueError,
-            r"doc_ids must have one id for each document \(1\), got 2$",
+            r"ids must have one id for each document \(1\), got 2$",
             lambda c: c.add_fingerprints(row(c)[None], [1, 2]),
         ),
     }
@@ -1507,14 +1506,13 @@ def test_bad_questions():
     for ask in (
         lambda: cache.get_duplicates_of(doc_id=[1]),
         lambda: cache.is_duplicate(FERRY, [1]),
-        lambda: cache.query(FERRY, doc_id=[1]),
         lambda: cache.remove_id([1]),
     ):
         with pytest.raises(TypeError, match=r"^doc_id must be hashable, got list$"):
             ask()
     with pytest.raises(TypeError, match="unhashable"):
         assert [1] in cache
-    for ask in (cache.get_duplicates_of, cache.is_duplicate, lambda doc, doc_id: cache.query(doc, doc_id=doc_id)):
+    for ask in (cache.get_duplicates_of, cache.is_duplicate):
         with pytest.raises(TypeError, match=r"doc must be str, .* got int"):
             ask(5, 1)  # even with a known id
     with pytest.raises(ValueError, match="fingerprint must have 200 components"):
@@ -1547,7 +1545,7 @@ def test_no_id_is_given_by_position():
     with pytest.raises(TypeError, match="positional"):
         cache.query(FERRY, 0.8)
     assert None not in cache
-    assert cache.query(FERRY, doc_id=None) == cache.query(FERRY)
+    assert cache.query(FERRY, id=None) == cache.query(FERRY)
 
 
 def test_no_more_ids_are_taken_than_needed():
@@ -1555,7 +1553,7 @@ def test_no_more_ids_are_taken_than_needed():
     with pytest.raises(ValueError, match=r"one id for each document \(2\), got more than 2$"):
         make().add_docs([FERRY, MARKET], ids)
     assert next(ids) == 3
-    with pytest.raises(TypeError, match="doc_ids must be an iterable of ids"):
+    with pytest.raises(TypeError, match="ids must be an iterable of ids"):
         make().add_docs(iter(lambda: pytest.fail("a text was read"), None), 5)
 
 
@@ -1867,7 +1865,7 @@ def test_threads_count_whole_changes_only():
             assert len(cache) % 10 == 0
             assert len(cache.fingerprints) % 10 == 0
             assert sum(map(len, cache.bins[0].values())) % 10 == 0
-            assert len(cache.query(doc_id=None, doc="a story of number 3")) <= 30
+            assert len(cache.query(id=None, text="a story of number 3")) <= 30
             try:
                 assert len(list(cache)) % 10 == 0
             except RuntimeError as error:  # the cache was changed while it was iterated over

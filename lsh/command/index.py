@@ -162,7 +162,9 @@ def _create(namespace: argparse.Namespace) -> None:
     except FileExistsError as error:
         if not os.path.isdir(folder):
             raise ValueError(f"{folder} is a file; name a new folder") from None
-        what = str(error).replace("use Index.open", "name another folder, or add to it with lsh index add")
+        what = str(error).replace(
+            "use Index.open, or another folder", "name another folder, or add to it with lsh index add"
+        )
         raise ValueError(what) from None
     with index:
         if not namespace.quiet:

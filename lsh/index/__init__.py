@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from lsh._batch import Batch
 from lsh._fingerprints import Array
 from lsh._grouping import band_keys
 from lsh._progress import Progress
-from lsh._stored import Stored
+from lsh._stored import FoundId, Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
@@ -35,7 +35,7 @@ from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
-from lsh.index._query import Asked, IndexMatch, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
+from lsh.index._query import Asked, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -44,7 +44,7 @@ from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "IndexReplacedError", "Matches"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError", "Matches"]
 
 Sketch = Literal["8bit", "full", "none"]
 
@@ -72,6 +72,17 @@ def _end_writing(writer: Writer, lock: WriterLock) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
+
+
+class _Opened(NamedTuple):
+    """The files of an index that `Index.open` or `Index.create` opened."""
+
+    path: str
+    parameters: Parameters
+    lookup: Lookup | None
+    view: View
+    log: LogReader
+    disk: Disk
 
 
 class Index(Stored):
@@ -106,9 +117,10 @@ class Index(Stored):
 
     _lock: threading.RLock
 
-    def __init__(
-        self, path: str, parameters: Parameters, lookup: Lookup | None, view: View, log: LogReader, disk: Disk
-    ) -> None:
+    def __init__(self, opened: _Opened) -> None:
+        if not isinstance(opened, _Opened):
+            raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
+        path, parameters, lookup, view, log, disk = opened
         self._path, self._disk = path, disk
         self._parameters, self._lookup = parameters, lookup
         self._view: View = view
@@ -137,7 +149,7 @@ class Index(Stored):
         recall: float | None = None,
         shingles: Shingles | None = None,
         num_seeds: int | None = None,
-        random_state: int | None = None,
+        random_state: int | None = 0,
         sketch: Sketch = "8bit",
         texts: Literal["stored"] | Lookup | None = None,
         period: float = DAY,
@@ -162,8 +174,8 @@ class Index(Stored):
             How a text becomes a set of shingles. Default: ``Shingles(8)``.
         num_seeds : int, optional
             Components of a fingerprint. Default 128.
-        random_state : int, optional
-            The seed of the hasher. Default 0.
+        random_state : int or None, optional
+            The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
         sketch : {"8bit", "full", "none"}, optional
             What is stored to estimate similarities: 8 bits of each component, all bits, or nothing, which requires
             texts.
@@ -205,7 +217,7 @@ class Index(Stored):
         lock = WriterLock(folder)
         try:
             if os.path.exists(os.path.join(folder, _format.MANIFEST)):
-                raise FileExistsError(f"there is an index in {folder}; use Index.open")
+                raise FileExistsError(f"there is an index in {folder}; use Index.open, or another folder")
             _writer.create(disk, folder, Manifest(parameters, note=note))
             for parent in made:
                 disk.sync_folder(parent)
@@ -247,13 +259,13 @@ class Index(Stored):
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
         view, log = _view.opened(folder)
         parameters = view.manifest.parameters
-        return cls(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk)
+        return cls(_Opened(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk))
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
         try:
             view, log = _view.opened(folder)
-            index = cls(folder, view.manifest.parameters, lookup, view, log, disk)
+            index = cls(_Opened(folder, view.manifest.parameters, lookup, view, log, disk))
             index._writer = Writer(disk, folder, view, log, lock)
             index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
             index._writing_ends.atexit = False  # the process ends, and the lock with it
@@ -701,7 +713,7 @@ class Index(Stored):
         with self._reading() as view:
             return [place is not None for place in view.find(codes)]
 
-    def __iter__(self) -> Iterator[DocId]:
+    def __iter__(self) -> Iterator[FoundId]:
         """Iterate over the ids, as they are when the iteration begins."""
         with self._reading() as view:
             held, recent = (
@@ -768,7 +780,7 @@ class Index(Stored):
         Returns
         -------
         Matches
-            A tuple of `IndexMatch`, the most similar first, with its `recall`.
+            A tuple of `Match`, the most similar first, with its `recall`.
 
         Raises
         ------
@@ -778,8 +790,7 @@ class Index(Stored):
             If an argument is wrong, or the bands find less than half of the documents at `min_similarity`.
         """
         search = self._search(min_similarity, top)
-        if (text is None) == (id is None):
-            raise ValueError("text or id must be given, got " + ("neither" if text is None else "both"))
+        _checks.one_of("text", text, "id", id)
         if text is not None:
             row = self._parameters.hasher.fingerprint(text)
             if row.tobytes() == self._empty:  # much faster than `MinHasher.is_empty`
@@ -934,7 +945,7 @@ class Index(Stored):
         temp_dir: str | os.PathLike[str] | None = None,
         num_threads: int | None = None,
         progress: Progress | bool | None = None,
-    ) -> Iterator[tuple[DocId, DocId, float]]:
+    ) -> Iterator[tuple[FoundId, FoundId, float]]:
         """Find the pairs of near duplicates among the documents of the index.
 
         Parameters

@@ -87,11 +87,11 @@ def chosen_hasher(
 ) -> MinHasher:
     if hasher is None:
         count = DEFAULT_SEEDS if num_seeds is None else num_seeds
-        state = 0 if random_state is None else random_state
-        return MinHasher(count, random_state=state, scheme="fss", shingles=checked_shingles(shingles))
+        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
     _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    for name, value in (("shingles", shingles), ("num_seeds", num_seeds), ("random_state", random_state)):
-        if value is not None:
+    given = {"shingles": shingles is not None, "num_seeds": num_seeds is not None, "random_state": random_state != 0}
+    for name, is_given in given.items():
+        if is_given:
             raise ValueError(f"{name} and hasher cannot be combined; give one of them")
     return hasher
 
@@ -160,7 +160,7 @@ def made_folders(folder: str) -> list[str]:
     unfinished = _format.LOCK, _format.NEW_MANIFEST
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
-            raise FileExistsError(f"there is an index in {folder}; use Index.open")
+            raise FileExistsError(f"there is an index in {folder}; use Index.open, or another folder")
         if name not in unfinished and _format.file_number(None, name) is None:
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
     return parents

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _sketch_filter
 from lsh._fingerprints import CONFIDENCE, wilson_interval
+from lsh.cache import Match
 from lsh.dedup import MIN_RECALL
 from lsh.index._format import Array, DocId
 from lsh.index._manifest import Parameters
@@ -23,31 +24,10 @@ COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of differe
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
 
-Lookup = Callable[[DocId], "str | bytes | None"]
+Lookup = Callable[[Any], "str | bytes | None"]  # Any: the ids of an index are often of one type only
 
 
-class IndexMatch(NamedTuple):
-    """A document of an index that is similar to a query.
-
-    Attributes
-    ----------
-    id : str, bytes or int
-        The id of the document.
-    similarity : float
-        The Jaccard similarity: exact if `verified` is true, else an estimate.
-    interval : tuple of float
-        The similarity twice if `verified` is true, else a 95 % confidence interval.
-    verified : bool
-        Whether the texts were compared.
-    """
-
-    id: DocId
-    similarity: float
-    interval: tuple[float, float]
-    verified: bool
-
-
-class Matches(tuple[IndexMatch, ...]):
+class Matches(tuple[Match, ...]):
     """The matches of a query, the most similar first; equally similar ones in the order of the index.
 
     Attributes
@@ -63,7 +43,7 @@ class Matches(tuple[IndexMatch, ...]):
     recall: float
     min_similarity: float
 
-    def __new__(cls, matches: Iterable[IndexMatch], recall: float, min_similarity: float) -> Matches:
+    def __new__(cls, matches: Iterable[Match], recall: float, min_similarity: float) -> Matches:
         return tuple.__new__(_matches_with(recall, min_similarity), matches)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -76,7 +56,7 @@ def _matches_with(recall: float, min_similarity: float) -> type[Matches]:
     return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
 
 
-_as_match = partial(tuple.__new__, IndexMatch)
+_as_match = partial(tuple.__new__, Match)
 
 
 class Estimator:
@@ -265,14 +245,12 @@ class Search:
         ranked.sort()
         similarities, interval = self.estimator.similarities, self.estimator.interval
         made = [
-            IndexMatch(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
+            Match(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
             for same, at, number in ranked[: self.top]
         ]
         return self._made(made) if made else self.none
 
-    def _verified(
-        self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes
-    ) -> list[IndexMatch]:
+    def _verified(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes) -> list[Match]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""
         scored: list[tuple[float, int, int, int, int]] = []  # (-similarity, position, part, number, equal; -1: exact)
         known: dict[bytes, float] = {}
@@ -294,7 +272,7 @@ class Search:
                     scored = [(s, i, p, n, e) for i, (s, _, p, n, e) in enumerate(sorted(scored)[: self.top])]
         return self._best(view, scored)
 
-    def _best(self, view: View, scored: list[tuple[float, int, int, int, int]]) -> list[IndexMatch]:
+    def _best(self, view: View, scored: list[tuple[float, int, int, int, int]]) -> list[Match]:
         """Return the most similar matches."""
         ranked = sorted(scored)[: self.top]
         ids: dict[tuple[int, int], DocId] = {}
@@ -302,7 +280,7 @@ class Search:
             numbers = [number for _, _, own, number, _ in ranked if own == part]
             ids.update(zip(((part, number) for number in numbers), view.ids(part, np.array(numbers))))
         return [
-            IndexMatch(
+            Match(
                 ids[part, number],
                 -negative,
                 self.estimator.interval(same) if same >= 0 else (-negative, -negative),

@@ -121,7 +121,7 @@ class Screen:
     def __init__(
         self, index: Index, reject: float | None = None, recommend: float | None = None, *, top: int = TOP
     ) -> None:
-        self._index = _checks.instance("index", index, Index, "an Index")
+        self._index = _checks.instance("index", index, Index, "an Index", "; for a path, use Screen.open")
         stored = index._note.get(NOTE, {})
         self._reject, self._recommend = _thresholds(
             stored.get("reject", REJECT) if reject is None else reject,
@@ -187,7 +187,7 @@ class Screen:
             own |= {"shingles": SHINGLES, "num_seeds": COMPONENTS}
         if settings.get("plan") is None:
             own |= {"threshold": recommend, "recall": RECALL}
-        given = {name: value for name, value in settings.items() if value is not None or name not in own}
+        given = {name: value for name, value in settings.items() if value is not None or name == "random_state"}
         parameters, lookup = _arguments.chosen_parameters(**own | given)
         recall = bands_recall(parameters, recommend, settings.get("texts") is not None)
         _check_recall(recall, parameters.plan, recommend)

@@ -707,3 +707,28 @@ def test_a_note_is_committed_with_the_changes(tmp_path, monkeypatch):
         index.add(text(4), 4)
     reader.refresh()
     assert (list(reader), reader._note) == ([1, 2, 3, 4], second)
+
+
+def test_no_index_is_made_by_its_class(tmp_path):
+    with pytest.raises(TypeError, match=r"use Index\.open\(path\), or Index\.create\(path\)"):
+        lsh.Index(tmp_path)
+    with pytest.raises(TypeError, match=r"^index must be an Index, got str; for a path, use Screen\.open$"):
+        lsh.Screen(str(tmp_path))
+
+
+@pytest.mark.parametrize("made", [lsh.Index, lsh.Screen])
+def test_random_state_means_what_it_means_elsewhere(made, tmp_path):
+    """0 by default, ``None`` draws a new seed, which is stored, and it is an error beside a hasher."""
+
+    def hasher(name, **settings):
+        with made.create(tmp_path / name, **settings) as opened:
+            return (opened if made is lsh.Index else opened.index).hasher
+
+    assert hasher("default").random_state == hasher("0", random_state=0).random_state == 0
+    drawn = {hasher(f"drawn {i}", random_state=None).random_state for i in range(3)}
+    assert len(drawn) == 3
+    with lsh.Index.open(tmp_path / "drawn 0") as index:
+        assert index.hasher.random_state in drawn
+    for state in (None, 5):
+        with pytest.raises(ValueError, match="^random_state and hasher cannot be combined; give one of them$"):
+            hasher("both", hasher=lsh.MinHasher(400), random_state=state)

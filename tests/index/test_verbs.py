@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,11 @@ class Store:
     """A cache or an index by the same names."""
 
     def __init__(self, kind: str, folder: Path) -> None:
+        self.all: Any
         if kind == "cache":
-            cache = lsh.Cache(HASHER, bands=PLAN.bands)
-            self.all: Any = cache
-            self.by_id: Callable[..., Any] = lambda doc_id, **named: cache.query(doc_id=doc_id, **named)
+            self.all = lsh.Cache(HASHER, bands=PLAN.bands)
         else:
-            index = lsh.Index.create(folder, HASHER, PLAN, sketch="full")
-            self.all = index
-            self.by_id = lambda doc_id, **named: index.query(id=doc_id, **named)
+            self.all = lsh.Index.create(folder, HASHER, PLAN, sketch="full")
         self.kind, self.add, self.remove = kind, self.all.add, self.all.remove
 
     def move(self) -> None:
@@ -62,7 +58,7 @@ def test_adding_and_removing(store):
     assert 3 in store.all
     assert "3" not in store.all
     assert [match.id for match in store.all.query(sentence(1), min_similarity=0.99)] == ["a", b"c"]
-    assert [match.id for match in store.by_id("a", min_similarity=0.99)] == [b"c"]
+    assert [match.id for match in store.all.query(id="a", min_similarity=0.99)] == [b"c"]
     store.remove("a")
     with pytest.raises(KeyError):
         store.remove("a")
@@ -98,6 +94,7 @@ def test_wrong_arguments(store):
         lambda: store.all.add_docs(["a"], ["x", "y"]),
         lambda: store.all.add_docs("text", ["x"]),
         lambda: store.all.query(),
+        lambda: store.all.query("text", id="a"),
         lambda: store.all.query(5),
         lambda: store.all.query("text", top=0),
         lambda: store.all.query_docs(["text"], top=0),
@@ -107,6 +104,19 @@ def test_wrong_arguments(store):
         with pytest.raises((TypeError, ValueError)):
             call()
     assert len(store.all) == 0
+    for call in (lambda: store.all.query(id="who"), lambda: store.remove("who")):
+        with pytest.raises(KeyError, match=r"^'who'$"):
+            call()
+
+
+def test_the_parameters_have_the_same_names(store):
+    store.all.add(text=sentence(1), id="a")
+    store.all.add_docs(texts=[sentence(2)], ids=["b"])
+    assert store.all.query(text=sentence(1))[0].id == "a"
+    assert [match.id for match in store.all.query_docs(texts=[sentence(2)], top=1)[0]] == ["b"]
+    assert {type(match) for match in store.all.query(text=sentence(1))} == {lsh.Match}
+    store.all.remove(id="a")
+    assert list(store.all) == ["b"]
 
 
 @given(
@@ -128,6 +138,5 @@ def test_an_index_answers_as_a_cache(tmp_path_factory, documents, data):
             found = index.query(sentence(seed), top=top, min_similarity=0.6)
             wanted = cache.query(sentence(seed), min_similarity=0.6)
             assert [match.similarity for match in found] == [match.similarity for match in wanted][:top]
-            everything = {(match.id, match.similarity, match.interval) for match in wanted}
-            assert {match[:3] for match in found} <= everything
+            assert set(found) <= set(wanted)
             assert len(found) == min(len(wanted), top or len(wanted))

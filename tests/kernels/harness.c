@@ -510,7 +510,7 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
         made->set.tokens = larger;
         made->set.capacity = MAX_SET;
         made->table = make_table(which, 9, part_bits, 0);
-        level->set_enter(&made->set, &made->table);
+        level->set_enter(&made->set, &made->table, 0);
         at = level->set_add_keys(&made->set, &made->table, secret, part, size, at);
     }
     failures += at != count;

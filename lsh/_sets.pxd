@@ -88,7 +88,7 @@ cdef struct Index:
     # An inverted index of some texts: which of them have a shingle.
     Py_ssize_t first                 # these are texts first .. first + count - 1
     size_t count
-    Workspace work                   # the set of all their shingles, by which these are numbered; its text is in work.words
+    Workspace work                   # the set of all their shingles, in order of number; its text is in work.words
     size_t used                      # bytes of that text
     size_t *ends                     # those of text k of the index are numbers[ends[k]] to numbers[ends[k + 1] - 1]
     uint32_t *numbers

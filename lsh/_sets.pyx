@@ -10,7 +10,6 @@ is epoch-based reclamation: Fraser, Practical lock-freedom, 2004, section 5.2.3.
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
@@ -562,16 +561,16 @@ cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t
 # ---- all pairs: an inverted index of some texts, in which others are looked up ----
 
 cdef int _reserve_index(Index *index, size_t max_shingles) except -1:
-    """Allocate an index for a matrix; memory that is not used is not touched."""
-    cdef size_t texts = max_shingles // INDEXED
+    """Allocate an index for a matrix, for one set at least; memory that is not used is not touched."""
+    cdef size_t texts = max_shingles // INDEXED, shingles = max(max_shingles, <size_t> SMALL_SET)
     index.max_shingles, index.max_texts = max_shingles, texts
-    index.numbers = <uint32_t *> resize(NULL, POSTINGS * max_shingles, sizeof(uint32_t))
-    index.columns = <uint32_t *> resize(NULL, POSTINGS * max_shingles, sizeof(uint32_t))
-    index.postings = <Postings *> resize(NULL, max_shingles, sizeof(Postings))
+    index.numbers = <uint32_t *> resize(NULL, POSTINGS * shingles, sizeof(uint32_t))
+    index.columns = <uint32_t *> resize(NULL, POSTINGS * shingles, sizeof(uint32_t))
+    index.postings = <Postings *> resize(NULL, shingles, sizeof(Postings))
     index.ends = <size_t *> resize(NULL, texts + 1, sizeof(size_t))
     index.zeros = <uint32_t *> resize(NULL, texts, sizeof(uint32_t))
     index.shared = <uint32_t *> resize(NULL, texts, sizeof(uint32_t))
-    index.found = <uint32_t *> resize(NULL, max_shingles, sizeof(uint32_t))
+    index.found = <uint32_t *> resize(NULL, shingles, sizeof(uint32_t))
     return 0
 
 
@@ -619,15 +618,16 @@ cdef bint _number(ShingleSets sets, Index *index, Py_ssize_t i) except -1 nogil:
     cdef const c.lsh_set *other = _known(sets, i)
     cdef size_t at = index.ends[index.count], fresh = 0, before = work.set.count, copied = 0, j
     cdef uint32_t *numbers = index.numbers + at
-    index.ends[index.count + 1] = at
+    index.ends[index.count + 1], index.zeros[index.count] = at, 0
     if other == NULL:
         return True
-    if at + other.count > POSTINGS * index.max_shingles or index.used > INDEX_TEXT * index.max_shingles:
+    if index.count and (at + other.count > POSTINGS * index.max_shingles
+                        or index.used > INDEX_TEXT * index.max_shingles):
         return False
     _kernels.set_find(&work.set, &work.table, other, numbers)
     for j in range(other.count):
         fresh += numbers[j] == c.LSH_SET_NONE
-    if before + fresh > index.max_shingles:
+    if index.count and before + fresh > index.max_shingles:
         return False
     while before + fresh > work.set.capacity:
         _reserve_set(work, 2 * work.set.capacity, True, 0)
@@ -817,7 +817,8 @@ cdef class ShingleSets:
     -----
     A set and its table take 24 bytes a shingle, or 48 where the bytes of a shingle have to be compared; two are there
     at once, and bitmaps of one of them, 2 to 4 bytes a shingle. In the caches, a shingle takes 8 or 24 bytes in a set
-    and up to 1 in a bitmap.
+    and up to 1 in a bitmap. A matrix has an index besides, of at most `max_shingles` distinct
+    shingles: 70 bytes each, and their texts.
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,

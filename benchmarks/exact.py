@@ -7,6 +7,7 @@ The results are first compared with those of Python sets.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import harness
@@ -22,6 +23,7 @@ SHINGLES = (
     lsh.Shingles(12, "byte"),
     lsh.Shingles(5, "word"),
 )
+COUNTS = (250, 500, 1000, 2000)  # texts of a matrix of all pairs
 SIDE = 30  # texts of a matrix, which compares each text with each
 MATRICES = 8  # used in rotation, so that the branch predictor cannot learn one
 
@@ -41,9 +43,8 @@ def plain(a: set[bytes], b: set[bytes]) -> float:
 
 def raw(pairs: list[bytes], shingles: lsh.Shingles) -> np.ndarray:
     """Return the similarity of the two halves of each text."""
-    halves = [half for pair in pairs for half in (pair[: len(pair) // 2], pair[len(pair) // 2 :])]
-    firsts = np.arange(0, len(halves), 2)
-    return shingle_sets(shingles, halves).similarities(firsts, firsts + 1)
+    halves = [(pair[: len(pair) // 2], pair[len(pair) // 2 :]) for pair in pairs]
+    return np.array([lsh.jaccard(a, b, shingles=shingles) for a, b in halves])
 
 
 def plain_raw(pairs: list[bytes], shingles: lsh.Shingles) -> list[float]:
@@ -101,10 +102,30 @@ def measured(corpus: harness.Corpus) -> list[dict[str, Any]]:
     return found
 
 
+def matrices() -> list[dict[str, Any]]:
+    """Measure `lsh.jaccard_matrix` of all pairs of the first advertisements, by their number."""
+    ads, found = harness.corpus("ads_rome_it.tsv.gz").texts, []
+    shingles = lsh.Shingles(8, "byte")
+    few = [plain_set(ad, shingles) for ad in ads[:50]]
+    expected = [[plain(a, b) for b in few] for a in few]
+    harness.must(lsh.jaccard_matrix(ads[:50], shingles=shingles).tolist() == expected, "the matrix differs")
+    for count in COUNTS:
+        seconds = []
+        for _ in range(3):
+            started = time.process_time()
+            lsh.jaccard_matrix(ads[:count], shingles=shingles)
+            seconds.append(time.process_time() - started)
+        found.append({"texts": count, "best_seconds": min(seconds)})
+        print(f"matrix of {count:,} advertisements: {min(seconds):.3f} s", flush=True)
+    return found
+
+
 def main() -> None:
     corpus = harness.news()
     about = "exact Jaccard similarity, pairs a second by size of text and shingles; single thread, CPU time"
-    harness.write("exact", {"about": about, "data": corpus.describe(), "pairs": measured(corpus)})
+    harness.write(
+        "exact", {"about": about, "data": corpus.describe(), "pairs": measured(corpus), "matrices": matrices()}
+    )
 
 
 if __name__ == "__main__":

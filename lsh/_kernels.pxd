@@ -114,6 +114,7 @@ cdef extern from "kernels/kernels.h" nogil:
         LSH_SET_KEY
         LSH_SET_LANES
         LSH_SET_ROOM
+    const uint32_t LSH_SET_NONE
 
     ctypedef struct lsh_set_secret:
         uint64_t odd[2]
@@ -158,7 +159,9 @@ cdef extern from "kernels/kernels.h" nogil:
                                size_t length, size_t first) noexcept nogil
         void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
                               const lsh_span *spans, size_t count) noexcept nogil
-        void (*set_enter)(const lsh_set *set, const lsh_set_table *table) noexcept nogil
+        void (*set_enter)(const lsh_set *set, const lsh_set_table *table, size_t first) noexcept nogil
+        void (*set_find)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other,
+                         uint32_t *entries) noexcept nogil
         size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other,
                                    size_t least) noexcept nogil
         size_t (*set_most_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret,

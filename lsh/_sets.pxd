@@ -79,6 +79,28 @@ cdef struct Text:
     uint32_t known                   # whether size, places and part_bits are
 
 
+cdef struct Postings:
+    # The texts of an index that have a shingle: columns[start] to columns[end - 1].
+    uint32_t start, end
+
+
+cdef struct Index:
+    # An inverted index of some texts: which of them have a shingle.
+    Py_ssize_t first                 # these are texts first .. first + count - 1
+    size_t count
+    Workspace work                   # the set of all their shingles, in order of number; its text is in work.words
+    size_t used                      # bytes of that text
+    size_t *ends                     # those of text k of the index are numbers[ends[k]] to numbers[ends[k + 1] - 1]
+    uint32_t *numbers
+    Postings *postings               # by number
+    uint32_t *columns                # less `first`
+    uint32_t *zeros                  # by text: as `zero` of its set
+    uint32_t *shared                 # by text: the shingles that it shares with the text that it is compared with
+    uint32_t *found                  # the numbers of that text's shingles
+    size_t max_shingles              # distinct ones
+    size_t max_texts
+
+
 cdef class SetCache:
     cdef Batch batch                 # kept alive
     cdef Text *texts                 # these, `time` and `busy` are read and written as atomic.h does
@@ -113,3 +135,5 @@ cdef class ShingleSets:
     cdef void expect(self, Py_ssize_t j, bint bitmap) noexcept nogil
     cdef int choose(self, Py_ssize_t i) except -1 nogil
     cdef double similarity(self, Py_ssize_t j, double least) except -1.0 nogil
+    cdef int _fill_matrix(self, double[:, :] out, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t first_row) except -1
+    cdef int _fill_block(self, double[:, :] out, Index *index, Py_ssize_t first, Py_ssize_t first_row) except -1 nogil

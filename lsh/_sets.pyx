@@ -10,7 +10,6 @@ is epoch-based reclamation: Fraser, Practical lock-freedom, 2004, section 5.2.3.
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
@@ -50,6 +49,9 @@ cdef enum:
     REMOVED_AT_ONCE = 8  # this part of a cache, or more where an entry needs it
     LINE = 64  # bytes of a cache line
     EXPECTED = 5  # lines of a bitmap that are prefetched: the processor goes on from there by itself
+    INDEXED = 128  # an index has 1/128 as many texts as shingles: 8,192, whose counters fit into the first cache
+    POSTINGS = 2  # and twice as many postings, as most shingles are of one text
+    INDEX_TEXT = 64  # and so many bytes of text for each, more than words take
 
 MAX_CACHED = 1 << 25  # bytes of the caches
 
@@ -116,14 +118,17 @@ cdef int _reserve_set(Workspace *work, size_t shingles, bint spans, uint32_t par
     return 0
 
 
+cdef inline size_t _ones(uint32_t bits) noexcept nogil:
+    cdef size_t ones = 0
+    while bits:
+        bits &= bits - 1
+        ones += 1
+    return ones
+
+
 cdef size_t _size(const c.lsh_set *shingles) noexcept nogil:
     """Count the shingles of a set."""
-    cdef uint32_t zero = shingles.zero
-    cdef size_t size = shingles.count
-    while zero:
-        zero &= zero - 1
-        size += 1
-    return size
+    return shingles.count + _ones(shingles.zero)
 
 
 cdef double _jaccard(size_t shared, size_t a, size_t b) noexcept nogil:
@@ -232,7 +237,7 @@ cdef bint _enlarge(ShingleSets sets, Workspace *work) except -1 nogil:
     if 2 * work.set.capacity > _most(sets, work.set.spans != NULL):
         return False
     _reserve_set(work, 2 * work.set.capacity, work.set.spans != NULL, work.table.part_bits)
-    _kernels.set_enter(&work.set, &work.table)
+    _kernels.set_enter(&work.set, &work.table, 0)
     return True
 
 
@@ -462,7 +467,7 @@ cdef int _load(ShingleSets sets, Workspace *work, const CachedSet *cached) excep
             reserve_words(&work.words, size)
             memcpy(work.words.bytes, own_text, size)
             work.set.text = work.words.bytes
-    _kernels.set_enter(&work.set, &work.table)
+    _kernels.set_enter(&work.set, &work.table, 0)
     work.whole = cached.head.text
     return 0
 
@@ -553,6 +558,178 @@ cdef size_t _count_by_parts(ShingleSets sets, Py_ssize_t i, Py_ssize_t j, size_t
     return shared
 
 
+# ---- all pairs: an inverted index of some texts, in which others are looked up ----
+
+cdef int _reserve_index(Index *index, size_t max_shingles) except -1:
+    """Allocate an index for a matrix, for one set at least; memory that is not used is not touched."""
+    cdef size_t texts = max_shingles // INDEXED, shingles = max(max_shingles, <size_t> SMALL_SET)
+    index.max_shingles, index.max_texts = max_shingles, texts
+    index.numbers = <uint32_t *> resize(NULL, POSTINGS * shingles, sizeof(uint32_t))
+    index.columns = <uint32_t *> resize(NULL, POSTINGS * shingles, sizeof(uint32_t))
+    index.postings = <Postings *> resize(NULL, shingles, sizeof(Postings))
+    index.ends = <size_t *> resize(NULL, texts + 1, sizeof(size_t))
+    index.zeros = <uint32_t *> resize(NULL, texts, sizeof(uint32_t))
+    index.shared = <uint32_t *> resize(NULL, texts, sizeof(uint32_t))
+    index.found = <uint32_t *> resize(NULL, shingles, sizeof(uint32_t))
+    return 0
+
+
+cdef int _free_index(Index *index) except -1:
+    _free_workspace(&index.work)
+    free(index.numbers)
+    free(index.columns)
+    free(index.postings)
+    free(index.ends)
+    free(index.zeros)
+    free(index.shared)
+    free(index.found)
+    return 0
+
+
+cdef int _index_texts(ShingleSets sets, Index *index, Py_ssize_t first, Py_ssize_t stop) except -1 nogil:
+    """Number the shingles of the texts from `first` on, of as many as fit: one at least. Their postings are empty.
+
+    A text that is too large to be in memory as a whole has no shingles here.
+    """
+    cdef size_t i, start = 0
+    index.first, index.count, index.used, index.ends[0] = first, 0, 0, 0
+    index.work.set.count = 0
+    _reserve_set(&index.work, 4 * TILE, True, 0)
+    while first + <Py_ssize_t> index.count < stop and index.count < index.max_texts:
+        if not _number(sets, index, first + index.count):
+            break
+        index.count += 1
+    for i in range(index.work.set.count):
+        index.postings[i].end = 0
+    for i in range(index.ends[index.count]):
+        index.postings[index.numbers[i]].end += 1
+    for i in range(index.work.set.count):
+        start += index.postings[i].end
+        index.postings[i].start = index.postings[i].end = <uint32_t> (start - index.postings[i].end)
+    return 0
+
+
+cdef bint _number(ShingleSets sets, Index *index, Py_ssize_t i) except -1 nogil:
+    """Number the shingles of text i, the next one, by their places in the set of the index, which gets the new ones.
+
+    Returns whether they fit.
+    """
+    cdef Workspace *work = &index.work
+    cdef const c.lsh_set *other = _known(sets, i)
+    cdef size_t at = index.ends[index.count], fresh = 0, before = work.set.count, copied = 0, j
+    cdef uint32_t *numbers = index.numbers + at
+    index.ends[index.count + 1], index.zeros[index.count] = at, 0
+    if other == NULL:
+        return True
+    if index.count and (at + other.count > POSTINGS * index.max_shingles
+                        or index.used > INDEX_TEXT * index.max_shingles):
+        return False
+    _kernels.set_find(&work.set, &work.table, other, numbers)
+    for j in range(other.count):
+        fresh += numbers[j] == c.LSH_SET_NONE
+    if index.count and before + fresh > index.max_shingles:
+        return False
+    while before + fresh > work.set.capacity:
+        _reserve_set(work, 2 * work.set.capacity, True, 0)
+        _kernels.set_enter(&work.set, &work.table, 0)
+    for j in range(other.count):
+        if numbers[j] == c.LSH_SET_NONE:
+            numbers[j] = <uint32_t> work.set.count
+            _append(index, other, j, &copied)
+    _kernels.set_enter(&work.set, &work.table, before)
+    index.ends[index.count + 1] = at + other.count
+    index.zeros[index.count] = other.zero
+    return True
+
+
+cdef const c.lsh_set *_known(ShingleSets sets, Py_ssize_t i) except? NULL nogil:
+    """The set of a text; NULL if it is too large to be in memory as a whole."""
+    if not c.lsh_load_32(&sets.texts[i].known):
+        _make(sets, &sets.other_work, i)
+    return _whole(sets, i) if _is_whole(sets, i) else NULL
+
+
+cdef int _append(Index *index, const c.lsh_set *other, size_t j, size_t *copied) except -1 nogil:
+    """Append shingle j of a set to that of the index, and those of its bytes that are not among the `copied` ones.
+
+    The bytes of shingles of one text may overlap: what has been copied of it last ends at `copied`.
+    """
+    cdef c.lsh_set *own = &index.work.set
+    cdef c.lsh_span span = c.lsh_span(0, other.width)
+    cdef size_t start, end
+    if other.spans != NULL:
+        span = other.spans[j]
+    if span.length > c.LSH_SET_KEY:  # the token of a shorter one is enough
+        start, end = span.start, span.start + span.length
+        if copied[0] < start or copied[0] > end:
+            copied[0] = start
+        if index.used + (end - copied[0]) > index.work.words.capacity:
+            reserve_words(&index.work.words, 2 * (index.used + span.length))
+        memcpy(index.work.words.bytes + index.used, other.text + copied[0], end - copied[0])
+        index.used += end - copied[0]
+        copied[0] = end
+        span.start = index.used - span.length
+    own.text = index.work.words.bytes
+    own.tokens[own.count], own.spans[own.count] = other.tokens[j], span
+    own.count += 1
+    return 0
+
+
+cdef void _post(Index *index, size_t k) noexcept nogil:
+    """Add text k of the index to the postings of its shingles."""
+    cdef size_t i
+    cdef Postings *postings
+    for i in range(index.ends[k], index.ends[k + 1]):
+        postings = &index.postings[index.numbers[i]]
+        index.columns[postings.end] = <uint32_t> k
+        postings.end += 1
+
+
+cdef int _count_with(ShingleSets sets, Index *index, Py_ssize_t i, size_t count) except -1 nogil:
+    """Count the shingles that text i shares with each of the first `count` texts of the index, which are posted."""
+    cdef const uint32_t *numbers = index.found
+    cdef const c.lsh_set *other
+    cdef const Postings *postings
+    cdef size_t k = i - index.first, size, at, place, work = count
+    cdef uint32_t zero
+    memset(index.shared, 0, count * sizeof(uint32_t))
+    if i >= index.first and k < index.count:
+        numbers, size, zero = index.numbers + index.ends[k], index.ends[k + 1] - index.ends[k], index.zeros[k]
+    else:
+        other = _known(sets, i)
+        if other == NULL:
+            return 0
+        size, zero = other.count, other.zero
+        _kernels.set_find(&index.work.set, &index.work.table, other, index.found)
+    for at in range(size):
+        if numbers[at] != c.LSH_SET_NONE:
+            postings = &index.postings[numbers[at]]
+            work += postings.end - postings.start
+            for place in range(postings.start, postings.end):
+                index.shared[index.columns[place]] += 1
+    for k in range(count if zero else 0):
+        index.shared[k] += <uint32_t> _ones(zero & index.zeros[k])
+    return _worked(sets, work)
+
+
+cdef int _compare_with(ShingleSets sets, Index *index, Py_ssize_t i, size_t count, double *out,
+                       Py_ssize_t stride) except -1 nogil:
+    """Write the similarities of text i to the first `count` texts of the index."""
+    cdef size_t a, b, k, shared
+    cdef bint whole
+    _count_with(sets, index, i, count)
+    whole, a = _is_whole(sets, i), c.lsh_load_size(&sets.texts[i].size)
+    for k in range(count):
+        if whole and _is_whole(sets, index.first + k):
+            b, shared = c.lsh_load_size(&sets.texts[index.first + k].size), index.shared[k]
+            out[<Py_ssize_t> k * stride] = <double> shared / <double> max(a + b - shared, <size_t> 1)
+        else:
+            if sets.chosen != i:
+                sets.choose(i)
+            out[<Py_ssize_t> k * stride] = sets.similarity(index.first + k, 0.0)
+    return 0
+
+
 @final
 cdef class SetCache:
     """What several `ShingleSets` know about the texts of a batch, and have cached of them; safe to share.
@@ -640,7 +817,8 @@ cdef class ShingleSets:
     -----
     A set and its table take 24 bytes a shingle, or 48 where the bytes of a shingle have to be compared; two are there
     at once, and bitmaps of one of them, 2 to 4 bytes a shingle. In the caches, a shingle takes 8 or 24 bytes in a set
-    and up to 1 in a bitmap.
+    and up to 1 in a bitmap. A matrix has an index besides, of at most `max_shingles` distinct
+    shingles: 70 bytes each, and their texts.
     """
 
     def __cinit__(self, Batch batch not None, int unit, size_t n, int flags=0, *, size_t max_cached=MAX_CACHED,
@@ -748,20 +926,58 @@ cdef class ShingleSets:
         return _jaccard(shared, a, b) if shared >= needed else 0.0
 
     def matrix(self, Py_ssize_t rows, Py_ssize_t first_column):
-        """Return the similarities of texts 0 .. rows - 1 to texts first_column .. count - 1, float64."""
-        cdef Py_ssize_t i, j, columns = self.batch.count - first_column
+        """Return the similarities of texts 0 .. rows - 1 to texts first_column .. count - 1, float64.
+
+        Blocks of the fewer texts are indexed, and all others are looked up in each block. In a matrix of all pairs of
+        texts only those of a block and later ones are, and each similarity is written twice.
+        """
+        cdef Py_ssize_t columns = self.batch.count - first_column
         if not 0 <= first_column <= self.batch.count or not 0 <= rows <= self.batch.count:
             raise ValueError("rows and first_column must lie within the batch")
         out = np.empty((rows, columns))
-        cdef double[:, ::1] view = out
+        if rows < columns:
+            self._fill_matrix(out.T, 0, rows, first_column)
+        else:
+            self._fill_matrix(out, first_column, self.batch.count, 0)
+        return out
+
+    cdef int _fill_matrix(self, double[:, :] out, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t first_row) except -1:
+        """Write the similarities of the texts from `first_row` on, as many as rows, to texts first .. stop - 1."""
+        cdef Index index
+        cdef Py_ssize_t i
+        memset(&index, 0, sizeof(index))
         self.begin()
         try:
-            for i in range(rows):
+            if stop - first == 1:
                 with nogil:
-                    self.choose(i)
-                    for j in range(columns):
-                        view[i, j] = self.similarity(first_column + j, 0.0)
-                PyErr_CheckSignals()
+                    self.choose(first)
+                    for i in range(out.shape[0]):
+                        out[i, 0] = self.similarity(first_row + i, 0.0)
+                return 0
+            _reserve_index(&index, self.max_shingles)
+            index.first = first
+            with nogil:
+                while index.first + <Py_ssize_t> index.count < stop:
+                    _index_texts(self, &index, index.first + index.count, stop)
+                    self._fill_block(out, &index, first, first_row)
         finally:
             self.end()
-        return out
+            _free_index(&index)
+        return 0
+
+    cdef int _fill_block(self, double[:, :] out, Index *index, Py_ssize_t first,
+                         Py_ssize_t first_row) except -1 nogil:
+        """Write the columns of the texts of an index; the first column is that of text `first`."""
+        cdef Py_ssize_t i, k, column = index.first - first, count = index.count, rows = out.shape[0]
+        cdef Py_ssize_t stride = out.strides[1] // <Py_ssize_t> sizeof(double)
+        cdef bint same = first == first_row and rows == out.shape[1]
+        for k in range(count):
+            _post(index, k)
+            if same:
+                _compare_with(self, index, index.first + k, k + 1, &out[column + k, column], stride)
+        for i in range(column + count if same else 0, rows):
+            _compare_with(self, index, first_row + i, count, &out[i, column], stride)
+        for i in range(column if same else rows, rows):
+            for k in range(min(count, i - column)):
+                out[column + k, i] = out[i, column + k]
+        return 0

@@ -278,6 +278,12 @@ def jaccard_matrix(
     numpy.ndarray
         float64, shape ``(n, m)``: row i and column j hold the similarity of ``texts[i]`` and ``others[j]``.
 
+    Raises
+    ------
+    MemoryError
+        If there is not enough memory for the result: 8 bytes a pair, 3.2 GB for all pairs of 20,000 texts.
+        `find_pairs` returns the similar pairs only.
+
     Examples
     --------
     >>> import lsh
@@ -291,4 +297,11 @@ def jaccard_matrix(
     rows, first_column = len(batch), 0
     if others is not None:
         batch, first_column = Batch.join([batch, _texts.as_batch("others", others, allowed)]), rows
-    return shingle_sets(shingles, batch).matrix(rows, first_column)
+    try:
+        return shingle_sets(shingles, batch).matrix(rows, first_column)
+    except MemoryError:
+        columns = len(batch) - first_column
+        raise MemoryError(
+            f"not enough memory for {rows:,} x {columns:,} similarities of 8 bytes, {8e-9 * rows * columns:,.1f} GB; "
+            "compare fewer texts at a time, or use find_pairs for the similar pairs only"
+        ) from None

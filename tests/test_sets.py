@@ -158,7 +158,10 @@ def test_large_texts_are_compared_in_parts(n, unit, secret):
         found = sets(texts, shingles, max_shingles=1024, max_cached=max_cached, secret=secret)
         assert all_pairs(found, len(texts)) == expected
         assert all_pairs(found, len(texts), 0.4) == [value if value >= 0.4 else 0.0 for value in expected]
-    assert sets(texts, shingles, secret=secret).matrix(len(texts), 0).ravel().tolist() == expected
+    for most in (1024, 1 << 20):
+        found = sets(texts, shingles, max_shingles=most, secret=secret)
+        assert found.matrix(len(texts), 0).ravel().tolist() == expected
+        assert found.matrix(4, 1).ravel().tolist() == numpy.reshape(expected, (len(texts), -1))[:4, 1:].ravel().tolist()
 
 
 @pytest.mark.few(2)
@@ -256,6 +259,46 @@ def test_buckets_overflow():
     for n in (2, 5, 9):
         shingles = Shingles(n, "byte")
         assert all_pairs(sets(texts, shingles, secret=WEAK), len(texts)) == expected_pairs(texts, shingles)
+
+
+@strategies.examples(100)
+@given(
+    texts=st.lists(strategies.alike(), max_size=8).map(lambda pairs: [text for pair in pairs for text in pair]),
+    n=strategies.shingle_sizes,
+    unit=strategies.units,
+    options=strategies.normalisations,
+    secret=st.sampled_from(SECRETS),
+    rows=st.integers(0, 16),
+    first=st.integers(0, 16),
+)
+@example(["\0", "\0\0", "\0 \0é", "é\0"] * 4, 1, "char", {}, WEAK, 16, 0)
+@example(["abcdefghij", "xabcdefghijx", "é", ""] * 4, 9, "byte", {}, WEAK, 5, 7)
+def test_matrix_against_twin(texts, n, unit, options, secret, rows, first):
+    """With 1,024 shingles in memory, an index has 8 texts at most."""
+    shingles = Shingles(n, unit, **options)
+    rows, first, count = min(rows, len(texts)), min(first, len(texts)), len(texts)
+    expected = numpy.reshape(expected_pairs(texts, shingles), (count, count))
+    found = sets(texts, shingles, secret=secret, max_shingles=1024)
+    assert numpy.array_equal(found.matrix(rows, first), expected[:rows, first:])
+    assert numpy.array_equal(found.matrix(count, 0), expected)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("n", [5, 9])
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 511, 512, 513, 1024, 1025])
+def test_a_matrix_is_the_same_in_blocks_of_any_size(size, n):
+    """An index ends at 8 texts, 1,024 distinct shingles or 2,048 with repeats; a larger text has one of its own."""
+    draw = random.Random(size)
+    texts = [draw.randbytes(size + n - 1) for _ in range(5)]
+    texts = [texts[i % 5] if i % 3 else draw.randbytes(n - 1) + texts[i % 5][n - 1 :] for i in range(17)]
+    shingles = Shingles(n, "byte")
+    expected = numpy.reshape(expected_pairs(texts, shingles), (17, 17))
+    for count in (7, 8, 9, 16, 17):
+        few = expected[:count, :count]
+        for max_cached in (0, 1 << 20):
+            found = sets(texts[:count], shingles, max_shingles=1024, max_cached=max_cached)
+            for rows, first in ((count, 0), (3, 1), (count, 2), (count, count - 1), (1, 0)):
+                assert numpy.array_equal(found.matrix(rows, first), few[:rows, first:])
 
 
 def test_bad_arguments():

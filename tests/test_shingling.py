@@ -282,6 +282,12 @@ def test_empty_matrix():
     assert lsh.jaccard_matrix(["a", "b", "c"], []).shape == (3, 0)
 
 
+def test_a_matrix_that_is_too_large():
+    texts = numpy.zeros(5_000_000, "S1")
+    with pytest.raises(MemoryError, match=r"not enough memory for 5,000,000 x 5,000,000 .*, 200,000.0 GB; compare few"):
+        lsh.jaccard_matrix(texts)
+
+
 def test_ten_megabytes_of_one_letter():
     assert lsh.jaccard("a" * 10_000_000, "a" * 8 + "b") == 0.5
 

@@ -239,6 +239,7 @@ const struct lsh_kernels LSH_SYMBOL(lsh_kernels) = {
     .set_add_keys = LSH_SYMBOL(lsh_set_add_keys),
     .set_add_spans = LSH_SYMBOL(lsh_set_add_spans),
     .set_enter = LSH_SYMBOL(lsh_set_enter),
+    .set_find = LSH_SYMBOL(lsh_set_find),
     .set_count_shared = LSH_SYMBOL(lsh_set_count_shared),
     .set_most_shared = LSH_SYMBOL(lsh_set_most_shared),
     .set_most_spans = LSH_SYMBOL(lsh_set_most_spans),

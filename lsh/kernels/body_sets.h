@@ -208,16 +208,21 @@ static inline size_t entry_of(const lsh_set_table *table, const uint64_t *lane)
     return table->entries ? table->entries[lane - table->lanes] : 0; /* without spans the entry is not used */
 }
 
-/* Whether the set, whose table this is, has entry j of `other`. */
-static int has_shingle(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t j)
+/* The lane, in the table of the set, of entry j of `other`; NULL if the set does not have it. */
+static const uint64_t *lane_of(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t j)
 {
-    for (uint64_t *bucket = home_of(table, other->tokens[j]);; bucket = next_bucket(table, bucket)) {
+    for (const uint64_t *bucket = home_of(table, other->tokens[j]);; bucket = next_bucket(table, bucket)) {
         for (uint32_t found = equal_lanes(bucket, other->tokens[j]); found; found &= found - 1)
             if (same_shingle(set, entry_of(table, bucket + __builtin_ctz(found)), other, j))
-                return 1;
-        if (*filled_of(table, bucket) < LSH_SET_LANES)
-            return 0;
+                return bucket + __builtin_ctz(found);
+        if (bucket[LSH_SET_LANES - 1] == 0 || *filled_of(table, bucket) < LSH_SET_LANES)
+            return NULL;
     }
+}
+
+static inline int has_shingle(const lsh_set_table *table, const lsh_set *set, const lsh_set *other, size_t j)
+{
+    return lane_of(table, set, other, j) != NULL;
 }
 
 /* Put the token of an entry, which is not there, into the table. */
@@ -302,10 +307,21 @@ static size_t LSH_SYMBOL(lsh_count_common)(const uint64_t *a, const uint64_t *b,
 
 /* ---- tables of existing sets, and lookups ---- */
 
-static void LSH_SYMBOL(lsh_set_enter)(const lsh_set *set, const lsh_set_table *table)
+static void LSH_SYMBOL(lsh_set_enter)(const lsh_set *set, const lsh_set_table *table, size_t first)
 {
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = first; i < set->count; i++)
         enter(table, set->tokens[i], i);
+}
+
+static void LSH_SYMBOL(lsh_set_find)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, uint32_t *entries)
+{
+    enum { AHEAD = 16 };
+    for (size_t j = 0; j < other->count; j++) {
+        if (j + AHEAD < other->count)
+            lsh_prefetch(home_of(table, other->tokens[j + AHEAD]));
+        const uint64_t *lane = lane_of(table, set, other, j);
+        entries[j] = lane ? table->entries[lane - table->lanes] : LSH_SET_NONE;
+    }
 }
 
 /* Whether a bucket holds the token that a full one may have sent there. */

@@ -160,6 +160,8 @@ enum {
     LSH_SET_BIT = 40   /* the bits of a token from this one on are the number of its bit in a bitmap */
 };
 
+#define LSH_SET_NONE UINT32_MAX
+
 /* The secret that maps shingles to tokens. Each process draws it at random, so that nobody can choose texts that fill one bucket.
  * No result depends on it. */
 typedef struct {
@@ -231,8 +233,11 @@ struct lsh_kernels {
     /* Add the shingles of these spans to a set with spans and to its table; the set is large enough for all of them. */
     void (*set_add_spans)(lsh_set *set, const lsh_set_table *table, const lsh_set_secret *secret, uint64_t part,
                           const lsh_span *spans, size_t count);
-    /* Enter a set into an empty table. */
-    void (*set_enter)(const lsh_set *set, const lsh_set_table *table);
+    /* Enter the shingles of a set from number `first` on, which its table does not have. */
+    void (*set_enter)(const lsh_set *set, const lsh_set_table *table, size_t first);
+    /* entries[j] = the number, in the set, of shingle j of `other`; LSH_SET_NONE if it does not have it. The set has
+     * spans. */
+    void (*set_find)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, uint32_t *entries);
     /* How many shingles of `other` are in the set, whose table this is. May stop where they cannot be `least` any more,
      * and returns fewer than that then. */
     size_t (*set_count_shared)(const lsh_set *set, const lsh_set_table *table, const lsh_set *other, size_t least);

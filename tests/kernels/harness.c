@@ -510,7 +510,7 @@ static void make_set(const struct lsh_kernels *level, const parameters *p, size_
         made->set.tokens = larger;
         made->set.capacity = MAX_SET;
         made->table = make_table(which, 9, part_bits, 0);
-        level->set_enter(&made->set, &made->table);
+        level->set_enter(&made->set, &made->table, 0);
         at = level->set_add_keys(&made->set, &made->table, secret, part, size, at);
     }
     failures += at != count;
@@ -563,6 +563,24 @@ static void check_spans(const struct lsh_kernels *level, const parameters *p, si
         failed(level->level, "the spans of a set's shingles", p, count);
 }
 
+/* How many shingles of the second set are found in the first one; more than there are if one has a wrong number. */
+static size_t find_all(const struct lsh_kernels *level, const whole_set made[2])
+{
+    static uint32_t entries[MAX_PIECES];
+    size_t found = 0;
+    for (uint32_t zero = made[0].set.zero & made[1].set.zero; zero; zero &= zero - 1)
+        found++;
+    level->set_find(&made[0].set, &made[0].table, &made[1].set, entries);
+    for (size_t i = 0; i < made[1].set.count; i++) {
+        if (entries[i] == LSH_SET_NONE)
+            continue;
+        if (entries[i] >= made[0].set.count || made[0].set.tokens[entries[i]] != made[1].set.tokens[i])
+            return SIZE_MAX;
+        found++;
+    }
+    return found;
+}
+
 static void check_sets(const parameters *p, size_t shingles)
 {
     static piece pieces[2][MAX_PIECES], both[2 * MAX_PIECES];
@@ -601,6 +619,8 @@ static void check_sets(const parameters *p, size_t shingles)
             if (below(2) && (!check_bitmaps(levels[l], made, here) ||
                              levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, 0) != here))
                 failed(levels[l]->level, "a bitmap", p, l);
+            if (spans[0] && find_all(levels[l], made) != here)
+                failed(levels[l]->level, "the numbers of a set's shingles", p, l);
             const size_t bounded = levels[l]->set_count_shared(&made[0].set, &made[0].table, &made[1].set, least);
             shared += here;
             pruned += here >= least ? bounded != here : bounded >= least;

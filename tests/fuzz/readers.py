@@ -188,7 +188,7 @@ def cut(data: bytes) -> None:
         expected = reference.fss(second, k, 0, **how)
     else:
         hasher = lsh.MinHasher(k, hashbytes=hashbytes, shingles=shingles)
-        expected = reference.fingerprint(second, hasher.seed_values.tolist(), hashbytes, **how)
+        expected = reference.fingerprint(second, hasher.seed_values.tolist(), hashbytes=hashbytes, **how)
     check(hasher.fingerprint(second).tolist() == list(expected), how)
 
 

@@ -108,7 +108,7 @@ static void put(value *out, uint32_t c)
     size_t more = 0;
     while (c >= ends[more])
         more++;
-    out->bytes[out->length++] = (uint8_t)(more ? (0xF00 >> more & 0xFF) | c >> 6 * more : c);
+    out->bytes[out->length++] = (uint8_t)(more ? (0xFF00 >> (more + 1) & 0xFF) | c >> 6 * more : c);
     while (more--)
         out->bytes[out->length++] = (uint8_t)(0x80 | (c >> 6 * more & 0x3F));
 }
@@ -224,16 +224,16 @@ static int take_value(value *out, int *is_broken, int depth)
     if (next_is('"'))
         return take_string(out, is_broken);
     if (next_is('-') || (place < stop && *place >= '0' && *place <= '9')) {
-        if (stop - place < 2 || place[1] != 'I')
+        if (*place != '-' || stop - place < 2 || place[1] != 'I')
             return take_number(out);
-        place++;
+        place++; /* -Infinity */
     }
     int well = take('{')       ? take_members('}', depth - 1, NULL, 0, NULL, NULL)
                : take('[')     ? take_members(']', depth - 1, NULL, 0, NULL, NULL)
                : next_is('t')  ? take_word("true")
                : next_is('f')  ? take_word("false")
                : next_is('n')  ? take_word("null")
-               : next_is('N')  ? place[-1] != '-' && take_word("NaN")
+               : next_is('N')  ? take_word("NaN")
                                : take_word("Infinity");
     out->kind = LSH_OTHER;
     out->length = 0;

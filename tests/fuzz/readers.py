@@ -4,18 +4,16 @@ Each target compares what the compiled modules read with a slow twin: Python's `
 Arrow's layouts, and tests/reference.py. The target ``index`` changes the files of an index and makes their checksums
 right again; then each use must end with an answer or with an error that names a file. `.ci/fuzz` builds the extensions
 for it; it needs the package ``atheris``, which embeds libFuzzer in Python.
-
-The texts of the inputs are in `seeds`, as the first part of an input chooses parameters.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import struct
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +27,10 @@ with atheris.instrument_imports(include=["lsh"]):
     from lsh._texts import as_batch
     from lsh.files._fields import csv_cells, json_fields, line_cells
 
-import producer
-import reference
+import producer  # noqa: E402
+import reference  # noqa: E402
 
 MANY = sys.maxsize
-DEEPEST = 10  # what is nested deeper is left to Python's reader anyway
 
 
 def check(holds: bool, *what: object) -> None:
@@ -84,9 +81,11 @@ def read_cells(data: bytes) -> None:
 def some_offsets(take: Any, code: str, count: int, size: int) -> list[int]:
     """Offsets that may descend or be negative, but not exceed their buffer, as that cannot be seen."""
     low = -(2**31) if code == "i" else -(2**63)
-    return [low if take.ConsumeBool() else take.ConsumeIntInRange(-2, size) for _ in range(count)] if (
-        take.ConsumeProbability() < 0.2
-    ) else sorted(take.ConsumeIntInRange(0, size) for _ in range(count))
+    return (
+        [low if take.ConsumeBool() else take.ConsumeIntInRange(-2, size) for _ in range(count)]
+        if (take.ConsumeProbability() < 0.2)
+        else sorted(take.ConsumeIntInRange(0, size) for _ in range(count))
+    )
 
 
 Texts = list[Any]  # bytes, None for a missing text, or ValueError for one that must be refused
@@ -108,8 +107,7 @@ def some_array(take: Any, layout: str, rows: int) -> tuple[producer.Node, Texts]
     elif layout in producer.OFFSETS:
         code = producer.OFFSETS[layout]
         ends = some_offsets(take, code, count + 1, len(body))
-        pairs = list(zip(ends, ends[1:]))
-        texts = [body[begin:end] if 0 <= begin <= end else ValueError for begin, end in pairs]
+        texts = [body[begin:end] if 0 <= begin <= end else ValueError for begin, end in pairwise(ends)]
         buffers = producer.packed(code, ends), body
     else:
         views, texts = [], []
@@ -119,7 +117,7 @@ def some_array(take: Any, layout: str, rows: int) -> tuple[producer.Node, Texts]
             if size <= 12:
                 texts.append(view[4 : 4 + size])
             else:
-                within = buffer == 0 and 0 <= offset and offset + size <= len(body)
+                within = buffer == 0 and offset >= 0 and offset + size <= len(body)
                 texts.append(body[offset : offset + size] if within else ValueError)
             views.append(view)
         buffers = b"".join(views), body, producer.packed("q", [len(body)])
@@ -139,8 +137,12 @@ def read_arrow(data: bytes) -> None:
         index = take.PickValueInList(list(producer.INDICES))
         size = struct.calcsize(producer.INDICES[index])
         count = take.ConsumeIntInRange(0, 6)
-        numbers = [int.from_bytes(take.ConsumeBytes(size).ljust(size, b"\0"), "little", signed=index.islower())
-                   if take.ConsumeProbability() < 0.2 else take.ConsumeIntInRange(0, 6) for _ in range(count)]
+        numbers = [
+            int.from_bytes(take.ConsumeBytes(size).ljust(size, b"\0"), "little", signed=index.islower())
+            if take.ConsumeProbability() < 0.2
+            else take.ConsumeIntInRange(0, 6)
+            for _ in range(count)
+        ]
         body = producer.packed(producer.INDICES[index], numbers)
         texts = [texts[number] if 0 <= number < rows else ValueError for number in numbers]
         node = producer.Node(index, count, (None, body), dictionary=node)
@@ -225,6 +227,7 @@ def prepared() -> Callable[[bytes], None]:
         content = bytearray((folder / name).read_bytes())
         kind = name.partition("-")[0]
         if kind == "manifest":
+
             def exchange(values: Any) -> None:
                 places = hostile.places(values)
                 *path, last = places[take.ConsumeIntInRange(0, len(places) - 1)]
@@ -259,7 +262,11 @@ def prepared() -> Callable[[bytes], None]:
 def main() -> None:
     """Run a target; the other arguments are libFuzzer's."""
     name = sys.argv.pop(1)
-    target = prepared() if name == "index" else {"json": read_json, "cells": read_cells, "arrow": read_arrow, "cut": cut}[name]
+    target = (
+        prepared()
+        if name == "index"
+        else {"json": read_json, "cells": read_cells, "arrow": read_arrow, "cut": cut}[name]
+    )
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()
 

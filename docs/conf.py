@@ -4,13 +4,18 @@ The pages are Markdown that also reads well without Sphinx. The API reference co
 that Python imports, so it has to be built.
 """
 
+import importlib
 import inspect
 import os
 import re
-import shutil
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this file
+
+import notebooks
 from docutils import nodes
+from numpydoc.xref import DEFAULT_LINKS
 from sphinx import addnodes
 
 import lsh
@@ -19,23 +24,15 @@ project = "lsh"
 author = copyright = "The lsh-dedup authors"
 version = release = lsh.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 default_role = "py:obj"  # of names in backticks in docstrings
 myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
-suppress_warnings = ["config.cache"]
-
-# The notebooks run on copies beside the pages, and on the sample, as the real corpora are not to be published.
-nb_execution_mode = "force"
-nb_execution_raise_on_error = nb_merge_streams = True
-nb_execution_timeout = 300
-os.environ.pop("LSH_DATA", None)
-NOTEBOOKS = Path(__file__).parent / "notebooks"
-shutil.rmtree(NOTEBOOKS, ignore_errors=True)
-shutil.copytree(NOTEBOOKS.parents[1] / "examples", NOTEBOOKS, ignore=shutil.ignore_patterns("__pycache__", "*.md"))
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
 numpydoc_show_class_members = False  # `:members:` shows them
+numpydoc_xref_param_type = True  # the types of parameters are links, if they are classes of the package
+numpydoc_xref_ignore = "all"  # that are not among the aliases, which are below
 python_maximum_signature_line_length = 80
 
 smartquotes = False
@@ -48,6 +45,13 @@ html_css_files = ["site.css"]
 # What the names in docstrings may refer to besides the reference, which links to no other site.
 nitpick_ignore = [("py:obj", "datetime")]
 
+# The public classes, by the names in docstrings; `lsh` has some of those of its modules. Those of Python have no link.
+numpydoc_xref_aliases = {name: name for name in DEFAULT_LINKS}
+for module in ("cache", "index", "index.screen", "presets", "recall", "report"):
+    names = importlib.import_module(f"lsh.{module}").__all__
+    numpydoc_xref_aliases |= {name: f"lsh.{module}.{name}" for name in names}
+numpydoc_xref_aliases |= {name: f"lsh.{name}" for name in ("Index", "Screen", *lsh.__all__)}
+
 # Pages that have the text of a file outside of docs/; the index stands for the README, with a text of its own.
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -57,6 +61,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing",
     "DEVELOPING.md": "developing",
     "SECURITY.md": "security",
+    **{f"examples/{path.name}": f"notebook-{path.stem}" for path in (ROOT / "examples").glob("*.ipynb")},
 }
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#]+)")
 
@@ -67,11 +72,10 @@ def read_page(app, name, content):
     path = ROOT / files.get(name, f"docs/{name}.md")
     if name in files:
         app.env.note_dependency(path)
-        content[0] = path.read_text(encoding="utf-8")
+        content[0] = notebooks.markdown(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
 
     def link(match):
         target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")
-        target = re.sub(r"^examples/(\w+\.ipynb)$", r"docs/notebooks/\1", target)
         target = ROOT / (f"docs/{PAGES[target]}.md" if target in PAGES else target)
         return "](" + os.path.relpath(target, (ROOT / "docs" / name).parent).replace(os.sep, "/")
 
@@ -82,6 +86,13 @@ def note_parameters(app, what, name, documented, options, lines):
     """Note the names of the parameters, to which docstrings refer."""
     if what in ("class", "function", "method"):
         app.env.parameters = getattr(app.env, "parameters", set()) | {*inspect.signature(documented).parameters}
+
+
+def sign(app, what, name, documented, options, signature, returned):
+    """Show a class without parameters if its docstring has none: others make its objects."""
+    if what == "class" and "Parameters\n" not in (documented.__doc__ or ""):
+        return "", None
+    return None
 
 
 def mend(app, doctree):
@@ -120,6 +131,7 @@ def resolve(app, env, node, shown):
 def setup(app):
     """Connect the functions above."""
     app.connect("source-read", read_page)
+    app.connect("autodoc-process-signature", sign)
     app.connect("autodoc-process-docstring", note_parameters)
     app.connect("doctree-read", mend)
     app.connect("missing-reference", resolve)

@@ -19,7 +19,7 @@
 
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
-enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, AHEAD = 8, NEAR = 64 };
+enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, FEW = 64, AHEAD = 8, NEAR = 64 };
 enum { LOOKUPS = 64 }; /* made together: the keys that they prefetch fit into the first-level cache */
 enum { SOON = 4, LATER = 8 }; /* queries ahead of the one that is answered, whose documents are prefetched */
 
@@ -95,8 +95,9 @@ static inline unsigned length_of(uint64_t value) { return 64 - (unsigned)__built
 static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *other, size_t count, unsigned low,
                                    unsigned top)
 {
-    size_t places[DIGITS][VALUES] = {{0}};
     const unsigned digits = (top - low + DIGIT - 1) / DIGIT;
+    size_t places[DIGITS][VALUES];
+    memset(places, 0, digits * sizeof *places);
     for (size_t i = 0; i < count; i++)
         for (unsigned digit = 0; digit < digits; digit++)
             places[digit][key_of(records[i]) >> (low + DIGIT * digit) & (VALUES - 1)]++;
@@ -136,6 +137,8 @@ static int sort_nearly_sorted(lsh_numbered_key *records, size_t count)
 static lsh_numbered_key *sort_records(lsh_numbered_key *records, lsh_numbered_key *other, size_t count)
 {
     uint64_t differ = 0;
+    if (count < FEW && sort_nearly_sorted(records, count))
+        return records;
     for (size_t i = 1; i < count; i++)
         differ |= key_of(records[i]) ^ key_of(records[0]);
     const unsigned top = length_of(differ), bits = length_of(count) + SPARE;

@@ -355,6 +355,17 @@ static void plain_fss(const parameters *p, size_t shingles)
 static room text_room, seed_room, rank_room, out_room, state_room, place_room, hash_room[2];
 static lsh_scratch *scratch;
 
+/* Give the scratch memory another content; under libFuzzer rarely, as it is larger than a text. */
+static void disturb_scratch(void)
+{
+#ifdef LSH_FUZZ
+    static unsigned calls;
+    if (calls++ % 256)
+        return;
+#endif
+    memset(scratch, (int)draw(), sizeof *scratch);
+}
+
 static lsh_document placed(const parameters *p, const uint8_t *bytes, size_t size)
 {
     uint8_t *place = at_edge(text_room, size);
@@ -373,7 +384,7 @@ static void check_murmur3(const parameters *p, size_t shingles)
     plain_murmur3(p, shingles);
     for (size_t l = 0; l < level_count; l++) {
         lsh_document document = placed(p, words ? joined : text, words ? joined_length : length);
-        memset(scratch, (int)draw(), sizeof *scratch);
+        disturb_scratch();
         scratch->state = at_end(state_room, 2 * padded * sizeof(uint64_t));
         int32_t *narrow = at_end(out_room, padded * sizeof *narrow);
         for (size_t s = 0; s < padded; s++)
@@ -406,7 +417,7 @@ static void check_fss(const parameters *p, size_t shingles)
     for (size_t l = 0; l < level_count; l++) {
         lsh_document document = placed(p, text, length);
         uint32_t *fingerprint = at_end(out_room, p->k * sizeof *fingerprint);
-        memset(scratch, (int)draw(), sizeof *scratch);
+        disturb_scratch();
         for (size_t i = 0; i < 2; i++)
             scratch->word_hashes[i] = at_end(hash_room[i], (p->n + LSH_TILE + LSH_LANES) * sizeof(uint32_t));
         scratch->word_table = word_table;

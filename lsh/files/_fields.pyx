@@ -10,7 +10,6 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, strerror
-from posix.unistd cimport pread, pwrite, write
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -204,7 +203,7 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
         i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
         found = 0
         if used:
-            found = write(target, buffer, used) if at < 0 else pwrite(target, buffer, used, at + done)
+            found = c.lsh_write_on(target, buffer, used) if at < 0 else c.lsh_write_at(target, buffer, used, at + done)
         if found < 0:
             failed[0] = errno
             return done
@@ -217,7 +216,7 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
 cdef Py_ssize_t _read_at(int file, uint8_t *out, Py_ssize_t size, long long begin) noexcept nogil:
     cdef Py_ssize_t done = 0, found
     while done < size:
-        found = pread(file, out + done, size - done, begin + done)
+        found = c.lsh_read_at(file, out + done, size - done, begin + done)
         if found < 0 and errno == EINTR:
             continue
         if found <= 0:

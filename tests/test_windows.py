@@ -136,9 +136,9 @@ def test_the_command_writes_the_same_files(texts, tmp_path, request):
 @pytest.mark.usefixtures("lacking")
 def test_an_index(texts, tmp_path):
     with lsh.Index.create(tmp_path / "index", threshold=0.8) as index:
-        index.add(texts[:400], range(400))
+        index.add_docs(texts[:400], range(400))
     with lsh.Index.open(tmp_path / "index", "a") as index:
-        index.add(texts[400:], range(400, 500))
+        index.add_docs(texts[400:], range(400, 500))
         index.commit()
     with lsh.Index.open(tmp_path / "index") as index:
         assert 4 in {match.id for match in index.query(texts[401])}

@@ -1,7 +1,7 @@
-"""What Windows lacks, taken away here: functions of `os`, flags of `mmap`, signals. Results and files stay the same.
+"""Results and files are the same without the functions, flags and signals that Windows lacks; the tests remove them.
 
-The tests show that each call that Windows lacks has a replacement, and that the replacement works. They do not show
-that the package runs on Windows: it was not run there.
+The tests show that each of these has a replacement, and that the replacement works. They do not show that the package
+runs on Windows: it was not run there.
 """
 
 from __future__ import annotations

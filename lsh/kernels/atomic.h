@@ -2,8 +2,8 @@
  *
  * `load` sees what another thread wrote before the `store` of the value that it reads. `exchange` and `replace` do
  * both at once. A thread that calls `fence` between its store and a load sees the store of a thread that calls it
- * likewise, or is seen by it (C11, 7.17). `load_8` and `store_8` are for flags whose order does not matter. Microsoft's compiler gets its interlocked functions, which are at least as
- * strict. */
+ * likewise, or is seen by it (C11, 7.17). `load_8` and `store_8` are for flags whose order does not matter.
+ * Microsoft's compiler gets its interlocked functions, which are at least as strict. */
 #ifndef LSH_ATOMIC_H
 #define LSH_ATOMIC_H
 

@@ -1,7 +1,7 @@
 /* The kernels for every CPU of an architecture: the compiler's default target.
  *
- * Vectors of four words by the vector extension of gcc and clang, which is SSE2 on x86-64; single words with other compilers. There is no
- * 64-bit vector multiplication, so 64-bit words go one by one.
+ * Vectors of four words by the vector extension of gcc and clang, which is SSE2 on x86-64; single words with other
+ * compilers. There is no 64-bit vector multiplication, so 64-bit words go one by one.
  */
 #define LSH_LEVEL baseline
 

@@ -96,8 +96,8 @@ static const uint8_t *skip_escape(const line *l, const uint8_t *at)
     return meaning[at[1]] ? at + 2 : NULL;
 }
 
-/* Skip bytes of a string up to the first special one, or, if there is none, until less than a vector, or a word, is left; `seen` gets the
- * bits of all bytes skipped. */
+/* skip_plain: skip bytes of a string up to the first special one, or, if there is none, until less than a vector (or a
+ * word) is left; `seen` gets the bits of all bytes skipped. */
 #if LSH_VECTORS
 /* Not 0 in the bytes that are a quote, a backslash or a control character. */
 static inline lsh_words_2 special_bytes(lsh_bytes_16 bytes)

@@ -1,8 +1,8 @@
-/* What differs between compilers: gcc and clang, Microsoft's compiler, and any other one that knows C11.
+/* What differs between compilers: gcc and clang, Microsoft's compiler, and others for C11.
  *
- * Extensions of C are used here, in atomic.h and in dispatch.c (CPUID) only, and each has a version in plain C. gcc and clang build all
- * levels. Microsoft's compiler builds the baseline, on single words, and AVX2, whose intrinsics it accepts in each file.
- * LSH_PLAIN_C selects plain C everywhere: the tests run it, as they cannot run Microsoft's compiler.
+ * Extensions of C are used here, in atomic.h and in dispatch.c (CPUID) only, and each has a version in plain C. gcc and
+ * clang build all levels. Microsoft's compiler builds the baseline, on single words, and AVX2, whose intrinsics it
+ * accepts without flags. LSH_PLAIN_C selects plain C: the tests run it, as they cannot run Microsoft's compiler.
  *
  * No per-file flags are needed: gcc takes a pragma, clang an attribute pushed on every function. */
 #ifndef LSH_TARGET_H
@@ -139,8 +139,8 @@ static inline uint32_t lsh_highest_bit(uint64_t word)
 
 /* ---- words of 128 bits ---- */
 
-/* lsh_wide_product(factor, word): a factor, the lower half first, times a word, modulo 2**128; lsh_wide_sum adds two, lsh_wide_top is
- * the upper half. */
+/* lsh_wide_product(factor, word): a factor, the lower half first, times a word, modulo 2**128; lsh_wide_sum adds two,
+ * lsh_wide_top is the upper half. */
 #if LSH_GNU_C && defined(__SIZEOF_INT128__)
 __extension__ typedef unsigned __int128 lsh_wide;
 

@@ -5,11 +5,11 @@
 # 1. The kernels and the headers of the bindings, for Windows, macOS, Linux with musl, and s390x (big endian), by zig with
 #    warnings as errors; for Windows also as plain C, as other compilers get it.
 # 2. The C that Cython writes, with the headers of this Python, for all of these but Windows, which has another pyconfig.h.
-# 3. tests/kernels/harness.c, which compares all kernels with plain formulas, and segments.c, static, under qemu for s390x
-#    and AArch64: ROUNDS rounds (default 20) from SEED (default 1) on, and the inputs of seeds.json.
+# 3. tests/kernels/harness.c, which compares all kernels with plain formulas, and segments.c, under qemu for s390x and
+#    AArch64, built by gcc: ROUNDS rounds (default 20) from SEED (default 1) on, and the inputs of seeds.json.
 #
-# Needs a Debian system; installs qemu-user with apt-get if it is missing, and ziglang and Cython with pip into a temporary
-# environment. The variable PYTHON names the interpreter (default: python3); it needs the headers of Python and venv.
+# Needs a Debian system; installs the compilers and qemu-user with apt-get if they are missing, and ziglang and Cython with
+# pip into a temporary environment. The variable PYTHON names the interpreter (default: python3), which needs its headers.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,10 +20,16 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 ZIG_GLOBAL_CACHE_DIR=$temp/cache ZIG_LOCAL_CACHE_DIR=$temp/cache
 
-if ! command -v qemu-s390x >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
-    echo "installing qemu-user"
+missing=()
+command -v qemu-s390x >/dev/null || missing+=(qemu-user)
+command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
+[ -e /usr/aarch64-linux-gnu/lib/libc.a ] || missing+=(libc6-dev-arm64-cross)
+command -v s390x-linux-gnu-gcc >/dev/null || missing+=(gcc-s390x-linux-gnu)
+[ -e /usr/s390x-linux-gnu/lib/libc.a ] || missing+=(libc6-dev-s390x-cross)
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "installing ${missing[*]}"
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-user >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 "$python" -m venv "$temp/venv"
 "$temp/venv/bin/python" -m pip install -q "ziglang>=0.13" "cython>=3.2.1"
@@ -94,24 +100,29 @@ import json, pathlib, sys
 for seed in map(bytes.fromhex, json.loads(pathlib.Path(sys.argv[1]).read_text())):
     sys.stdout.buffer.write(bytes([len(seed)]) + seed)' "$root/tests/kernels/seeds.json" >"$temp/inputs"
 
-# build MACHINE PROGRAM FILE...: link a program statically
+# build MACHINE PROGRAM FILE...: compile a program with the kernels, and link it statically
 build() {
     local machine=$1 program=$2
     shift 2
-    "${zig[@]}" -target "$machine-linux-musl" -static -std=c11 -O2 -Wall -Wextra -Werror -I"$root/lsh" "$@" \
-        "${kernels[@]}" -o "$temp/$program-$machine"
+    "$machine-linux-gnu-gcc" -static -std=c11 -O2 -Wall -Wextra -Werror -I"$root/lsh" "$@" "${kernels[@]}" \
+        -o "$temp/$program-$machine"
+}
+
+# run MACHINE PROGRAM [ARGUMENT...]: run a program under qemu, and tell what it prints
+run() {
+    said=$("qemu-$1" "$temp/$2-$1" "${@:3}") || { echo "$1 under qemu, $2 failed: $said" >&2; exit 1; }
+    echo "$1 under qemu, $2: $said"
 }
 
 for machine in s390x aarch64; do
     build $machine harness "$root/tests/kernels/harness.c"
     build $machine segments "$root/tests/kernels/segments.c"
     build $machine replay -DLSH_FUZZ "$root/tests/kernels/segments.c" "$temp/replay.c"
-    said=$("qemu-$machine" "$temp/harness-$machine" "$rounds" "$seed") || { echo "$said"; exit 1; }
-    echo "$machine under qemu, harness: $said"
+    run $machine harness "$rounds" "$seed"
     case "$machine $said" in
         "aarch64 "*neon* | s390x*) ;;
         *) echo "the NEON kernels were not built" >&2; exit 1 ;;
     esac
-    echo "$machine under qemu, segments: $("qemu-$machine" "$temp/segments-$machine" $((10 * rounds)) "$seed")"
-    echo "$machine under qemu, seeds.json: $("qemu-$machine" "$temp/replay-$machine" <"$temp/inputs")"
+    run $machine segments $((10 * rounds)) "$seed"
+    run $machine replay <"$temp/inputs"
 done

@@ -31,7 +31,8 @@ STANDARD_HEADERS = {
     *("arm_neon.h", "cpuid.h", "immintrin.h", "intrin.h"),  # compiler headers, for the levels
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
-SYSTEM_HEADERS = {"_positions.h": {"io.h", "unistd.h"}}  # of the bindings, not of the kernels
+# Of the bindings, not of the kernels
+SYSTEM_HEADERS = {"_positions.h": {"io.h", "sys/mman.h", "sys/stat.h", "sys/uio.h", "unistd.h"}}
 ONLY_EXTERN = "_kernels.pxd"
 WHEN_USED = {
     "lsh.index",

@@ -2,7 +2,7 @@
 
 FILES lists the files of the repository, one per line. The sdist must contain all of them except paths that begin with
 a dot, and no generated files. The wheel must contain the Python modules, the stubs, `py.typed` and the compiled
-modules, but no C or Cython source.
+modules, but no C or Cython source, and must not be larger than MAX_WHEEL.
 """
 
 import re
@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 SOURCES = {".c", ".h", ".cpp", ".pyx", ".pxd"}
+MAX_WHEEL = 970_000  # bytes, on x86-64 with three levels of kernels; two fifths of it are Python modules
 METADATA = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
 
 
@@ -46,11 +47,13 @@ def faults_of_wheel(archive: Path, files: set[str]) -> list[str]:
     faults += [
         f"unexpected in the wheel: {name}" for name in held if not re.match(r"lsh/|lsh_dedup-[^/]*\.dist-info/", name)
     ]
+    if archive.stat().st_size > MAX_WHEEL:
+        faults.append(f"the wheel has {archive.stat().st_size:,} bytes, expected at most {MAX_WHEEL:,}")
     if built != compiled:
         faults.append(f"the wheel has the compiled modules {sorted(built)}, expected {sorted(compiled)}")
     if not any(name.endswith("LICENSE") for name in held):
         faults.append("missing in the wheel: LICENSE")
-    if [re.match(r"Requires-Dist: (\w+)", line)[1] for line in required] != ["numpy"]:
+    if {re.match(r"Requires-Dist: (\w+)", line)[1] for line in required} != {"numpy"}:
         faults.append(f"the wheel must require numpy only, got {required}")
     faults += [
         f"missing in the wheel: the command {name}" for name in ("lsh", "lsh-dedup") if f"{name} =" not in scripts

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lsh import _checks, _threads
+from lsh import _checks, _positions, _threads
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -357,7 +357,7 @@ class _File:
         left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
         with temporary_errors("max_memory", None, self._folder):  # how much will be needed is not known
             while len(left):
-                written = os.pwrite(number, left.data, at)
+                written = _positions.write_at(number, left.data, at)
                 left, at = left[written:], at + written
 
     def mapped(self, size: int) -> mmap.mmap:
@@ -367,7 +367,7 @@ class _File:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(number, 0, size)
             else:
-                os.truncate(number, size)
+                os.ftruncate(number, size)
             mapped = mmap.mmap(number, size)
         _advise(mapped, "MADV_RANDOM")  # else an access loads up to 2 MB
         return mapped
@@ -377,7 +377,7 @@ class _File:
         left, number = rows.reshape(-1).view(np.uint8), self._file.fileno()
         while len(left):
             with temporary_errors("max_memory", None, self._folder):
-                found = os.preadv(number, [left.data], offset)
+                found = _positions.read_into(number, left.data, offset)
             if found == 0:
                 raise OSError(errno.EIO, "another process has truncated a temporary file", self._folder)
             left, offset = left[found:], offset + found
@@ -588,7 +588,8 @@ def _read_only(rows: Array) -> Array:
 
 def _anonymous(size: int) -> mmap.mmap:
     """Return memory that is returned to the system when it is freed; memory of the heap might be kept."""
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+    flags = {"flags": mmap.MAP_PRIVATE} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows: memory of the paging file
+    mapped = mmap.mmap(-1, size, **flags)
     if size >= MIN_HUGE_PAGES:
         _advise(mapped, "MADV_HUGEPAGE")
     return mapped

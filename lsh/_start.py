@@ -13,11 +13,11 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
+WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    WORDS[signal.SIGHUP] = "hangup"
 DEFAULTS: dict[int, Any] = {  # the handlers of a new process
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
+    number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in WORDS
 }
 
 

@@ -28,9 +28,11 @@ FACE, DOOR = "lsh", "lsh.__main__"  # lsh/__init__.py, for floor 3 only; `python
 
 STANDARD_HEADERS = {
     *("assert.h", "ctype.h", "float.h", "inttypes.h", "iso646.h", "limits.h", "math.h", "stdalign.h", "stdarg.h"),
-    *("arm_neon.h", "cpuid.h", "immintrin.h"),  # compiler headers, for the levels
+    *("arm_neon.h", "cpuid.h", "immintrin.h", "intrin.h"),  # compiler headers, for the levels
     *("stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h"),
 }
+# Of the bindings, not of the kernels
+SYSTEM_HEADERS = {"_positions.h": {"io.h", "sys/mman.h", "sys/stat.h", "sys/uio.h", "unistd.h"}}
 ONLY_EXTERN = "_kernels.pxd"
 WHEN_USED = {
     "lsh.index",
@@ -70,7 +72,7 @@ def faults_of_c(name: str, source: str) -> list[str]:
     faults = []
     for target in INCLUDE.findall(source):
         if target.startswith("<"):
-            known = target.strip("<>") in STANDARD_HEADERS
+            known = target.strip("<>") in STANDARD_HEADERS | SYSTEM_HEADERS.get(name, set())
         else:
             known = (PACKAGE / name).parent.joinpath(target.strip('"')).resolve() in sources(".h")
         if not known:

@@ -6,6 +6,7 @@ Messages go to standard error, data to standard output. This module knows neithe
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -104,12 +105,16 @@ def check_standard_output() -> None:
 def write_data(text: str) -> None:
     """Write text to standard output through a duplicate of its descriptor, so that nothing is left to flush at exit.
 
-    A stream without a descriptor, such as that of a notebook, is written to as it is.
+    A stream without a descriptor, such as that of a notebook, is written to as it is; so is the console of Windows,
+    which does not show UTF-8.
     """
     try:
         sys.stdout.fileno()
+        is_stream_only = os.name == "nt" and sys.stdout.isatty()
     except (AttributeError, OSError):
-        sys.stdout.write(text)
+        is_stream_only = True
+    if is_stream_only:
+        sys.stdout.write(text.encode("utf-8", "replace").decode() if os.name == "nt" else text)
         return
     with files.Target(files.STANDARD) as target:
         target.write(text.encode("utf-8", "surrogatepass"))

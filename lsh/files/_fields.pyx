@@ -10,10 +10,6 @@ from libc.errno cimport EFAULT, EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, strerror
-from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, mmap, munmap
-from posix.stat cimport fstat, struct_stat
-from posix.uio cimport iovec, writev
-from posix.unistd cimport pread, write
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
@@ -221,7 +217,7 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
         i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
         found = 0
         if used:
-            found = write(target, buffer, used)
+            found = c.lsh_write_on(target, buffer, used)
         if found < 0:
             failed[0] = errno
             return done
@@ -234,40 +230,37 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
 cdef Py_ssize_t _write_mapped(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
                               int *failed) noexcept nogil:
     """Return how many bytes were written, -1 for a file that cannot be mapped or ends before the ranges do."""
-    cdef iovec pieces[_PIECES]
-    cdef struct_stat state
+    cdef c.lsh_piece pieces[_PIECES]
     cdef long long start = begins[0] - begins[0] % _PAGES, begin = begins[0]
     cdef Py_ssize_t i = 0, some, size, found, done = 0, length = <Py_ssize_t> (ends[count - 1] - start)
     cdef int n
     cdef uint8_t *mapped
-    if fstat(file, &state) != 0 or state.st_size < ends[count - 1]:
-        return -1
-    mapped = <uint8_t *> mmap(NULL, length, PROT_READ, MAP_SHARED | _POPULATE, file, start)
-    if mapped == MAP_FAILED:
+    mapped = c.lsh_map(file, start, length, _POPULATE)
+    if mapped == NULL:
         return -1
     while i < count:
         size = n = 0
         while i < count and n < _PIECES and size < _AT_ONCE:
             some = min(<Py_ssize_t> (ends[i] - begin), _AT_ONCE - size)
-            pieces[n] = iovec(iov_base=mapped + (begin - start), iov_len=some)
+            pieces[n] = c.lsh_piece(iov_base=mapped + (begin - start), iov_len=some)
             size, begin, n = size + some, begin + some, n + 1
             if begin == ends[i]:
                 i += 1
                 begin = begins[i] if i < count else 0
-        found = writev(target, pieces, n)
+        found = c.lsh_write_pieces(target, pieces, n)
         if found < 0 and errno != EFAULT:  # that is the error of a file that was cut
             failed[0] = errno
         done += max(found, 0)
         if found < size:
             break
-    munmap(mapped, length)
+    c.lsh_unmap(mapped, length)
     return done
 
 
 cdef Py_ssize_t _read_at(int file, uint8_t *out, Py_ssize_t size, long long begin) noexcept nogil:
     cdef Py_ssize_t done = 0, found
     while done < size:
-        found = pread(file, out + done, size - done, begin + done)
+        found = c.lsh_read_at(file, out + done, size - done, begin + done)
         if found < 0 and errno == EINTR:
             continue
         if found <= 0:

@@ -69,7 +69,7 @@ def open_file(path: str) -> IO[bytes]:
 
 def _at_once(path: str, flags: int) -> int:
     """Open a file, or a pipe without waiting for a program that writes to it; for the `opener` of `open`."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class File:
@@ -225,7 +225,8 @@ class Replacement:
         self.file.flush()
         if self._started:
             os.ftruncate(self.file.fileno(), self.file.tell())  # blocks that were allocated and are not needed
-        os.fchmod(self.file.fileno(), mode(self._place, 0o666))
+        if hasattr(os, "fchmod"):  # not on Windows before Python 3.13
+            os.fchmod(self.file.fileno(), mode(self._place, 0o666))
         os.fsync(self.file.fileno())
         self.file.close()
 

@@ -13,7 +13,7 @@ import errno
 import fnmatch
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import NamedTuple
 
 from lsh._words import counted
@@ -77,8 +77,9 @@ def _matches(pattern: str, matches: Sequence[Place]) -> list[Place]:
     """Return what matches a pattern without the folders of other matches."""
     if not matches:
         raise InputError(urls.shown(pattern), "no file matches this pattern; correct it")
-    parents = {str(parent) for match in matches for parent in PurePosixPath(match.path).parents}
-    return [match for match in matches if str(PurePosixPath(match.path)) not in parents]
+    kind = PurePosixPath if urls.is_url(pattern) else PurePath
+    parents = {str(parent) for match in matches for parent in kind(match.path).parents}
+    return [match for match in matches if str(kind(match.path)) not in parents]
 
 
 def find_sources(places: Sequence[Place], given: Format | None, pattern: str | None) -> Sources:

@@ -279,7 +279,7 @@ def is_stream(path: str) -> bool:
 
 def names_folder(path: str) -> bool:
     """Tell whether a path can only be that of a folder: it ends in a slash or a dot."""
-    return path.endswith(os.sep) or os.path.basename(path) in (os.curdir, os.pardir)
+    return path.endswith((os.sep, os.altsep or os.sep)) or os.path.basename(path) in (os.curdir, os.pardir)
 
 
 def is_folder(path: str) -> bool:

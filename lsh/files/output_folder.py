@@ -239,7 +239,7 @@ def _names_within(folder: str, paths: Sequence[str]) -> list[str]:
         raise ValueError("OUTPUT must be a file where INPUT is standard input, got a folder; name a file")
     names: dict[str, None] = {}
     for path in paths:
-        name = os.path.relpath(location(path).absolute(), folder)
+        name = os.path.relpath(location(path).absolute(), folder).replace(os.sep, "/")
         if name in names:
             shown = urls.shown(path)
             raise ValueError(f"INPUT must name each file once where OUTPUT is a folder, got {shown} twice")

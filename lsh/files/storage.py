@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
+from lsh import _positions
 from lsh.files import compression, disk, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
@@ -197,7 +198,8 @@ class _LocalRanges(Ranges):
 
     def joined(self, begins: Array, ends: Array) -> bytes:
         """Return the bytes of ranges, one after the other."""
-        data = read_ranges(self._descriptor, begins, ends, self._buffer)
+        with _positions.exclusive():
+            data = read_ranges(self._descriptor, begins, ends, self._buffer)
         os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
         return self._checked(data, int((ends - begins).sum()))
 
@@ -320,7 +322,8 @@ class Target:
             self._sink.file.flush()
             if isinstance(self._sink, disk.Replacement):
                 self._sink.prepare(self._sink.file.tell())
-            return copy_ranges(source, file, begins, ends, buffer)
+            with _positions.exclusive():
+                return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""

@@ -7,6 +7,8 @@ temporary file, which is sent at the end.
 from __future__ import annotations
 
 import io
+import os
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -204,7 +206,12 @@ class Spooled:
         with remote.explained(self._url):
             filesystem.makedirs(filesystem._parent(name), exist_ok=True)
             self._data.seek(0)
-            filesystem.put_file(f"/dev/fd/{self._data.fileno()}", name)  # the file has no other name
+            path = f"/dev/fd/{self._data.fileno()}"  # the file has no other name
+            if os.path.exists(path):
+                filesystem.put_file(path, name)
+            else:  # Windows
+                with filesystem.open(name, "wb") as file:
+                    shutil.copyfileobj(self._data, file, PART)
         self._data.close()
 
     def discard(self) -> None:

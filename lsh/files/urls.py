@@ -5,6 +5,7 @@ A name is a URL if it begins with a scheme of two characters or more and ``://``
 
 from __future__ import annotations
 
+import os
 import re
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # a scheme has two characters or more: c:// is no URL
@@ -12,6 +13,7 @@ LOCAL = ("file", "local")
 WEB = ("http", "https")
 VERSION = "?versionId="  # before the version of an object of S3
 
+_DRIVE = re.compile(r"[A-Za-z]:(/|$)")  # of Windows
 _IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]+://[^\s'"<>]*[^\s'"<>:.,;)\]]""")  # without the end of a sentence
 _SECRET = re.compile(
     r"(?i)([\w-]*(?:token|secret|signature|sig|password|credential|access.?key)[\w-]*\W{0,4}[=: ]\s*)\S+"
@@ -51,6 +53,8 @@ def local(path: str) -> str:
     host, slash, rest = path[found.end() :].partition("/")
     if host not in ("", "localhost") or not slash:
         raise ValueError(f"{path}: a file:// URL has three slashes before the path, such as file:///data/news.jsonl")
+    if os.name == "nt" and _DRIVE.match(rest):
+        slash = ""  # file:///C:/news.jsonl
     return unquote(slash + rest)
 
 

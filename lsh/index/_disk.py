@@ -9,7 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from typing import Any
+
+from lsh import _positions
+
+# Seconds between the attempts to rename a file. Elsewhere than on Windows a rejected renaming is final.
+RENAME_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ()
 
 
 class DiskFile:
@@ -35,10 +41,7 @@ class DiskFile:
 
     def _write_some(self, data: memoryview, offset: int) -> int:
         """Write some of the data, and return how many bytes were written."""
-        if hasattr(os, "pwrite"):
-            return os.pwrite(self._descriptor, data, offset)
-        os.lseek(self._descriptor, offset, os.SEEK_SET)
-        return os.write(self._descriptor, data)
+        return _positions.write_at(self._descriptor, data, offset)
 
     def cut(self, size: int) -> None:
         """Reduce the file to a size."""
@@ -79,6 +82,11 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, in place of any file that has the new name."""
+        for wait in RENAME_WAITS:
+            with contextlib.suppress(PermissionError):  # Windows, while another process reads the old file
+                os.replace(source, target)
+                return
+            time.sleep(wait)
         os.replace(source, target)
 
     def remove(self, path: str) -> None:

@@ -2,15 +2,25 @@
  *
  * `load` sees what another thread wrote before the `store` of the value that it reads. `exchange` and `replace` do
  * both at once. A thread that calls `fence` between its store and a load sees the store of a thread that calls it
- * likewise, or is seen by it (C11, 7.17). Microsoft's compiler gets its interlocked functions, which are at least as
- * strict. */
+ * likewise, or is seen by it (C11, 7.17). `load_8` and `store_8` are for flags whose order does not matter.
+ * Microsoft's compiler gets its interlocked functions, which are at least as strict. */
 #ifndef LSH_ATOMIC_H
 #define LSH_ATOMIC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
+
+static inline uint8_t lsh_load_8(const uint8_t *from)
+{
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
+}
+
+static inline void lsh_store_8(uint8_t *to, uint8_t value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
 
 static inline uint32_t lsh_load_32(const uint32_t *from)
 {
@@ -56,6 +66,16 @@ void *_InterlockedExchangePointer(void *volatile *, void *);
 void *_InterlockedCompareExchangePointer(void *volatile *, void *, void *);
 #pragma intrinsic(_InterlockedExchange, _InterlockedCompareExchange)
 #pragma intrinsic(_InterlockedExchangePointer, _InterlockedCompareExchangePointer)
+
+static inline uint8_t lsh_load_8(const uint8_t *from)
+{
+    return *(const volatile uint8_t *) from;
+}
+
+static inline void lsh_store_8(uint8_t *to, uint8_t value)
+{
+    *(volatile uint8_t *) to = value;
+}
 
 static inline uint32_t lsh_load_32(const uint32_t *from)
 {

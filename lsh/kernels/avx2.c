@@ -8,8 +8,7 @@ LSH_BEGIN_TARGET("avx2")
 #include <stdint.h>
 
 #define LSH_LEVEL avx2
-#define HIDE(vector) __asm__("" : "+x"(vector))
-#define HIDE_WORD(word) __asm__("" : "+r"(word))
+#define HIDE(vector) LSH_HIDE("x", vector)
 
 typedef __m256i V;
 #define LANES_32 8
@@ -53,7 +52,7 @@ static inline void pack_four(uint32_t *p, __m128i a, uint32_t mask)
 static inline void v_pack(uint32_t *p, V a, uint32_t mask)
 {
     pack_four(p, _mm256_castsi256_si128(a), mask & 15);
-    pack_four(p + __builtin_popcount(mask & 15), _mm256_extracti128_si256(a, 1), mask >> 4);
+    pack_four(p + lsh_count_ones(mask & 15), _mm256_extracti128_si256(a, 1), mask >> 4);
 }
 
 typedef __m256i W;
@@ -85,7 +84,7 @@ static inline void w_pack(uint64_t *p, W a, uint32_t mask)
 }
 
 /* a * c = low(a) low(c) + (low(a) high(c) + high(a) low(c)) << 32 */
-static inline __attribute__((always_inline)) W w_mul(W a, uint64_t c)
+LSH_INLINE W w_mul(W a, uint64_t c)
 {
     const W swapped = w_one(c << 32 | c >> 32);
     W cross = _mm256_mullo_epi32(a, swapped);

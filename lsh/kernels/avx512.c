@@ -8,8 +8,7 @@ LSH_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl")
 #include <stdint.h>
 
 #define LSH_LEVEL avx512
-#define HIDE(vector) __asm__("" : "+v"(vector))
-#define HIDE_WORD(word) __asm__("" : "+r"(word))
+#define HIDE(vector) LSH_HIDE("v", vector)
 
 typedef __m512i V;
 #define LANES_32 16

@@ -1,7 +1,7 @@
 /* The kernels for every CPU of an architecture: the compiler's default target.
  *
- * Vectors of four words by the vector extension of gcc and clang, which is SSE2 on x86-64; single words elsewhere. There is no
- * 64-bit vector multiplication, so 64-bit words go one by one.
+ * Vectors of four words by the vector extension of gcc and clang, which is SSE2 on x86-64; single words with other
+ * compilers. There is no 64-bit vector multiplication, so 64-bit words go one by one.
  */
 #define LSH_LEVEL baseline
 
@@ -9,19 +9,17 @@
 #include <string.h>
 
 #include "../_murmur3.h"
+#include "target.h"
 
 #define HIDE(vector)
-#ifdef __GNUC__
-#define HIDE_WORD(word) __asm__("" : "+r"(word))
-typedef uint32_t V __attribute__((vector_size(16)));
-typedef uint16_t halves __attribute__((vector_size(16)));
+#if LSH_VECTORS
+typedef lsh_words_4 V;
 #define LANES_32 4
 #define v_one(x) ((V){(x), (x), (x), (x)})
-#define v_mul16(a, b) ((V)((halves)(a) * (halves)(b)))
+#define v_mul16(a, b) ((V)((lsh_halves_8)(a) * (lsh_halves_8)(b)))
 static inline V min_where(V a, V b, V a_less) { return (a & a_less) | (b & ~a_less); }
-#define v_min_s(a, b) min_where((a), (b), (V)((signed_words)(a) < (signed_words)(b)))
+#define v_min_s(a, b) min_where((a), (b), (V)((lsh_signed_4)(a) < (lsh_signed_4)(b)))
 #define v_min_u(a, b) min_where((a), (b), (V)((a) < (b)))
-typedef int32_t signed_words __attribute__((vector_size(16)));
 static inline V v_words(const uint8_t *p)
 {
     return (V){lsh_load32(p), lsh_load32(p + 1), lsh_load32(p + 2), lsh_load32(p + 3)};
@@ -39,7 +37,6 @@ static inline void v_pack(uint32_t *p, V a, uint32_t mask)
     }
 }
 #else
-#define HIDE_WORD(word)
 typedef uint32_t V;
 #define LANES_32 1
 #define v_one(x) ((V)(x))

@@ -22,6 +22,7 @@
 
 #include "../_murmur3.h"
 #include "kernels.h"
+#include "target.h"
 
 #define LSH_JOIN_(stem, level) stem##_##level
 #define LSH_JOIN(stem, level) LSH_JOIN_(stem, level)
@@ -70,8 +71,7 @@ static void take_keys(const uint8_t *bytes, size_t n, size_t count, lsh_scratch 
 }
 
 /* A bit for each of `count` (at most 8) keys from `first` on that the table of seen ones does not hold; it holds them then. */
-static inline __attribute__((always_inline)) uint8_t enter_seen(const int wide, const size_t count, size_t first,
-                                                                lsh_scratch *restrict scratch)
+LSH_INLINE uint8_t enter_seen(const int wide, const size_t count, size_t first, lsh_scratch *restrict scratch)
 {
     const uint64_t *low = scratch->low + first, *high = scratch->high + first;
     uint32_t fresh = 0;
@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) uint8_t enter_seen(const int wide, 
 
 /* Drop the keys that the table of seen ones holds; returns how many are left. Two loops: if the loop that packs
  * also did the lookups, each lookup would wait for the position of the keys before it. */
-static inline __attribute__((always_inline)) size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict scratch)
+LSH_INLINE size_t drop_seen(const int wide, size_t count, lsh_scratch *restrict scratch)
 {
     uint64_t *low = scratch->low, *high = scratch->high;
     uint8_t *fresh = scratch->fresh;
@@ -105,7 +105,7 @@ static inline __attribute__((always_inline)) size_t drop_seen(const int wide, si
         w_pack(low + kept, w_load(low + i), mask);
         if (wide)
             w_pack(high + kept, w_load(high + i), mask);
-        kept += LANES_64 == 1 ? mask : (uint32_t)__builtin_popcount(mask); /* which not every CPU has */
+        kept += LANES_64 == 1 ? mask : lsh_count_ones(mask); /* which not every CPU has */
     }
     return kept;
 }
@@ -159,7 +159,7 @@ static size_t next_tile(const lsh_document *document, tiles *walk, lsh_scratch *
 
 /* ---- comparing ---- */
 
-static inline __attribute__((always_inline)) size_t count_equal_bytes(const uint8_t *a, const uint8_t *b, const size_t k)
+LSH_INLINE size_t count_equal_bytes(const uint8_t *a, const uint8_t *b, const size_t k)
 {
     size_t equal = 0;
     for (size_t first = 0; first < k; first += 128) {
@@ -185,9 +185,8 @@ static inline void prefetch_row(const uint8_t *row, size_t k)
 
 enum { AHEAD = 16 }; /* rows that are prefetched while one is compared */
 
-static inline __attribute__((always_inline)) size_t filter_bytes(const uint8_t *matrix, const int32_t *rows, const size_t k,
-                                                                 size_t least, size_t document, int32_t *others,
-                                                                 int32_t *along, size_t count)
+LSH_INLINE size_t filter_bytes(const uint8_t *matrix, const int32_t *rows, const size_t k, size_t least,
+                               size_t document, int32_t *others, int32_t *along, size_t count)
 {
     const uint8_t *row = matrix + (size_t)rows[document] * k;
     size_t kept = 0;

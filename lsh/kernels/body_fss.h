@@ -11,7 +11,7 @@ static const uint32_t first_lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1
 
 /* ---- the base hash ---- */
 
-static inline __attribute__((always_inline)) V fmix_32(V h)
+LSH_INLINE V fmix_32(V h)
 {
     h = v_mul(v_xor(h, v_shr(h, 16)), v_one(0x85ebca6bu));
     h = v_mul(v_xor(h, v_shr(h, 13)), v_one(0xc2b2ae35u));
@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) V fmix_32(V h)
 
 /* The end of MurmurHash3_x86_128: from its four lanes to its first two words. Lanes that no word of the shingle went into, those
  * behind the first `words`, are equal. */
-static inline __attribute__((always_inline)) void finish_128(const size_t words, V a, V b, V c, V d, uint32_t *h1, uint32_t *h2)
+LSH_INLINE void finish_128(const size_t words, V a, V b, V c, V d, uint32_t *h1, uint32_t *h2)
 {
     a = v_add(v_add(a, b), v_add(c, d));
     b = fmix_32(v_add(b, a));
@@ -36,8 +36,8 @@ static inline __attribute__((always_inline)) void finish_128(const size_t words,
     v_xor(base, v_mul(v_rotl(v_mul(v_and(v_words(bytes + 4 * j), v_one(mask[j])), v_one(c)), r), v_one(next)))
 
 /* The first two words of MurmurHash3_x86_128 of `count` shingles of n <= 15 bytes; whole vectors are written. */
-static inline __attribute__((always_inline)) void hash_tile(const size_t words, const uint8_t *text, size_t n, size_t count,
-                                                            uint32_t seed, uint32_t *h1, uint32_t *h2)
+LSH_INLINE void hash_tile(const size_t words, const uint8_t *text, size_t n, size_t count, uint32_t seed, uint32_t *h1,
+                          uint32_t *h2)
 {
     uint32_t mask[4];
     const V base = v_one(seed ^ (uint32_t)n);
@@ -89,7 +89,7 @@ static void hash_one(const uint8_t *bytes, size_t length, uint32_t seed, uint32_
 }
 
 /* Let a block of 16 bytes, as four words, into the lanes of MurmurHash3_x86_128. */
-static inline __attribute__((always_inline)) void block_128(V h[4], V one, V two, V three, V four)
+LSH_INLINE void block_128(V h[4], V one, V two, V three, V four)
 {
     const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
     const V five = v_one(5);
@@ -104,8 +104,7 @@ static inline __attribute__((always_inline)) void block_128(V h[4], V one, V two
 }
 
 /* Let the last bytes, fewer than 16 with zeros behind them, and the length into the lanes, and finish. */
-static inline __attribute__((always_inline)) void tail_128(V h[4], V one, V two, V three, V four, V length, uint32_t *h1,
-                                                           uint32_t *h2)
+LSH_INLINE void tail_128(V h[4], V one, V two, V three, V four, V length, uint32_t *h1, uint32_t *h2)
 {
     const V c1 = v_one(0x239b961bu), c2 = v_one(0xab0e9789u), c3 = v_one(0x38b34ae5u), c4 = v_one(0xa1e38b93u);
     h[0] = v_xor(v_xor(h[0], v_mul(v_rotl(v_mul(one, c1), 15), c2)), length);
@@ -242,7 +241,7 @@ static size_t next_hashes(const lsh_document *document, hashes *walk, uint32_t s
 /* ---- round 0 ---- */
 
 /* table[bin] = min(table[bin], value). Above SSE2 gcc would turn this into vectors through memory: five times slower. */
-static inline __attribute__((always_inline)) void lower(uint32_t *table, uint32_t bin, uint32_t value)
+LSH_INLINE void lower(uint32_t *table, uint32_t bin, uint32_t value)
 {
     uint32_t least = table[bin];
     HIDE_WORD(value);
@@ -279,7 +278,7 @@ static void fill_bins_below(const uint32_t *h1, const uint32_t *h2, size_t count
         if (count - first < 64)
             less &= ((uint64_t)1 << (count - first)) - 1;
         for (; less; less &= less - 1) {
-            const size_t at = first + (size_t)__builtin_ctzll(less);
+            const size_t at = first + lsh_lowest_bit(less);
             lower(scratch->table[0], ((h1[at] >> 16) * k) >> 16, h2[at]);
         }
     }
@@ -301,8 +300,8 @@ static uint32_t largest_minimum(size_t k, const lsh_scratch *scratch)
 
 /* least[j] = min(least[j], factor * rank[j] + shift) over a tile of shingles, components in lanes; as many as FALL_BACK vectors of
  * them, so that ranks and minima fit into sixteen registers. */
-static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *scratch, size_t count,
-                                                            const size_t vectors, const uint32_t *rank, uint32_t *least)
+LSH_INLINE void fall_back(const lsh_scratch *scratch, size_t count, const size_t vectors, const uint32_t *rank,
+                          uint32_t *least)
 {
     V ranks[FALL_BACK], best[FALL_BACK];
     for (size_t v = 0; v < vectors; v++) {
@@ -319,8 +318,8 @@ static inline __attribute__((always_inline)) void fall_back(const lsh_scratch *s
 }
 
 /* The same for up to FEW components, positions in lanes; factor and shift are padded to whole vectors with copies. */
-static inline __attribute__((always_inline)) void fall_back_few(const lsh_scratch *scratch, size_t count, const size_t few,
-                                                                const uint32_t *rank, uint32_t *least)
+LSH_INLINE void fall_back_few(const lsh_scratch *scratch, size_t count, const size_t few, const uint32_t *rank,
+                              uint32_t *least)
 {
     V ranks[FEW], best[FEW];
     uint32_t lanes[LANES_32];
@@ -386,7 +385,7 @@ static size_t close_bins(const uint32_t *ranks, size_t k, lsh_scratch *restrict 
         v_store(fingerprint + j, v_shr(least, 1));
         v_pack(scratch->empty + empties, bins, empty);
         v_pack(scratch->rank + empties, v_load(ranks + j), empty);
-        empties += (size_t)__builtin_popcount(empty);
+        empties += lsh_count_ones(empty);
     }
     for (; j < k; j++) {
         const uint32_t a = scratch->table[0][j], b = scratch->table[1][j], least = a < b ? a : b;

@@ -9,8 +9,7 @@
 enum { KEY_ROWS = 64, KEY_BANDS = 32, KEY_PIECE = 256 };
 
 /* The sums of `bands` bands of `width` words each, side by side: sums[0], sums[KEY_ROWS] ... */
-static inline __attribute__((always_inline)) void sum_bands(const uint64_t *mixed, size_t bands, const size_t width,
-                                                            uint64_t *sums)
+LSH_INLINE void sum_bands(const uint64_t *mixed, size_t bands, const size_t width, uint64_t *sums)
 {
     for (size_t b = 0; b < bands; b++) {
         uint64_t sum = 0;

@@ -11,8 +11,8 @@
 
 enum { LOCKSTEP = 4 };
 
-static inline __attribute__((always_inline)) void min_32(const lsh_scratch *scratch, size_t count, const size_t blocks,
-                                                         const size_t vectors, const uint32_t *seeds, int32_t *minima)
+LSH_INLINE void min_32(const lsh_scratch *scratch, size_t count, const size_t blocks, const size_t vectors,
+                       const uint32_t *seeds, int32_t *minima)
 {
     const V c1 = v_one(0x85ebca6bu), c2 = v_one(0xc2b2ae35u), add = v_one(LSH_M32_ADD);
     V five = v_one(5); /* hidden, or compilers make a shift and an addition of it */
@@ -42,9 +42,8 @@ static inline __attribute__((always_inline)) void min_32(const lsh_scratch *scra
 
 /* The same for two and three blocks: the body of a shingle goes along with the finaliser of the one before, step by step (HIDE
  * holds compilers to it), as one alone leaves multipliers or shifters idle. Reads the words behind the last, without effect. */
-static inline __attribute__((always_inline)) void min_long_32(const lsh_scratch *scratch, size_t count,
-                                                              const size_t blocks, const size_t vectors,
-                                                              const uint32_t *seeds, int32_t *minima)
+LSH_INLINE void min_long_32(const lsh_scratch *scratch, size_t count, const size_t blocks, const size_t vectors,
+                            const uint32_t *seeds, int32_t *minima)
 {
     const V c1 = v_one(0x85ebca6bu), c2 = v_one(0xc2b2ae35u), add = v_one(LSH_M32_ADD);
     V five = v_one(5);
@@ -178,15 +177,15 @@ static void min_any_32(const uint8_t *shingle, size_t length, const uint32_t *re
 
 /* ---- 64 bits ---- */
 
-static inline __attribute__((always_inline)) W fmix_64(W h)
+LSH_INLINE W fmix_64(W h)
 {
     h = w_mul(w_xor(h, w_shr(h, 33)), 0xff51afd7ed558ccdu);
     h = w_mul(w_xor(h, w_shr(h, 33)), 0xc4ceb9fe1a85ec53u);
     return w_xor(h, w_shr(h, 33));
 }
 
-static inline __attribute__((always_inline)) void min_64(const lsh_scratch *scratch, size_t count, const size_t vectors,
-                                                         const uint32_t *seeds, uint64_t *minima)
+LSH_INLINE void min_64(const lsh_scratch *scratch, size_t count, const size_t vectors, const uint32_t *seeds,
+                       uint64_t *minima)
 {
     const W flip = w_one(W_FLIP);
     W seed[LOCKSTEP], best[LOCKSTEP], h1[LOCKSTEP], h2[LOCKSTEP];

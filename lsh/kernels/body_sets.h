@@ -24,32 +24,20 @@ static inline uint64_t key_token(const lsh_set_secret *secret, uint64_t key)
     return (mixed ^ mixed >> 32) * secret->odd[1];
 }
 
-#ifdef __SIZEOF_INT128__
-__extension__ typedef unsigned __int128 wide_word;
-
-static inline wide_word wide_product(const uint64_t factor[2], uint64_t word)
-{
-    return (wide_word)factor[0] * word + ((wide_word)(factor[1] * word) << 64);
-}
-
 /* The words may overlap: together with the length they are the shingle. */
 static inline uint64_t long_hash(const lsh_set_secret *secret, const uint8_t *shingle, size_t length)
 {
     if (length > 32)
         return lsh_siphash13(shingle, length, secret->sip);
-    wide_word sum = wide_product(secret->factors[0], length) + wide_product(secret->factors[1], lsh_load64(shingle)) +
-                    wide_product(secret->factors[2], lsh_load64(shingle + length - 8));
-    if (length > 16)
-        sum += wide_product(secret->factors[3], lsh_load64(shingle + 8)) +
-               wide_product(secret->factors[4], lsh_load64(shingle + length - 16));
-    return (uint64_t)(sum >> 64);
+    lsh_wide sum = lsh_wide_product(secret->factors[0], length);
+    sum = lsh_wide_sum(sum, lsh_wide_product(secret->factors[1], lsh_load64(shingle)));
+    sum = lsh_wide_sum(sum, lsh_wide_product(secret->factors[2], lsh_load64(shingle + length - 8)));
+    if (length > 16) {
+        sum = lsh_wide_sum(sum, lsh_wide_product(secret->factors[3], lsh_load64(shingle + 8)));
+        sum = lsh_wide_sum(sum, lsh_wide_product(secret->factors[4], lsh_load64(shingle + length - 16)));
+    }
+    return lsh_wide_top(sum);
 }
-#else
-static inline uint64_t long_hash(const lsh_set_secret *secret, const uint8_t *shingle, size_t length)
-{
-    return lsh_siphash13(shingle, length, secret->sip);
-}
-#endif
 
 static inline uint64_t span_token(const lsh_set_secret *secret, const uint8_t *shingle, size_t length)
 {
@@ -80,7 +68,7 @@ static inline uint8_t *filled_of(const lsh_set_table *table, const uint64_t *buc
 }
 
 /* Add a token whose bucket is full; returns whether it was in none. */
-static __attribute__((noinline)) size_t add_behind(const lsh_set_table *table, uint64_t token)
+LSH_NOINLINE size_t add_behind(const lsh_set_table *table, uint64_t token)
 {
     uint64_t *bucket = home_of(table, token);
     for (;; bucket = next_bucket(table, bucket)) {
@@ -213,8 +201,8 @@ static const uint64_t *lane_of(const lsh_set_table *table, const lsh_set *set, c
 {
     for (const uint64_t *bucket = home_of(table, other->tokens[j]);; bucket = next_bucket(table, bucket)) {
         for (uint32_t found = equal_lanes(bucket, other->tokens[j]); found; found &= found - 1)
-            if (same_shingle(set, entry_of(table, bucket + __builtin_ctz(found)), other, j))
-                return bucket + __builtin_ctz(found);
+            if (same_shingle(set, entry_of(table, bucket + lsh_lowest_bit(found)), other, j))
+                return bucket + lsh_lowest_bit(found);
         if (bucket[LSH_SET_LANES - 1] == 0 || *filled_of(table, bucket) < LSH_SET_LANES)
             return NULL;
     }
@@ -325,7 +313,7 @@ static void LSH_SYMBOL(lsh_set_find)(const lsh_set *set, const lsh_set_table *ta
 }
 
 /* Whether a bucket holds the token that a full one may have sent there. */
-static __attribute__((noinline)) int is_behind(const lsh_set_table *table, const uint64_t *bucket, uint64_t token)
+LSH_NOINLINE int is_behind(const lsh_set_table *table, const uint64_t *bucket, uint64_t token)
 {
     uint32_t found = 0;
     while (found == 0 && bucket[LSH_SET_LANES - 1] != 0) {
@@ -355,7 +343,7 @@ enum { ASKED = 64 }; /* tokens that are looked up in one go */
 
 /* How many of `count` tokens, at most ASKED, the table holds. Where the table lies outside the nearest caches, its bitmap spares most
  * of the lookups of tokens that it does not hold. */
-static __attribute__((noinline)) size_t count_filtered(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
+LSH_NOINLINE size_t count_filtered(const lsh_set_table *table, const uint64_t *restrict tokens, size_t count)
 {
     const lsh_set_table place = *table;
     uint64_t likely[ASKED];

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "target.h"
 
 #define SPREAD 0x9E3779B97F4A7C15u /* 2**64 / golden ratio, odd: a product has its best bits at the top, whatever the key */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "target.h"
 #include "utf8.h"
 
 enum {
@@ -15,26 +16,15 @@ enum {
     WIDTH = 16               /* bytes of a vector */
 };
 
-typedef uint8_t vector __attribute__((vector_size(WIDTH)));
-typedef uint8_t unaligned __attribute__((vector_size(WIDTH), aligned(1), may_alias));
-typedef uint64_t words __attribute__((vector_size(WIDTH))); /* two */
-
 #define ONES (UINT64_MAX / 0xFF)
 #define HIGHS (ONES << 7)
 
-static uint64_t word_at(const uint8_t *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
 /* Which byte of a word, in the order of memory, is the first one that is not 0, and the word without it and those behind it. */
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-static unsigned first_byte(uint64_t word) { return (unsigned)__builtin_clzll(word) / 8; }
+#if LSH_BIG_ENDIAN
+static unsigned first_byte(uint64_t word) { return 7 - lsh_highest_bit(word) / 8; }
 static uint64_t bytes_before(uint64_t word, unsigned first) { return first ? word & ~(UINT64_MAX >> 8 * first) : 0; }
 #else
-static unsigned first_byte(uint64_t word) { return (unsigned)__builtin_ctzll(word) / 8; }
+static unsigned first_byte(uint64_t word) { return lsh_lowest_bit(word) / 8; }
 static uint64_t bytes_before(uint64_t word, unsigned first) { return word & (((uint64_t)1 << 8 * first) - 1); }
 #endif
 
@@ -43,7 +33,7 @@ static int is_utf8(const uint8_t *at, const uint8_t *end)
 {
     uint32_t c;
     while (at < end) {
-        if (end - at >= 8 && !(word_at(at) & HIGHS)) {
+        if (end - at >= 8 && !(lsh_word_at(at) & HIGHS)) {
             at += 8;
         } else if (*at < 0x80) {
             at++;
@@ -106,40 +96,65 @@ static const uint8_t *skip_escape(const line *l, const uint8_t *at)
     return meaning[at[1]] ? at + 2 : NULL;
 }
 
+/* skip_plain: skip bytes of a string up to the first special one, or, if there is none, until less than a vector (or a
+ * word) is left; `seen` gets the bits of all bytes skipped. */
+#if LSH_VECTORS
 /* Not 0 in the bytes that are a quote, a backslash or a control character. */
-static inline words special_bytes(vector bytes)
+static inline lsh_words_2 special_bytes(lsh_bytes_16 bytes)
 {
-    return (words)((bytes == '"') | (bytes == '\\') | (bytes < 0x20));
+    return (lsh_words_2)((bytes == '"') | (bytes == '\\') | (bytes < 0x20));
 }
 
-/* Skip bytes of a string up to the first special one, or, if there is none, until less than a vector is left; `seen` gets the
- * bits of all bytes skipped. */
 static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end, uint64_t *seen)
 {
-    vector bits = {0};
-    words special;
+    lsh_bytes_16 bits = {0};
+    lsh_words_2 special;
     for (; end - at >= 4 * WIDTH; at += 4 * WIDTH) {
-        const unaligned *four = (const unaligned *)at;
+        const lsh_bytes_anywhere *four = (const lsh_bytes_anywhere *)at;
         special = special_bytes(four[0]) | special_bytes(four[1]) | special_bytes(four[2]) | special_bytes(four[3]);
         if (special[0] | special[1])
             break;
         bits |= (four[0] | four[1]) | (four[2] | four[3]);
     }
     for (; end - at >= WIDTH; at += WIDTH) {
-        const vector bytes = *(const unaligned *)at;
+        const lsh_bytes_16 bytes = *(const lsh_bytes_anywhere *)at;
         special = special_bytes(bytes);
         if (special[0] | special[1]) {
-            const int half = !special[0];
+            const unsigned half = !special[0];
             const unsigned first = first_byte(special[half]);
-            *seen |= bytes_before(((words)bytes)[half], first) | (half ? ((words)bytes)[0] : 0);
+            *seen |= bytes_before(((lsh_words_2)bytes)[half], first) | (half ? ((lsh_words_2)bytes)[0] : 0);
             at += 8 * half + first;
             break;
         }
         bits |= bytes;
     }
-    *seen |= ((words)bits)[0] | ((words)bits)[1];
+    *seen |= ((lsh_words_2)bits)[0] | ((lsh_words_2)bits)[1];
     return at;
 }
+#else
+/* The top bit of each byte of a word that is 0. */
+static inline uint64_t zero_bytes(uint64_t word) { return ~(((word & ~HIGHS) + ~HIGHS) | word) & HIGHS; }
+
+/* The same for the bytes that are a quote, a backslash or a control character, of which the upper three bits are 0. */
+static inline uint64_t special_bytes(uint64_t word)
+{
+    return zero_bytes(word ^ '"' * ONES) | zero_bytes(word ^ '\\' * ONES) | zero_bytes(word & 0xE0 * ONES);
+}
+
+static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end, uint64_t *seen)
+{
+    for (; end - at >= 8; at += 8) {
+        const uint64_t bytes = lsh_word_at(at), special = special_bytes(bytes);
+        if (special) {
+            const unsigned first = first_byte(special);
+            *seen |= bytes_before(bytes, first);
+            return at + first;
+        }
+        *seen |= bytes;
+    }
+    return at;
+}
+#endif
 
 /* From behind the quote that begins a string to the one that ends it. */
 static const uint8_t *string_end(line *l, const uint8_t *at)
@@ -274,8 +289,7 @@ static const uint8_t *read_value(line *l, const uint8_t *at, lsh_field *field)
 }
 
 /* From a key to its value; sets the field that `s`, if there is one, has for the key. */
-static inline __attribute__((always_inline)) const uint8_t *key_end(line *l, const uint8_t *at, const search *s,
-                                                                    lsh_field **field)
+LSH_INLINE const uint8_t *key_end(line *l, const uint8_t *at, const search *s, lsh_field **field)
 {
     const uint8_t *key = at + 1, *quote;
     if (*at != '"')
@@ -299,8 +313,7 @@ static inline __attribute__((always_inline)) const uint8_t *key_end(line *l, con
 
 /* From behind the bracket that begins an object or a list to behind the one that ends it. `s`: the fields that are wanted of
  * an object, NULL for none; inline, so that nested values are skipped without searching them. */
-static inline __attribute__((always_inline)) const uint8_t *members_end(line *l, const uint8_t *at, int depth, uint8_t last,
-                                                                        const search *s)
+LSH_INLINE const uint8_t *members_end(line *l, const uint8_t *at, int depth, uint8_t last, const search *s)
 {
     at = skip_space(l, at);
     if (at < l->end && *at == last)

@@ -265,12 +265,6 @@ const struct lsh_kernels *lsh_kernels_find(const char *level);
  * padded with zeros to a multiple of LSH_LANES. `permutation` is scratch of 2**lg words, lg = max(1, ceil(log2 k)). */
 void lsh_fss_ranks(size_t k, uint32_t *permutation, uint32_t *ranks);
 
-/* Prefetch the cache line of `place`, which is read soon. */
-static inline void lsh_prefetch(const void *place)
-{
-    __builtin_prefetch(place);
-}
-
 /* ---- grouping.c: documents that share a band key ---- */
 
 /* A document at work in lsh_link_equal. */

@@ -8,7 +8,6 @@
 
 #define LSH_LEVEL neon
 #define HIDE(vector)
-#define HIDE_WORD(word) __asm__("" : "+r"(word))
 
 typedef uint32x4_t V;
 #define LANES_32 4

@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "../_murmur3.h"
+#include "atomic.h"
 #include "kernels.h"
+#include "target.h"
 
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
@@ -58,11 +60,11 @@ static inline size_t check_blocks(const lsh_blocks *blocks, const uint8_t *start
         return SIZE_MAX;
     const size_t first = (size_t)(start - blocks->file), last = (first + length - 1) / LSH_BLOCK;
     for (size_t block = first / LSH_BLOCK; block <= last; block++) {
-        if (__atomic_load_n(blocks->checked + block, __ATOMIC_RELAXED))
+        if (lsh_load_8(blocks->checked + block))
             continue;
         if (block_sum(blocks, block) != lsh_load64(blocks->sums + 8 * block))
             return block;
-        __atomic_store_n(blocks->checked + block, 1, __ATOMIC_RELAXED);
+        lsh_store_8(blocks->checked + block, 1);
     }
     return SIZE_MAX;
 }
@@ -89,7 +91,7 @@ static inline size_t cell_of(uint64_t key, unsigned bits) { return (size_t)(key 
 unsigned lsh_directory_bits(size_t count) { return count < 1 << 12 ? 0 : count < 1 << 18 ? 8 : 16; }
 
 static inline uint64_t key_of(lsh_numbered_key record) { return (uint64_t)record.high << 32 | record.low; }
-static inline unsigned length_of(uint64_t value) { return 64 - (unsigned)__builtin_clzll(value | 1); }
+static inline unsigned length_of(uint64_t value) { return lsh_highest_bit(value | 1) + 1; }
 
 /* Sort by bits low .. top - 1 of the keys, stably. Returns the array that has the result. */
 static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *other, size_t count, unsigned low,
@@ -500,9 +502,9 @@ static size_t take_marked(const lsh_segment *segment, lsh_search *search, uint32
     size_t count = 0;
     for (size_t i = 0; i < LSH_WINDOW / 64 / 64; i++)
         while (search->marked[i]) {
-            const size_t word = i * 64 + (size_t)__builtin_ctzll(search->marked[i]);
+            const size_t word = i * 64 + lsh_lowest_bit(search->marked[i]);
             for (uint64_t bits = search->marks[word]; bits; bits &= bits - 1) {
-                const size_t number = search->window + word * 64 + (size_t)__builtin_ctzll(bits);
+                const size_t number = search->window + word * 64 + lsh_lowest_bit(bits);
                 if (count == LSH_PIECE) {
                     search->marks[word] = bits;
                     return count;

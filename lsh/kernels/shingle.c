@@ -8,6 +8,7 @@
 
 #include "../_murmur3.h"
 #include "kernels.h"
+#include "target.h"
 #include "utf8.h"
 
 /* The end of the unit that starts at `at` (before the end of the text). A word's end is the space behind it. */
@@ -117,7 +118,7 @@ size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_ta
         const size_t first = *at;
         uint64_t bits = length - first >= 64 ? word_bits(text + first, &ascii) : 0;
         /* A word that reaches the end of the block may go on behind it: the next block begins with that word. */
-        const size_t block = ~bits ? 64 - (size_t)__builtin_clzll(~bits) : 0;
+        const size_t block = ~bits ? (size_t)lsh_highest_bit(~bits) + 1 : 0;
         if (!ascii || block == 0) {
             spans[count].length = next_word(text, length, word_table, at, &spans[count].start);
             count += spans[count].length > 0;
@@ -126,7 +127,7 @@ size_t lsh_next_words(const uint8_t *text, size_t length, const uint8_t *word_ta
         bits &= UINT64_MAX >> (64 - block);
         *at = first + block;
         while (bits && count < capacity) { /* one mispredicted branch a block; a loop over characters has two a word */
-            const size_t begin = (size_t)__builtin_ctzll(bits), size = (size_t)__builtin_ctzll(~(bits >> begin));
+            const size_t begin = lsh_lowest_bit(bits), size = lsh_lowest_bit(~(bits >> begin));
             spans[count++] = (lsh_span){.start = first + begin, .length = size};
             bits &= ~(uint64_t)0 << (begin + size);
         }

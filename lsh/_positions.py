@@ -1,0 +1,46 @@
+"""Read and write files at given places, by their descriptors, from several threads; also on Windows.
+
+Windows has no ``pread`` and no ``pwrite``. There a lock is held while the position of a file is moved and used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from contextlib import AbstractContextManager
+from typing import Any
+
+_lock = threading.Lock()
+
+
+def exclusive() -> AbstractContextManager[Any]:
+    """Return a context for work that moves the position of a file where the system has no ``pread``."""
+    return contextlib.nullcontext() if hasattr(os, "pread") else _lock
+
+
+def read_at(descriptor: int, size: int, place: int) -> bytes:
+    """Return bytes of a file, maybe fewer than `size`, and none at its end; its position may move."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, place)
+    with _lock:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.read(descriptor, size)
+
+
+def read_into(descriptor: int, buffer: memoryview, place: int) -> int:
+    """Read bytes of a file into a buffer; return how many were read, 0 at the end of the file."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [buffer], place)
+    data = read_at(descriptor, len(buffer), place)
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def write_at(descriptor: int, data: Any, place: int) -> int:
+    """Write bytes to a file; return how many were written."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(descriptor, data, place)
+    with _lock:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.write(descriptor, data)

@@ -9,10 +9,12 @@ import sysconfig
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 import running
+import sharing
 
 import lsh
 from lsh import MinHasher, _threads, minhash
@@ -165,6 +167,27 @@ def test_free_threaded_python_stays_free():
         pytest.skip("this Python has a GIL")
     script = "import sys, lsh.lsh, lsh.command.main; sys.exit(sys._is_gil_enabled())"
     assert subprocess.run([sys.executable, "-W", "error", "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])
+def test_threads_that_share_objects_get_what_one_thread_gets(make, tmp_path):
+    texts = sharing.make_texts(3, 40)
+    jobs = make(texts, tmp_path) if make is sharing.store_jobs else make(texts)
+    sharing.compare(jobs, 3, 1, 3, {name: job() for name, job in jobs.items()})
+
+
+def test_threads_change_one_cache_and_one_index(tmp_path):
+    texts = sharing.make_texts(4, 20)
+    sharing.change_cache(texts, 3, 6)
+    sharing.change_index(texts, 2, 5, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
+    script = Path(__file__).parent / "sharing.py"
+    ran = running.process(tmp_path, python=(str(script), "12", "3", str(seed)))
+    assert (ran.returncode, ran.stdout) == (0, b"equal\n"), ran.stderr.decode()
 
 
 # ---- how work is split ----

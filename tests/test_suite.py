@@ -101,3 +101,8 @@ def test_a_folder_is_spread_over_the_processors(given, expected):
         config.workerinput = {}
     conftest.pytest_cmdline_main(config)
     assert (option.numprocesses, option.dist) == expected
+
+
+def test_the_version_of_the_citation_is_that_of_the_package():
+    version = re.search(r'^version = "(.+)"$', CONFIGURATION.read_text("utf-8"), re.MULTILINE)[1]
+    assert f"version: {version}\n" in (TESTS.parent / "CITATION.cff").read_text("utf-8")

@@ -204,7 +204,7 @@ def swap(link: Path, target: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
 def test_an_index_is_replaced_under_its_readers(tmp_path):
-    """The recipe of docs/index.md: readers see the whole old index or the whole new one, and reopen after an error."""
+    """The recipe of docs/lasting-index.md: readers see the whole old index or the whole new one, then reopen it."""
     one, two = two_indexes(tmp_path)
     link = tmp_path / "current"
     swap(link, one)
@@ -331,7 +331,7 @@ def test_a_writer_of_a_replaced_index_changes_nothing(tmp_path, by_link):
 
 
 def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):
-    """As docs/index.md says: the manifest first, then the other files. It is one commit, or an error names a file."""
+    """As docs/lasting-index.md says: the manifest first, then the other files: one commit, or an error with a file."""
     indexing.small_limits(monkeypatch)
     rng, commits, outcomes = random.Random(5), [set()], Counter[str]()
 

@@ -22,6 +22,7 @@ def loaded(path):
 release = loaded(ROOT / "tools" / "release.py")
 WHEELS = {
     "lsh_dedup-1.0.0rc1-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl": "cp310-manylinux_x86_64",
+    "lsh_dedup-1.0.0rc1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl": "cp311-manylinux_x86_64",
     "lsh_dedup-1.0.0rc1-cp314-cp314t-manylinux_2_27_aarch64.manylinux_2_28_aarch64.whl": "cp314t-manylinux_aarch64",
     "lsh_dedup-1.0.0rc1-cp313-cp313-manylinux_2_28_x86_64.whl": "cp313-manylinux_x86_64",
     "lsh_dedup-1.0.0rc1-cp312-cp312-musllinux_1_2_aarch64.whl": "cp312-musllinux_aarch64",
@@ -48,6 +49,7 @@ def test_a_wheel_is_identified_by_its_name(name, expected):
         "lsh_dedup-1.0-py3-none-any.whl",
         "other-1.0-cp310-cp310-win_amd64.whl",
         "lsh_dedup-1.0-cp310-cp311-win_amd64.whl",
+        "lsh_dedup-1.0-cp310-cp310-win_amd64.macosx_11_0_arm64.whl",
         "lsh_dedup-1.0.tar.gz",
     ],
 )
@@ -85,7 +87,7 @@ def test_the_archives_of_a_release_are_complete():
 
 def test_missing_and_unexpected_archives_are_named():
     names = names_of_a_release("1.2.0")
-    again = names[-1].replace(".whl", ".other.whl")
+    again = names[-1].replace("win_amd64", "win_amd64.win_amd64")
     faults = list(release.faults_of_archives([*names[1:5], *names[6:], "notes.txt", again], "1.2.0"))
     assert faults == [
         "missing: cp310-macosx_x86_64",

@@ -20,8 +20,9 @@ PLATFORMS = (
     *("manylinux_x86_64", "manylinux_aarch64", "musllinux_x86_64", "musllinux_aarch64"),
     *("macosx_x86_64", "macosx_arm64", "win_amd64"),
 )
-# The parts of a wheel's name: version, Python, ABI, then the platform, with the version of its C library or system.
-WHEEL = re.compile(r"lsh_dedup-([^-]+)-(cp\d+)-(\2t?)-([a-z]+)(?:_\d+_\d+)?_([a-z0-9_]+?)(?:\.\S+)?\.whl")
+# The parts of a wheel's name: version, Python, ABI, and platforms, each with the version of its C library or system.
+WHEEL = re.compile(r"lsh_dedup-([^-]+)-(cp\d+)-(\2t?)-([^-]+)\.whl")
+PLATFORM = re.compile(r"(?:(manylinux|musllinux|macosx)(?:\d+|_\d+_\d+)|(win))_(\w+)")
 # Where the version stands.
 VERSIONS = {
     "pyproject.toml": r'^version = "(.+)"$',
@@ -46,7 +47,10 @@ def identifier(name: str, version: str) -> str | None:
     'cp310-win_amd64'
     """
     found = WHEEL.fullmatch(name)
-    return f"{found[3]}-{found[4]}_{found[5]}" if found and found[1] == version else None
+    if found is None or found[1] != version:
+        return None
+    platforms = {PLATFORM.sub(r"\1\2_\3", one) for one in found[4].split(".")}
+    return f"{found[3]}-{platforms.pop()}" if len(platforms) == 1 else None
 
 
 def version_of(root: Path = ROOT) -> str:

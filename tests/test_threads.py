@@ -3,8 +3,6 @@
 import gc
 import os
 import signal
-import subprocess
-import sys
 import sysconfig
 import threading
 import time
@@ -162,11 +160,28 @@ def test_the_first_wrong_text_is_named(workers):
         MinHasher(16, scheme="fss").fingerprints(texts, num_threads=workers)
 
 
-def test_free_threaded_python_stays_free():
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        pytest.skip("this Python has a GIL")
-    script = "import sys, lsh.lsh, lsh.command.main; sys.exit(sys._is_gil_enabled())"
-    assert subprocess.run([sys.executable, "-W", "error", "-c", script], check=False).returncode == 0
+IMPORT_ALL = """
+import importlib, pathlib, sys, sysconfig
+import lsh, lsh.lsh, lsh.command.main
+
+root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
+for path in root.rglob(f"*{suffix}"):
+    name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
+    importlib.import_module(name)
+    print(name.rpartition(".")[2])
+print(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""
+
+
+def test_no_extension_needs_the_gil(tmp_path):
+    """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
+    ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
+    assert ran.returncode == 0, ran.stderr.decode()
+    sources = list((Path(__file__).parents[1] / "lsh").rglob("*.pyx"))
+    *extensions, has_gil = ran.stdout.decode().split()
+    assert {"_lsh_cython", *(path.stem for path in sources)} <= set(extensions)
+    assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert [path.name for path in sources if "freethreading_compatible=True" not in path.read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])

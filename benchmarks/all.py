@@ -1,6 +1,8 @@
-"""Run all benchmarks, then write the tables of both READMEs and of docs/scale.md, and the chart peers.svg.
+"""Run all benchmarks, then write the tables of the READMEs, of docs/scale.md and docs/choosing.md, and the chart.
 
 `--only kernels,peers` runs these two only. `--render` runs none and writes tables and chart from the stored results.
+`--quick` checks the headline figures in under five minutes on a quiet machine: it measures them again, prints them
+beside those of the READMEs, and writes nothing.
 A table stands between two comments that name it. tests/test_benchmarks.py checks that each table matches its result.
 """
 
@@ -11,10 +13,12 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import choosing
 import scale
 
 FOLDER = Path(__file__).resolve().parent
@@ -27,11 +31,17 @@ PARTS = (
     "counts",
     "quality",
     "tiny_sets",
+    "choosing",
     "engine",
     "files",
     "index",
     "spark",
 )
+QUICK = {
+    "pure_python": (),
+    "peers": ("--rounds", "1", "--only", "rensa, flat; rensa, README; datasketch; text-dedup"),
+    "quality": ("--only", "reuters21578.tsv.gz"),
+}
 UPDATED = dict.fromkeys(("engine", "spark"), ("--update",))  # their larger cases are measured one by one, and stay
 PLAIN_SETS = "sets of Python"
 README, CHART = FOLDER / "README.md", FOLDER / "peers.svg"
@@ -450,6 +460,7 @@ TABLES = {
     },
     FRONT: {"peers": short_peer_table},
     FOLDER.parent / "docs" / "scale.md": scale.TABLES,
+    FOLDER.parent / "docs" / "choosing.md": choosing.TABLES,
 }
 
 
@@ -494,7 +505,8 @@ def results() -> dict[str, Result]:
     """Load the stored results, by name."""
     paths = {name: FOLDER / "results" / f"{name}.json" for name in PARTS}
     found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
-    return {**found, **dict.fromkeys(scale.TABLES, scale.results())}
+    shared = dict.fromkeys(choosing.TABLES, found["choosing"]) if "choosing" in found else {}
+    return {**found, **shared, **dict.fromkeys(scale.TABLES, scale.results())}
 
 
 def rendered(path: Path, found: dict[str, Result]) -> str:
@@ -509,11 +521,57 @@ def rendered(path: Path, found: dict[str, Result]) -> str:
     return readme
 
 
+def headlines(found: dict[str, Result]) -> dict[str, str]:
+    """Return the headline figures of results, by name."""
+    figures = {}
+    for row in found["pure_python"]["fingerprints"]:
+        scheme = f"{row['parameters']['scheme']}, {8 * row['parameters']['hashbytes']} bits"
+        figures[f"{scheme}: times faster than plain Python"] = f"{row['ratio']:,.0f}"
+    for way, row in found["peers"]["ways"].items():
+        if "not_measured" in row:
+            figures[f"{way}: not measured"] = row["not_measured"]
+            continue
+        figures[f"{way}: fingerprints, MB/s"] = figure(row["mb_per_second"])
+        if near := row.get("near"):
+            if way != "lsh, fss":
+                figures[f"{way}: lsh finds near duplicates x times faster"] = figure(near["lsh_is_faster"])
+            figures[f"{way}: recall and precision"] = f"{near['recall']:.3f} {near['precision']:.3f}"
+    for corpus in found["quality"]["corpora"]:
+        name, of_pairs = corpus["data"]["name"].partition(".")[0], corpus["pairs"]
+        figures[f"{name}: precision and recall of find_pairs, recall 0.995 asked for"] = (
+            f"{of_pairs['least_precision']:.4f} {of_pairs['mean_recall']:.4f}"
+        )
+        figures[f"{name}: removals without a witness"] = str(corpus["removals"]["without_witness"])
+    return figures
+
+
+def quick() -> None:
+    """Measure the headline figures again and print them beside the stored ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, options in QUICK.items():
+            print(f"== {name}", flush=True)
+            subprocess.run([sys.executable, FOLDER / f"{name}.py", folder, *options], check=True)
+        measured = {name: json.loads(Path(folder, f"{name}.json").read_text(encoding="utf-8")) for name in QUICK}
+    stored = headlines(results())
+    machine = measured["peers"]["machine"]
+    print(f"\nhere: {where(measured['peers'])}, {machine['simd']}\nstored: {where(results()['peers'])}\n")
+    print(
+        table(
+            ["figure", "here", "stored"],
+            [[name, here, stored.get(name, "")] for name, here in headlines(measured).items()],
+        )
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), metavar="NAMES", help=f"run these only: {', '.join(PARTS)}")
     parser.add_argument("--render", action="store_true", help="run no benchmark")
+    parser.add_argument("--quick", action="store_true", help="measure the headline figures again; write nothing")
     options = parser.parse_args()
+    if options.quick:
+        quick()
+        return
     wanted = options.only.split(",")
     if unknown := set(wanted) - set(PARTS):
         parser.error(f"unknown benchmark in --only: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")

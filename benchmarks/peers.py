@@ -28,6 +28,7 @@ REQUIREMENTS = {
     "datasketch": ["datasketch==2.0.*", "numpy"],
     "gaoya": ["gaoya==0.2.*", "numpy"],
     "text-dedup": ["text-dedup==0.4.*"],
+    "datatrove": ["datatrove==0.10.*", "regex", "tokenizers", "spacy", "xxhash<4"],  # it passes str to xxhash
     "datasketch-redis": ["datasketch==2.0.*", "redis", "numpy"],  # for index.py
     "plain": ["numpy"],
 }
@@ -38,12 +39,15 @@ WAYS = {
     "rensa, flat": "rensa",
     "FastSketchLSH, CSR": "FastSketchLSH",
     "gaoya": "gaoya",
+    "rensa, rho": "rensa",
     "rensa, README": "rensa",
     "FastSketchLSH, README": "FastSketchLSH",
     "datasketch": "datasketch",
     "text-dedup": "text-dedup",
+    "datatrove": "datatrove",
     "plain Python, fss": "plain",
 }
+OURS = "lsh, fss"
 ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -110,34 +114,43 @@ def summary(rounds: list[dict[str, Any]], ours: list[dict[str, Any]]) -> dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="write the result here (default: results/)")
     parser.add_argument("--environments", type=Path, default=Path(tempfile.gettempdir()) / "lsh-benchmark-environments")
-    folder = parser.parse_args().environments
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default: {ROUNDS}")
+    parser.add_argument("--only", metavar="NAMES", help=f"measure only these, separated by ';': {'; '.join(WAYS)}")
+    options = parser.parse_args()
+    ways = dict(WAYS)
+    if options.only:
+        names = [name.strip() for name in options.only.split(";")]
+        if unknown := set(names) - set(WAYS):
+            parser.error(f"unknown name in --only: {', '.join(sorted(unknown))}; known: {'; '.join(WAYS)}")
+        ways = {name: WAYS[name] for name in dict.fromkeys([OURS, *names])}  # the ratios need ours
+    folder = options.environments
     folder.mkdir(parents=True, exist_ok=True)
     corpus = harness.news()
     if corpus.pairs is None:
         raise SystemExit("this benchmark needs Reuters-21578; set LSH_DATA to the folder that holds it")
-    interpreters = {name: environment(folder, name) for name in dict.fromkeys(WAYS.values())}
-    rounds: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    interpreters = {name: environment(folder, name) for name in dict.fromkeys(ways.values())}
+    rounds: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as work:
         texts, pairs = Path(work) / "texts.tsv", Path(work) / "pairs.tsv"
         texts.write_bytes(b"".join(b"%d\t%s\n" % (i, text) for i, text in enumerate(corpus.texts)))
         pairs.write_text("".join(f"{i}\t{j}\t{similarity}\n" for i, j, similarity in corpus.pairs))
-        for number in range(ROUNDS):
-            for way, name in WAYS.items():
+        for number in range(options.rounds):
+            for way, name in ways.items():
                 python, reason = interpreters[name]
                 found = {"failed": reason} if python is None else run(python, way, texts, pairs)
                 rounds[way].append(found)
                 print(f"round {number + 1}, {way}: {found.get('failed') or 'done'}", file=sys.stderr, flush=True)
-    ours = rounds["lsh, fss"]
+    ours = rounds[OURS]
     harness.must(not any("failed" in one for one in ours), "lsh itself failed")
     content = {
         "about": "128 components, 5-byte shingles, one thread, CPU time, raw text to the result; medians of the rounds",
         "data": corpus.describe(),
-        "rounds": ROUNDS,
+        "rounds": options.rounds,
         "ways": {way: summary(found, ours) for way, found in rounds.items()},
     }
-    sys.argv[1:] = []
-    harness.write("peers", content)
+    harness.write("peers", content, options.folder or harness.RESULTS)
 
 
 if __name__ == "__main__":

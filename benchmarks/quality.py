@@ -129,9 +129,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="write the result here (default: benchmarks/results)")
     parser.add_argument("--cache", type=Path, default=truth.CACHE, metavar="FOLDER", help="cache of the exact pairs")
+    parser.add_argument("--only", metavar="CORPUS", choices=tuple(truth.EXPECTED), help="measure this corpus only")
     options = parser.parse_args()
+    names = [options.only] if options.only else list(truth.EXPECTED)
     corpora = []
-    for name in truth.EXPECTED:
+    for name in names:
         corpus = harness.corpus(name)
         if corpus is None:
             raise SystemExit(f"no file {name}; set LSH_DATA to the folder that holds it")
@@ -149,7 +151,7 @@ def main() -> None:
         "about": f"Threshold {truth.THRESHOLD}, {truth.N}-byte shingles, recall {RECALL}, "
         f"{len(RANDOM_STATES)} random states, {available_cores()} threads; CPU time, medians of the states",
         "data": {
-            "name": ", ".join(truth.EXPECTED),
+            "name": ", ".join(names),
             "documents": sum(found["data"]["documents"] for found in corpora),
             "bytes": sum(found["data"]["bytes"] for found in corpora),
         },

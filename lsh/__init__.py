@@ -39,6 +39,7 @@ from lsh.minhash import MinHasher
 from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
+#: The version of the package.
 __version__ = "0.1.0"
 
 __all__ = [

@@ -21,6 +21,8 @@ from lsh._fingerprints import Array, SupportsArray
 from lsh._grouping import band_keys
 from lsh._words import counted
 
+__all__ = ["BandError", "Bands"]
+
 MAX_BANDS = 2**20  # bands, and components of a band: the largest number of components of a fingerprint
 Floats = NDArray[np.float64]
 Numbers = Sequence[float] | SupportsArray

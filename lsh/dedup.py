@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+__all__ = ["Deduplication", "Duplicate", "deduplicate", "find_pairs"]
+
 MIN_RECALL = 0.5  # of an index at a similarity; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
 DEFAULT_SEEDS = 128
@@ -76,6 +78,9 @@ class Deduplication:
         The pairs just below the threshold, as a structured array: ``i``, ``j`` and ``similarity`` of the 100 most
         similar of the compared pairs that are below it, the most similar first. With `against` also ``side``, for
         ``j``.
+    old_ids : tuple or None
+        Where `against` is an `Index`, the ids of the old documents that `removed` and `near` name: there ``kept`` and
+        ``j`` are positions in this tuple. Else ``None``.
     """
 
     keep: NDArray[np.bool_]

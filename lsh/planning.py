@@ -23,6 +23,8 @@ from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.shingling import Shingles, checked_shingles
 
+__all__ = ["Plan", "plan"]
+
 DEFAULT_THRESHOLD, DEFAULT_RECALL = 0.8, 0.99
 COST_TOLERANCE = 1e-9  # costs whose relative difference is less count as equal
 LOSS_TOLERANCE = 1e-12  # rounding error allowed in the logarithm of the share that the bands may miss

@@ -139,6 +139,7 @@ _OTHER_HASHES = (
 )
 _WHICH_IS_KEPT = "The first document of a cluster is kept; the original keeps {which}."
 
+#: FineWeb, as datatrove deduplicates it.
 fineweb = Preset(
     "fineweb",
     MinHasher(
@@ -166,6 +167,7 @@ fineweb = Preset(
     ),
 )
 
+#: The Stack, by BigCode.
 bigcode = Preset(
     "bigcode",
     MinHasher(256, hashbytes=4, scheme="murmur3", shingles=Shingles(5, unit="word")),
@@ -184,6 +186,7 @@ bigcode = Preset(
     ),
 )
 
+#: The fuzzy deduplication of NeMo Curator.
 nemo = Preset(
     "nemo",
     MinHasher(260, hashbytes=4, scheme="murmur3", shingles=Shingles(24, unit="char")),
@@ -200,6 +203,7 @@ nemo = Preset(
 )
 
 _PRESETS: dict[Name, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
+#: The names of the presets.
 NAMES: tuple[Name, ...] = get_args(Name)
 
 

@@ -31,27 +31,61 @@ NUM_INTERVALS = 20  # intervals of similarity in which pairs are counted
 
 
 class SimilarityInterval(NamedTuple):
-    """The sampled pairs of an interval of similarity."""
+    """The sampled pairs of an interval of similarity.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends of the interval.
+    mean : float
+        The mean similarity of the pairs.
+    pairs : int
+        Their number.
+    found : int
+        The number of pairs that share a band.
+    expected : float
+        The share of the pairs that the bands find on average.
+    """
 
     low: float
     high: float
-    mean: float  # similarity
+    mean: float
     pairs: int
     found: int
-    expected: float  # share of the pairs that the bands find on average
+    expected: float
 
 
 class MeasuredRecall(NamedTuple):
-    """How many pairs of a sample the bands find."""
+    """How many pairs of a sample the bands find.
+
+    Attributes
+    ----------
+    documents : int
+        The documents of the sample.
+    compared : int
+        The pairs that were compared.
+    intervals : list of SimilarityInterval
+        The pairs by similarity.
+    pairs : int
+        The pairs at the threshold or above.
+    found : int
+        The number of `pairs` that share a band.
+    both_kept : int
+        The number of `pairs` whose documents were both kept.
+    positions : numpy.ndarray
+        The positions of the documents of `pairs`: int64, shape ``(pairs, 2)``.
+    shares_band : numpy.ndarray
+        Whether each of `pairs` shares a band: bool, shape ``(pairs,)``.
+    """
 
     documents: int
-    compared: int  # pairs
+    compared: int
     intervals: list[SimilarityInterval]
-    pairs: int  # at the threshold or above
-    found: int  # of `pairs`, those that share a band
-    both_kept: int  # of `pairs`, those whose documents were both kept
-    positions: NDArray[np.int64]  # of the documents of `pairs`, shape (pairs, 2)
-    shares_band: NDArray[np.bool_]  # whether each of `pairs` is found, shape (pairs,)
+    pairs: int
+    found: int
+    both_kept: int
+    positions: NDArray[np.int64]
+    shares_band: NDArray[np.bool_]
 
 
 def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:

@@ -24,6 +24,8 @@ from lsh._minhash import shingles as _shingles
 from lsh._sets import MAX_CACHED, ShingleSets
 from lsh._texts import Missing, Text, Texts
 
+__all__ = ["Shingles", "jaccard", "jaccard_matrix"]
+
 Unit = Literal["byte", "char", "word"]
 NormalForm = Literal["NFC", "NFKC"]
 

@@ -5,8 +5,10 @@ The pages are read from the checkout beside the tests; the docstrings are read f
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,19 @@ import lsh
 REPOSITORY = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"lsh.plot": "matplotlib", "lsh.spark._tasks": "pyarrow"}  # modules whose examples require an optional package
-PAGES = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("benchmarks/*.md")]
+FOLDERS = (REPOSITORY, *(REPOSITORY / name for name in ("docs", "docs/api", "benchmarks")))
+PAGES = [page for folder in FOLDERS for page in folder.glob("*.md")]
 EXAMPLES = {  # the least number of examples on each page
     "README.md": 15,
+    "docs/choosing.md": 8,
+    "docs/decontamination.md": 25,
     "docs/guide.md": 30,
+    "docs/idea.md": 20,
+    "docs/index.md": 5,
     "docs/lasting-index.md": 30,
+    "docs/one-machine.md": 10,
+    "docs/promises.md": 8,
+    "docs/start.md": 10,
     "docs/uploads.md": 15,
 }
 MODULES = sorted(module.name for module in pkgutil.walk_packages(lsh.__path__, "lsh.") if module.name != "lsh.__main__")
@@ -53,6 +63,42 @@ def test_docstrings_have_examples():
         assert any(test.examples for test in finder.find(public, public.__name__)), public
 
 
+def public_names():
+    """What the `__all__` of each public module names, without modules: pairs of a name and an object."""
+    inner = re.compile(r"lsh\.(files|command|report\.)|.*\._")
+    for module in map(importlib.import_module, ["lsh", *(name for name in MODULES if not inner.match(name))]):
+        for name in module.__all__:
+            if not inspect.ismodule(getattr(module, name)):
+                yield f"{module.__name__}.{name}", getattr(module, name)
+
+
+def test_the_reference_has_each_public_name_once():
+    """The directives of docs/api/ document each public object once, whichever of the public modules they name."""
+    names = {id(public): name for name, public in public_names()}
+    found, module = Counter(), ""
+    for page in sorted(REPOSITORY.glob("docs/api/*.md")):
+        for directive, name in re.findall(r"^\.\. (\w+):: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if directive.startswith("auto"):
+                found[id(getattr(importlib.import_module(module), name))] += 1
+            else:
+                module = name
+    assert [name for one, name in names.items() if found[one] != 1] == []
+    assert found.keys() == names.keys()
+
+
+def test_members_of_public_classes_have_docstrings():
+    """The reference leaves out those that have none."""
+    members = [
+        (f"{name}.{member}", value)
+        for name, public in public_names()
+        if inspect.isclass(public)
+        for member, value in vars(public).items()
+        if not member.startswith("_") and (hasattr(value, "__get__") or callable(value))
+    ]
+    assert len(members) > 100
+    assert [name for name, value in members if not (value.__doc__ or "").strip()] == []
+
+
 @pytest.mark.parametrize(("name", "least"), EXAMPLES.items())
 def test_examples_of_a_page(name, least, monkeypatch):
     monkeypatch.chdir(REPOSITORY / "examples")
@@ -70,6 +116,14 @@ def test_the_readme_is_short():
 def test_links_lead_to_files(page):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_the_tests_of_each_promise_exist():
+    text = (REPOSITORY / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"\[`(test_\w+)`\]\(\.\./([\w/]+\.py)\)", text)
+    assert len(named) > 25
+    missing = [name for name, path in named if f"\ndef {name}(" not in (REPOSITORY / path).read_text(encoding="utf-8")]
     assert missing == []
 
 

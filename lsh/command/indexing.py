@@ -36,7 +36,10 @@ def folder_of(path: str) -> str:
     """Return the folder of an index; an error if it is a URL."""
     folder = files.local(path)
     if files.is_url(folder):
-        raise ValueError(f"an index must be a folder on this machine, got {files.shown(path)}; copy it first")
+        raise ValueError(
+            f"an index must be a folder on this machine, got {files.shown(path)}; name a local folder, or copy "
+            "the index to one first"
+        )
     if not folder:
         raise ValueError("the name of the index is empty; name its folder")
     return folder

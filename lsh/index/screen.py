@@ -29,6 +29,8 @@ from lsh.shingling import Shingles
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+__all__ = ["Screen", "Verdict"]
+
 Decision = Literal["accept", "similar", "reject"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 

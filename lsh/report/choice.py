@@ -28,12 +28,24 @@ Records = NDArray[np.void]  # a structured array
 
 
 class Pair(NamedTuple):
-    """Two documents side by side."""
+    """Two documents side by side.
+
+    Attributes
+    ----------
+    similarity : float
+        Their similarity.
+    first : int
+        The position of a new document.
+    second : int
+        The position of the other document.
+    side : {"new", "old"}
+        The collection of the second document.
+    """
 
     similarity: float
-    first: int  # position of a new document
+    first: int
     second: int
-    side: str  # the collection of the second document: "new" or "old"
+    side: str
 
     @property
     def documents(self) -> set[tuple[str, int]]:
@@ -107,7 +119,7 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
     Returns
     -------
     Choice
-        To be passed to `html`, which reads the texts at its `positions` and `against_positions` only.
+        To be passed to `html`, which reads the texts at its `Choice.positions` and `Choice.against_positions` only.
 
     Raises
     ------

@@ -5,19 +5,23 @@ They need the packages of ``.ci/requirements-remote.txt``.
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import json
 import os
 import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 from cutting import Cut, Proxy
-from running import DEFAULT_SIGNALS, contents, done, environment, lsh, refused
+from running import DEFAULT_SIGNALS, contents, done, environment, lsh, process, refused
 
 from lsh.files import remote, uploads
 
@@ -172,6 +176,64 @@ def test_a_version_of_an_object(tmp_path, bucket):
     bucket.put("in.tsv", b"another\n")
     done(tmp_path, "dedup", f"{bucket.url}/in.tsv?versionId={versions[0]['VersionId']}", "-o", "out.tsv")
     assert (tmp_path / "out.tsv").read_bytes() == kept(tmp_path, lines(30))
+
+
+# ---- docs/object-store.md ----
+
+PAGE = Path(__file__).parents[2] / "docs" / "object-store.md"
+
+
+@pytest.fixture
+def store(bucket):
+    """The bucket of the page: the documents of examples/sample.tsv in four shards."""
+    sample = (Path(__file__).parents[2] / "examples" / "sample.tsv").read_bytes().splitlines(keepends=True)
+    for number in range(4):
+        bucket.put(f"shards/part-{number}.tsv.gz", gzip.compress(b"".join(sample[number::4])))
+    return bucket
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page(tmp_path, store):
+    count = 0
+    for step in re.split(r"^\$ ", "".join(blocks("console")), flags=re.MULTILINE)[1:]:
+        command, _, expected = step.partition("\n")
+        ran = lsh(tmp_path, *shlex.split(command.replace("s3://bucket", store.url))[1:])
+        printed = (ran.stdout + ran.stderr).decode().replace(store.url, "s3://bucket")
+        assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), (command, printed)
+        assert ran.returncode == (2 if "error: " in expected else 0)
+        count += 1
+    assert count >= 8
+    found = store.objects()
+    expected_names = {f"{folder}/part-{number}.tsv.gz" for folder in ("shards", "unique") for number in range(4)}
+    assert set(found) == expected_names | {"removed.tsv", "report.html", "new.tsv.gz"}
+    assert found["removed.tsv"].count(b"\n") == 72
+    assert gzip.decompress(found["new.tsv.gz"]) == b""
+    assert store.uploads() == []
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page(store):
+    (program,) = blocks("python")
+    exec(program.replace("s3://bucket", store.url), {})
+    found = store.objects()
+    written = b"".join(gzip.decompress(found[f"kept/part-{number}.tsv.gz"]) for number in range(4))
+    assert written.count(b"\n") == 128
+
+
+@pytest.mark.slow
+def test_a_public_bucket(tmp_path, store, monkeypatch):
+    """Without credentials, the variable that the page names reads what everybody may read."""
+    store.filesystem.chmod(f"{store.name}/shards/part-0.tsv.gz", acl="public-read")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    assert "FSSPEC_S3_ANON=true" in PAGE.read_text(encoding="utf-8")
+    ran = process(tmp_path, "stats", f"{store.url}/shards/part-0.tsv.gz", env={"FSSPEC_S3_ANON": "true"})
+    assert ran.returncode == 0, ran.stderr
+    assert b"documents             50" in ran.stdout
 
 
 # ---- requests ----

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 from reading import BOM, DOCUMENTS, HEADS, IDS, TEXTS, file_of, kept, pack, read, refusal, texts, unpack
 from running import done, refused
@@ -255,3 +259,21 @@ def test_a_message_is_one_printable_line(tmp_path):
     assert refused(tmp_path, "dedup", "in.jsonl", "-o", "new.jsonl").startswith("lsh: error: in.jsonl, line 1: ")
     file_of(tmp_path, "in\n\x1b[31m.jsonl", b"nonsense\n")
     assert "\x1b" not in refused(tmp_path, "dedup", "in\n\x1b[31m.jsonl", "-o", "new.jsonl")
+
+
+def test_the_format_of_the_page_is_a_format(tmp_path, monkeypatch):
+    """docs/extending.md has the class of a whole format, and names the tables that it has to be entered into."""
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(source, names)
+    reader = names["BarSeparated"]
+    monkeypatch.setitem(files.documents.READERS, reader.format, reader)
+    monkeypatch.setitem(files.records.LINES, reader.format, reader.format)
+    monkeypatch.setattr(files.records, "FORMATS", (*files.records.FORMATS, reader.format))
+    path = file_of(tmp_path, "in.bars.gz", pack("1|one\n2|drü|x\n3\n".encode(), "gz"))
+    with pytest.raises(files.InputError, match="line 3: expected a bar between the id and the text; fix the line"):
+        read(path)
+    assert read(path, on_bad_line="skip") == [(b"1", b"one"), (b"2", "drü|x".encode())]
+    done(tmp_path, "dedup", path, "-o", "out.bars", "--on-bad-line", "skip", "--encoding", "latin-1")
+    assert (tmp_path / "out.bars").read_bytes() == "1|one\n2|drü|x\n".encode()

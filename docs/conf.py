@@ -1,0 +1,114 @@
+"""Settings of the site. With the extra `docs`, this writes it: `python -m sphinx -W --keep-going -n docs build/site`.
+
+The pages are Markdown that also reads well without Sphinx. The API reference comes from the docstrings of the package
+that Python imports, so it has to be built.
+"""
+
+import inspect
+import os
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+
+import lsh
+
+project = "lsh"
+author = copyright = "The lsh-dedup authors"
+version = release = lsh.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+default_role = "py:obj"  # of names in backticks in docstrings
+myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
+suppress_warnings = ["config.cache"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings name the types
+numpydoc_show_class_members = False  # `:members:` shows them
+python_maximum_signature_line_length = 80
+
+smartquotes = False
+html_theme = "furo"
+html_title = f"lsh {release}"
+html_copy_source = html_show_sphinx = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+
+# What the names in docstrings may refer to besides the reference, which links to no other site.
+nitpick_ignore = [("py:obj", "datetime")]
+
+# Pages that have the text of a file outside of docs/; the index stands for the README, with a text of its own.
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "README.md": "index",
+    "benchmarks/README.md": "benchmarks",
+    "CHANGELOG.md": "changes",
+    "CONTRIBUTING.md": "contributing",
+    "DEVELOPING.md": "developing",
+    "SECURITY.md": "security",
+}
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#]+)")
+
+
+def read_page(app, name, content):
+    """Take the text of a page from its file outside of docs/, and lead links to such files to their pages."""
+    files = {page: file for file, page in PAGES.items() if page != "index"}
+    path = ROOT / files.get(name, f"docs/{name}.md")
+    if name in files:
+        app.env.note_dependency(path)
+        content[0] = path.read_text(encoding="utf-8")
+
+    def link(match):
+        target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")
+        target = ROOT / (f"docs/{PAGES[target]}.md" if target in PAGES else target)
+        return "](" + os.path.relpath(target, (ROOT / "docs" / name).parent).replace(os.sep, "/")
+
+    content[0] = LINK.sub(link, content[0])
+
+
+def note_parameters(app, what, name, documented, options, lines):
+    """Note the names of the parameters, to which docstrings refer."""
+    if what in ("class", "function", "method"):
+        app.env.parameters = getattr(app.env, "parameters", set()) | {*inspect.signature(documented).parameters}
+
+
+def mend(app, doctree):
+    """Make code, not a link, of a parameter in its docstring; drop the blank line that ends a doctest in Markdown."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        inside = node
+        while node.get("reftype") == "obj" and inside.parent:
+            inside = inside.parent
+            if isinstance(inside, addnodes.desc):
+                names = {parameter[0].astext() for parameter in inside.findall(addnodes.desc_parameter)}
+                if node["reftarget"] in names:
+                    node.replace_self(node.children)
+                    break
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+def resolve(app, env, node, shown):
+    """Resolve a name in a docstring: a public name of `lsh` becomes a link, the name of a parameter code."""
+    if node.get("reftype") != "obj":
+        return None
+    python, target = env.get_domain("py"), node["reftarget"]
+    owner, _, attribute = target.rpartition(".")
+    if attribute in getattr(getattr(lsh, owner or "-", None), "__annotations__", ()):
+        target = owner  # whose docstring describes the attribute
+    node["py:class"] = None
+    for node["py:module"] in ("lsh", *sorted(python.modules)):
+        link = python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, shown)
+        if link is not None:
+            return link
+    return shown if target in env.parameters else None
+
+
+def setup(app):
+    """Connect the functions above."""
+    app.connect("source-read", read_page)
+    app.connect("autodoc-process-docstring", note_parameters)
+    app.connect("doctree-read", mend)
+    app.connect("missing-reference", resolve)

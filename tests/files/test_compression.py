@@ -151,7 +151,8 @@ def standard_file(file, format):
     if format == "gz":
         return gzip.GzipFile("", "wb", compression.GZIP_LEVEL, file, mtime=0)
     if format == "zst":
-        zstandard = pytest.importorskip("zstandard")
+        import zstandard
+
         return zstandard.ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
     return {"bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[format](file, "wb")
 
@@ -159,6 +160,7 @@ def standard_file(file, format):
 @pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
 @pytest.mark.parametrize("sizes", [(), (0,), (5,), (3, 0, 200_000), (1000,) * 50], ids=len)
 def test_the_bytes_are_those_of_the_standard_library(format, sizes):
+    pack(b"", format)  # skips where the format's library is missing
     expected, found = streams.BytesIO(), streams.BytesIO()
     packing = compression.Packing(found, format)
     with standard_file(expected, format) as file:
@@ -183,6 +185,7 @@ class Full:
 @pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
 @pytest.mark.parametrize("size", [100, 60_000])
 def test_an_abandoned_stream_writes_nothing_when_it_is_collected(format, size):
+    pack(b"", format)  # skips where the format's library is missing
     file = Full()
     packings = [compression.Packing(file, format)]
 

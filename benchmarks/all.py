@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -333,7 +334,21 @@ def index_table(result: Result) -> str:
             rows.append([name + ", compacted" * (step == "ask_compacted"), *cells])
     head = ["", "documents", "added a second", "bytes a document", "ms to open", "single queries/s"]
     head += ["single with a match", "in batches", "in batches with a match"]
-    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}\n\n{index_memory_table(result['ways'])}"
+    more = filter(None, (index_deduplicate_table(result["ways"]), index_memory_table(result["ways"])))
+    return "\n\n".join([f"{where(result)}. {result['about']}.", table(head, rows), *more])
+
+
+def index_deduplicate_table(ways: Result) -> str:
+    """Return the time of `deduplicate` of new texts against an index, and of their fingerprints alone."""
+    rows = []
+    for name, found in ways.items():
+        for step, state in (("deduplicate", ""), ("deduplicate_compacted", ", compacted")):
+            if one := found.get(step):
+                seconds = [statistics.median(one[kind]) for kind in ("deduplicate_seconds", "fingerprints_seconds")]
+                cells = [f"{second:.3f}" for second in seconds]
+                rows.append([name + state, f"{one['new']:,}", *cells, f"{one['times_fingerprints']:.1f}"])
+    head = ["`deduplicate(new, against=index)`", "new texts", "s", "s for their fingerprints", "ratio"]
+    return table(head, rows) if rows else ""
 
 
 def index_memory_table(ways: Result) -> str:
@@ -359,7 +374,7 @@ CLOCKS = ("CPU", "wall")
 def overhead_table(result: Result) -> str:
     """Return the times of the command, of `lsh.deduplicate` on the same texts in memory, and of copying the file.
 
-    The ratios are those of the command and of `lsh.deduplicate`.
+    The ratios are those of the command and of `lsh.deduplicate`; "without copying" leaves out the time of copying the file.
     """
     if "overhead" not in result:
         return ""
@@ -367,12 +382,15 @@ def overhead_table(result: Result) -> str:
     for form, found in result["overhead"]["formats"].items():
         times = [figure(found[way][clock.lower()]) for clock in CLOCKS for way in ("memory", "command", "copy")]
         ratios = [f"{found['ratio'][clock.lower()]:.2f}" for clock in CLOCKS]
+        memory, command, copy = (found[way] for way in ("memory", "command", "copy"))
+        ratios += [f"{(command[clock] - copy[clock]) / memory[clock]:.2f}" for clock in map(str.lower, CLOCKS)]
         rows.append([f".{form}", *times, *ratios, f"{found['load']:.1f}"])
     ways = ("in memory", "of the command", "of copying the file alone")
     overhead = result["overhead"]
     head = [f"{overhead['documents']:,} documents ({overhead['simd']})"]
     head += [f"{clock} s {way}" for clock in CLOCKS for way in ways]
-    head += [*(f"{clock} ratio" for clock in CLOCKS), "load of the machine, by other programs, too"]
+    head += [f"{clock} ratio{less}" for less in ("", " without copying") for clock in CLOCKS]
+    head.append("load of the machine, by other programs, too")
     return f"\n\n{table(head, rows)}"
 
 

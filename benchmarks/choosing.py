@@ -238,13 +238,18 @@ def vowel_marks() -> dict[str, Any]:
 # ---- the tables of docs/choosing.md ----
 
 
+def short(shingles: str) -> str:
+    """Return the name of shingles with a shorter word for characters, as tables are wide."""
+    return shingles.replace("characters", "chars")
+
+
 def edit_table(result: Result) -> str:
     """Return the median similarity that each edit leaves, by length of the text and by shingles."""
     rows = [
-        [f"{row['size']:,} bytes, {row['edit']}", *(f"{median:.2f}" for median in row["medians"].values())]
+        [f"{row['size']:,} bytes: {row['edit']}", *(f"{row['medians'][shingles]:.2f}" for shingles in EDITED)]
         for row in result["edits"]
     ]
-    return table(["text and edit", *result["edits"][0]["medians"]], rows)
+    return table(["text and edit", *map(short, EDITED)], rows)
 
 
 def corpus_table(result: Result) -> str:
@@ -253,18 +258,19 @@ def corpus_table(result: Result) -> str:
     ranges = [f"{low:g} to {high:g}" for low, high in pairwise(bounds)]
     rows = [
         [
-            f"{name}, {found['documents']:,}: {row['shingles']}",
+            f"{name.partition(' (')[0]}: {short(row['shingles'])}",
             *(f"{count:,}" for count in row["counts"]),
             f"{row['removed']:,}",
-            f"{1000 * row['candidates'] / row['documents']:,.0f}",
+            f"{row['candidates']:,}",
             f"{row['recall']:.4f}",
         ]
         for name, found in result["corpora"].items()
         for row in found["shingles"]
         if row["shingles"] in SHOWN
     ]
-    head = ["corpus, documents: shingles", *ranges, "1", f"removed at {result['threshold']:g}"]
-    return table([*head, "candidate pairs for 1,000 documents", "measured recall"], rows)
+    sizes = ", ".join(f"{name}: {found['documents']:,}" for name, found in result["corpora"].items())
+    head = ["corpus: shingles", *ranges, "1", "removed", "candidates", "recall"]
+    return f"Documents: {sizes}.\n\n{table(head, rows)}"
 
 
 def threshold_table(result: Result) -> str:
@@ -285,7 +291,7 @@ def record_table(result: Result) -> str:
             f"{marked / row['records'][0]:.0%}, {others / row['records'][1]:.0%}"
             for marked, others in zip(row["marked"], row["others"])
         ]
-        rows.append([f"{FIELDS[row['field']]}, {row['shingles']}", *shares])
+        rows.append([f"{FIELDS[row['field']]}: {short(row['shingles'])}", *shares])
     return table(["compared, shingles", *(f"{threshold:g}" for threshold in THRESHOLDS)], rows)
 
 
@@ -295,10 +301,11 @@ def script_table(result: Result) -> str:
         [row["script"], f"{row['characters_per_word']:.1f}", *(f"{median:.2f}" for median in row["medians"].values())]
         for row in result["scripts"]
     ]
-    return table(["texts", "characters of a word", *result["scripts"][0]["medians"]], rows)
+    return table(["texts", "characters of a word", *map(short, result["scripts"][0]["medians"])], rows)
 
 
 SHOWN = ("5 characters", "8 characters", "24 characters", "5 words")
+EDITED = ("3 characters", "5 characters", "8 characters", "24 characters", "3 words", "5 words")
 FIELDS = {"text": "title, authors, journal", "title": "title"}
 TABLES = {
     "choosing: edits": edit_table,

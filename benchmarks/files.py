@@ -1,8 +1,9 @@
 """Measure time and peak memory of `lsh dedup` on a large file, by format, its overhead, and the gain of reading ahead.
 
 The overhead is the CPU and the wall time of the command, from an unread file to a written one, divided by those of
-`lsh.deduplicate` on the same texts in memory; each runs in a process of its own, in turn with the other. What
-copying the file costs is measured, too: it is read and written, with packing, or by pyarrow.
+`lsh.deduplicate` on the same texts in memory; each runs in a process of its own, in turn with the other. The file was
+read from the disk once, so that the disk is not measured. What copying the file costs is measured, too: it is read and
+written, with packing, or by pyarrow.
 
 The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in its
 own process with `--max-memory 500MB`. Its output is compared with `lsh.deduplicate` on the same texts. Reading ahead is
@@ -176,7 +177,8 @@ def overhead(path: Path, folder: Path) -> dict[str, Any]:
         "command": [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options],
         "copy": [sys.executable, "-c", COPY, path, out],
     }
-    cost(ways["command"], folder)  # writes the bytecode
+    drop(path)
+    cost(ways["command"], folder)  # writes the bytecode, and reads the file from the disk
     found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for _ in range(OVERHEAD_ROUNDS):
         for name, arguments in ways.items():
@@ -188,6 +190,13 @@ def overhead(path: Path, folder: Path) -> dict[str, Any]:
     }
     ratios = {clock: medians["command"][clock] / medians["memory"][clock] for clock in ("cpu", "wall")}
     return {**medians, "ratio": ratios, "load": os.getloadavg()[0]}
+
+
+def drop(path: Path) -> None:
+    """Remove a file from the page cache, so that its pages are as a reading from the disk leaves them."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def by_form(measured: Callable[[Path], Any], corpus: corpora.Synthetic, forms: Iterable[str], folder: Path) -> Any:

@@ -54,7 +54,7 @@ NEW = 1 << 40  # number of the first text that no index holds
 NEWER = 100_000  # texts that are deduplicated against an index
 RUNS = 5
 BUCKET = 1_000_000  # documents
-STEPS = ("build", "ask", "compact", "ask_compacted", "deduplicate")
+STEPS = ("build", "ask", "deduplicate", "compact", "ask_compacted", "deduplicate_compacted")
 
 
 def documents(numbers: Any) -> list[bytes]:
@@ -408,7 +408,8 @@ def redis(count: int, folder: Path) -> dict[str, Any]:
 def steps(count: int) -> dict[str, tuple[str, Callable[[Path], dict[str, Any]]]]:
     """Return each step by its name, with the folder of its data."""
     found: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {}
-    work = {"build": build, "ask": ask, "compact": compact, "ask_compacted": ask, "deduplicate": deduplicate}
+    work = {"build": build, "ask": ask, "deduplicate": deduplicate, "compact": compact}
+    work |= {"ask_compacted": ask, "deduplicate_compacted": deduplicate}
     for name in WAYS:
         for step in STEPS if name.startswith("lsh") else STEPS[:2]:
             most = min(count, SLOW.get(name, count))
@@ -462,7 +463,7 @@ def main() -> None:
                 "ways": ways,
             }
             harness.write("index", content, folder)
-            done = part in ("all", "deduplicate") or (part == "ask" and not way.startswith("lsh"))
+            done = part in ("all", STEPS[-1]) or (part == "ask" and not way.startswith("lsh"))
             if done and not options.keep:
                 shutil.rmtree(options.data / known[step][0], ignore_errors=True)
     finally:

@@ -4,12 +4,18 @@ The pages are Markdown that also reads well without Sphinx. The API reference co
 that Python imports, so it has to be built.
 """
 
+import importlib
 import inspect
 import os
 import re
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this file
+
+import notebooks
 from docutils import nodes
+from numpydoc.xref import DEFAULT_LINKS
 from sphinx import addnodes
 
 import lsh
@@ -21,11 +27,12 @@ version = release = lsh.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 default_role = "py:obj"  # of names in backticks in docstrings
 myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
-suppress_warnings = ["config.cache"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
 numpydoc_show_class_members = False  # `:members:` shows them
+numpydoc_xref_param_type = True  # the types of parameters are links, if they are classes of the package
+numpydoc_xref_ignore = "all"  # that are not among the aliases, which are below
 python_maximum_signature_line_length = 80
 
 smartquotes = False
@@ -38,6 +45,13 @@ html_css_files = ["site.css"]
 # What the names in docstrings may refer to besides the reference, which links to no other site.
 nitpick_ignore = [("py:obj", "datetime")]
 
+# The public classes, by the names in docstrings; `lsh` has some of those of its modules. Those of Python have no link.
+numpydoc_xref_aliases = {name: name for name in DEFAULT_LINKS}
+for module in ("cache", "index", "index.screen", "presets", "recall", "report"):
+    names = importlib.import_module(f"lsh.{module}").__all__
+    numpydoc_xref_aliases |= {name: f"lsh.{module}.{name}" for name in names}
+numpydoc_xref_aliases |= {name: f"lsh.{name}" for name in ("Index", "Screen", *lsh.__all__)}
+
 # Pages that have the text of a file outside of docs/; the index stands for the README, with a text of its own.
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -47,6 +61,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing",
     "DEVELOPING.md": "developing",
     "SECURITY.md": "security",
+    **{f"examples/{path.name}": f"notebook-{path.stem}" for path in (ROOT / "examples").glob("*.ipynb")},
 }
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#]+)")
 
@@ -57,7 +72,7 @@ def read_page(app, name, content):
     path = ROOT / files.get(name, f"docs/{name}.md")
     if name in files:
         app.env.note_dependency(path)
-        content[0] = path.read_text(encoding="utf-8")
+        content[0] = notebooks.markdown(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
 
     def link(match):
         target = os.path.relpath(path.parent / match[1], ROOT).replace(os.sep, "/")
@@ -71,6 +86,13 @@ def note_parameters(app, what, name, documented, options, lines):
     """Note the names of the parameters, to which docstrings refer."""
     if what in ("class", "function", "method"):
         app.env.parameters = getattr(app.env, "parameters", set()) | {*inspect.signature(documented).parameters}
+
+
+def sign(app, what, name, documented, options, signature, returned):
+    """Show a class without parameters if its docstring has none: others make its objects."""
+    if what == "class" and "Parameters\n" not in (documented.__doc__ or ""):
+        return "", None
+    return None
 
 
 def mend(app, doctree):
@@ -109,6 +131,7 @@ def resolve(app, env, node, shown):
 def setup(app):
     """Connect the functions above."""
     app.connect("source-read", read_page)
+    app.connect("autodoc-process-signature", sign)
     app.connect("autodoc-process-docstring", note_parameters)
     app.connect("doctree-read", mend)
     app.connect("missing-reference", resolve)

@@ -298,6 +298,9 @@ class Corpus:
         for stop, (keys, *rows), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
             if total is None and stop // STEP > len(flags) // STEP:
                 self._check_bound(stop, growing=True)
+                expected = self._expected() or 0
+                for column in [*self.keys, *columns]:
+                    column.expect(expected)
             for column, more in zip([*self.keys, *columns], [*keys, *rows]):
                 column.append(more)
             self.num_missing += missing

@@ -343,11 +343,12 @@ cdef class _Search:
     cdef Py_buffer rows
     cdef bint compares
 
-    def __cinit__(self, size_t queries, size_t runs, size_t tallies):
+    def __cinit__(self, size_t queries, size_t bands, size_t tallies):
+        cdef size_t runs = min(queries * bands, max(bands, <size_t> c.LSH_LOOKUPS))
         self.search = <c.lsh_search *> resize(NULL, 1, sizeof(c.lsh_search))
         memset(self.search, 0, sizeof(c.lsh_search))
         self.search.queries = queries
-        self.search.runs = <c.lsh_run *> resize(NULL, max(runs, <size_t> c.LSH_LOOKUPS), sizeof(c.lsh_run))
+        self.search.runs = <c.lsh_run *> resize(NULL, runs, sizeof(c.lsh_run))
         self.search.tallies = <uint32_t *> resize(NULL, tallies, sizeof(uint32_t))
         self.matches.bounds = <int64_t *> resize(NULL, queries + 1, sizeof(int64_t))
         self.matches.bounds[0] = 0

@@ -436,6 +436,10 @@ class Column:
     def __len__(self) -> int:
         return self._ends + self._filled
 
+    def expect(self, count: int) -> None:
+        """Note how many rows there will be, approximately, so that the next chunks are as large as that needs."""
+        self._expected = count
+
     def rows(self, count: int) -> Array:
         """Return an uninitialized array of rows."""
         return np.empty((count, *self._row_shape), self.dtype)

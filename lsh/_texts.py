@@ -1,7 +1,8 @@
 """Collections of texts, of every supported type, as pieces from which `lsh._batch` makes batches.
 
 A piece is a tuple of objects, a column (an Arrow array or fixed-width bytes of numpy) or a batch. A stream or a
-generator, which may be huge, is read piece by piece. A list is copied at once, so that other threads may change it.
+generator, which may be huge, is read piece by piece; it may yield texts, or Arrow columns of texts, as the readers of
+files do. A list is copied at once, so that other threads may change it.
 Arrow data is read through the PyCapsule interface, also that of a column of a Hugging Face dataset, and other
 collections by iteration; no package is imported for this.
 """
@@ -61,7 +62,7 @@ class ArrowStream(Protocol):
 
 
 Text = str | bytes | bytearray | memoryview
-Texts = Iterable[Text | None] | ArrowArray | ArrowStream | Batch
+Texts = Iterable[Text | None] | Iterable[ArrowArray | ArrowStream] | ArrowArray | ArrowStream | Batch
 TextsOrCallable = Texts | Callable[[], Texts | Pieces]
 Missing = Literal["error", "empty"]
 
@@ -109,10 +110,9 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
         return fixed_width(texts) if texts.dtype.kind == "S" and type(texts) is np.ndarray else _from_array(texts)
     if hasattr(texts, "isna"):
         return tuple(None if missing else text for text, missing in zip(texts, texts.isna()))
-    if isinstance(texts, (list, tuple)):
+    if isinstance(texts, (list, tuple)) and not (texts and is_arrow(texts[0])):
         return tuple(texts)
-    iterator = iter(texts)
-    return iter(lambda: tuple(islice(iterator, size)), ())
+    return _from_iterator(name, iter(texts), size)
 
 
 def each_piece(name: str, texts: Any, size: int | None = None) -> Iterator[Piece]:
@@ -164,6 +164,17 @@ def _joined(columns: Columns) -> Piece | Iterator[Piece]:
     if len(head) > 1:
         return chain(head, columns)
     return head[0] if head else ()
+
+
+def _from_iterator(name: str, texts: Iterator[Any], size: int | None) -> Iterator[Piece]:
+    """Yield pieces of the texts of an iterator, or of the Arrow columns that it yields."""
+    head = tuple(islice(texts, 1))
+    texts = chain(head, texts)
+    if head and is_arrow(head[0]):
+        for column in texts:
+            yield from each_piece(name, column)
+    else:
+        yield from iter(lambda: tuple(islice(texts, size)), ())
 
 
 def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:

@@ -339,7 +339,7 @@ class MinHasher:
             ``n`` documents. A numpy array has one dimension and dtype ``S``, ``U``, ``O`` or ``StringDType``. An Arrow
             column is any object with the PyCapsule interface (from pyarrow, polars, pandas, duckdb, ...) that holds
             strings or bytes, plain or dictionary-encoded; it is read without a copy. Iterators and streams are read in
-            chunks.
+            chunks. An iterable may also yield such columns, for instance the record batches of a Parquet file.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null: raise a ValueError, or treat it as an empty text.
         num_threads : int, optional

@@ -76,6 +76,33 @@ def test_tiny_sets_miss_no_more_than_the_documentation_says():
     assert max(cell["missed"] for cell in defaults if cell["union"] > 5) <= 0.01
 
 
+def test_the_text_of_choosing_has_the_measured_figures():
+    result = json.loads((RESULTS / "choosing.json").read_text(encoding="utf-8"))
+    page = " ".join((FOLDER.parent / "docs" / "choosing.md").read_text(encoding="utf-8").split())
+    of = {name.partition(" (")[0]: one["shingles"] for name, one in result["corpora"].items()}
+    rows = {(name, row["shingles"]): row for name, found in of.items() for row in found}
+    assert all(row["recall"] >= 0.99 for row in rows.values())
+    between, above, equal = rows["classified ads", "8 characters"]["counts"][3:]
+    assert f"{between} pairs are between 0.8 and 0.9, and {above} between 0.9 and 1" in page
+    assert f"The {equal:,} pairs at 1" in page
+    less = [rows["web pages of one site", name]["removed"] for name in ("8 characters", "24 characters", "5 words")]
+    assert "{} removals become {} with 24 characters and {} with 5 words".format(*less) in page
+    poems = next(row for row in result["scripts"] if row["script"] == "Chinese, poems")
+    assert f"leaves a similarity of {poems['medians']['5 words']:.2f}" in page
+    assert result["vowel_marks"]["medians"] == {"as they are": 0, "marks removed": 1}
+    edits = {(row["size"], row["edit"]): row["medians"]["8 characters"] for row in result["edits"]}
+    for threshold, size, edit in (
+        (0.95, 500, "one word replaced"),
+        (0.9, 1500, "five words replaced"),
+        (0.9, 1500, "a headline in front"),
+        (0.8, 500, "a headline in front"),
+        (0.8, 150, "one word replaced"),
+        (0.75, 500, "five words replaced"),
+        (0.7, 150, "a headline in front"),
+    ):
+        assert edits[size, edit] >= threshold
+
+
 def test_counts_are_kept_for_every_kernel():
     result = json.loads((RESULTS / "counts.json").read_text(encoding="utf-8"))
     names = list(result["instructions"])

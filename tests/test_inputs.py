@@ -726,6 +726,8 @@ def test_an_error_of_the_producer_comes_through():
         lambda found: np.array([encode(text) for text in found]),
         lambda found: Producer(node("vu", [encode(text) for text in found])),
         lambda found: Producer(*[node("u", [encode(text)]) for text in found], stream=True),
+        lambda found: [Producer(node("u", [encode(text)])) for text in found],
+        lambda found: iter([Producer(node("u", list(map(encode, part)))) for part in (found[:2], [], found[2:])]),
     ],
 )
 def test_every_function(make):
@@ -755,7 +757,8 @@ def test_every_function(make):
     ],
 )
 def test_positions_are_those_of_the_argument(function):
-    for bad in (["a", None], Producer(node("u", [b"a"]), node("u", [None]))):
+    columns = [Producer(node("u", [b"a"])), Producer(node("u", [None]))]
+    for bad in (["a", None], Producer(node("u", [b"a"]), node("u", [None])), columns):
         with pytest.raises(ValueError, match=r"^(texts|others)\[1\] is None"):
             function(bad)
 
@@ -839,6 +842,25 @@ def test_pyarrow_readers(pa):
 
     with pytest.raises(OSError, match="line 7 is damaged"):
         HASHER.fingerprints(pa.RecordBatchReader.from_batches(batches[0].schema, fails()), missing="empty")
+
+
+def test_pyarrow_batches(pa):
+    """An iterable of columns, or of tables with one column, is read as one collection; each may have another type."""
+    batches = [pa.record_batch({"text": pa.array(GAPS[i : i + 3], pa.string())}) for i in range(0, len(GAPS), 3)]
+    columns = [
+        pa.array(GAPS[:4], pa.large_string()),
+        pa.array([], pa.string()),
+        pa.chunked_array([GAPS[4:5], GAPS[5:]]),
+    ]
+    expected = HASHER.fingerprints(GAPS, missing="empty")
+    for made in (batches, iter(batches), tuple(columns), (column for column in columns)):
+        assert np.array_equal(HASHER.fingerprints(made, missing="empty"), expected)
+    result = lsh.deduplicate(lambda: iter(batches), missing="empty")
+    assert result.keep.tolist() == lsh.deduplicate(GAPS, missing="empty").keep.tolist()
+    with pytest.raises(TypeError, match=r"table of 2 \('id', 'text'\); pick a column"):
+        HASHER.fingerprints([pa.record_batch({"id": [1], "text": ["a"]})])
+    with pytest.raises(TypeError, match="must be"):
+        HASHER.fingerprints([batches[0], "a text"])
 
 
 def test_pyarrow_of_other_types(pa):

@@ -199,7 +199,10 @@ def test_many_queries_and_many_bands():
     segment = Segment(random, 60, 300, values=40)
     keys = segment.keys.copy()
     bounds, numbers, equal = segment.searcher.search(keys, segment.sketches, 0)
-    assert as_matches(bounds, numbers, equal) == segment.twin(keys, segment.sketches, 0, None)
+    found = as_matches(bounds, numbers, equal)
+    assert found == segment.twin(keys, segment.sketches, 0, None)
+    repeated = segment.searcher.search(numpy.tile(keys, 4), numpy.tile(segment.sketches, (4, 1)), 0)  # several groups
+    assert as_matches(*repeated) == 4 * found
 
 
 @pytest.mark.parametrize(

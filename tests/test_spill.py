@@ -28,8 +28,10 @@ import lsh._layout
 import lsh._placing
 import lsh._spill
 from lsh import Shingles, deduplicate, find_pairs
+from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._spill import Spill, _File, memory_size
+from lsh._texts import Pieces, TextSource
 
 SHINGLES = Shingles(2, "word")
 
@@ -354,6 +356,51 @@ def test_a_column_against_an_array(bound, width, data):
             ends = [at + len(rows) for at, rows in found]
             assert [at for at, _ in found] == [start, *ends][: len(found)]
             assert [row for _, rows in found for row in rows.tolist()] == expected[start:stop].tolist()
+
+
+def test_a_column_that_expects_rows():
+    """Its next chunks are as large as the expected rows need, whether that number is too small or too large."""
+    rows = numpy.arange(200_000, dtype=numpy.uint64)
+    chunks = {}
+    for expected in (0, 100_000, 200_000, 10_000_000):
+        column = Spill().column(numpy.uint64, chunk=1 << 13)
+        column.append(rows[:2000])
+        column.expect(expected)
+        for start in range(2000, len(rows), 1000):
+            column.append(rows[start : start + 1000])
+        assert numpy.array_equal(column.read(), rows)
+        chunks[expected] = sum(1 for _ in column._chunks)
+    assert chunks[200_000] <= chunks[100_000] < chunks[0]
+    assert chunks[200_000] < 5
+    assert chunks[10_000_000] < 5
+
+
+def test_columns_expect_what_a_source_will_give(corpus, monkeypatch):
+    class Source(TextSource):
+        read = 0
+
+        def __call__(self) -> Pieces:
+            return Pieces(self.pieces())
+
+        def pieces(self):
+            for start in range(0, len(corpus), 100):
+                self.read = min(start + 100, len(corpus))
+                yield tuple(corpus[start : start + 100])
+
+        def take(self, positions):
+            yield Batch([corpus[i] for i in positions.tolist()])
+
+        def changed(self, position):
+            return ValueError(position)
+
+        def progress(self):
+            return self.read, self.read, len(corpus)
+
+    expected = set()
+    monkeypatch.setattr(lsh._corpus, "STEP", 1000)
+    monkeypatch.setattr(lsh._spill.Column, "expect", lambda column, count: expected.add(count))
+    same(deduplicate(Source(), 0.7, shingles=SHINGLES), deduplicate(corpus, 0.7, shingles=SHINGLES))
+    assert expected == {len(corpus)}
 
 
 def test_columns_of_a_bound(monkeypatch):

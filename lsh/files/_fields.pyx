@@ -6,21 +6,33 @@ reports the line. The formats are implemented in the kernels.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EFAULT, EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, strerror
-from posix.unistd cimport pread, pwrite, write
+from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, mmap, munmap
+from posix.stat cimport fstat, struct_stat
+from posix.uio cimport iovec, writev
+from posix.unistd cimport pread, write
 
 from lsh cimport _kernels as c
 from lsh._batch cimport Batch
 from lsh._memory cimport resize
+
+import mmap as _mmap
 
 import numpy as np
 
 cdef size_t _NOT_PLAIN = <size_t> -1
 cdef long long _MAX_OFFSET = <long long> (<size_t> -1 // 4)
 cdef Py_ssize_t _GAP = 1 << 12  # bytes between two ranges that are read at once
+cdef long long _LEAST_MAPPED = 1 << 16  # bytes of ranges for which a file is mapped
+cdef long long _PAGES = 1 << 16  # bytes, a multiple of the size of a page
+cdef Py_ssize_t _AT_ONCE = 1 << 19  # bytes of a mapped file that are written at once
+cdef int _POPULATE = getattr(_mmap, "MAP_POPULATE", 0)  # of Linux: map all pages at once
+
+cdef enum:
+    _PIECES = 512  # ranges that are written at once; POSIX allows 1024 on all usual systems
 
 
 cdef class _FieldTable:
@@ -122,23 +134,28 @@ def read_ranges(int file, const long long[::1] begins not None, const long long[
 
 
 def copy_ranges(int file, int target, const long long[::1] begins not None, const long long[::1] ends not None,
-                uint8_t[::1] buffer not None, long long at=-1):
+                uint8_t[::1] buffer not None):
     """Write ranges of a file, given as for `read_ranges`, to another file; return how many bytes were written.
 
-    They are written from byte `at` of that file on, or, if that is negative, from its position on, which then moves.
     Fewer than all are written if the file ends or cannot be read, if a signal arrives, or if the system writes less.
+    Ranges that lie close together are written from the mapped file, so that they are copied once; the system reads
+    the mapped bytes, and so a file that is cut meanwhile is an error of `writev` and no signal. Others, and those of
+    a file that cannot be mapped, are copied through the buffer.
 
     Raises
     ------
     OSError
         If the other file cannot be written.
     """
-    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done = 0
+    cdef Py_ssize_t size = _size_of_ranges(begins, ends), done = 0, count = begins.shape[0]
     cdef int failed = 0
     if size and buffer.shape[0]:
         with nogil:
-            done = _copy_ranges(file, target, &begins[0], &ends[0], begins.shape[0], &buffer[0], buffer.shape[0],
-                                at, &failed)
+            done = -1
+            if size >= _LEAST_MAPPED and ends[count - 1] - begins[0] <= 2 * size:
+                done = _write_mapped(file, target, &begins[0], &ends[0], count, &failed)
+            if done < 0:
+                done = _copy_ranges(file, target, &begins[0], &ends[0], count, &buffer[0], buffer.shape[0], &failed)
     if failed and failed != EINTR:
         raise OSError(failed, strerror(failed).decode())
     return done
@@ -183,7 +200,7 @@ cdef Py_ssize_t _read_ranges(int file, const long long *begins, const long long 
 
 
 cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
-                             uint8_t *buffer, Py_ssize_t capacity, long long at, int *failed) noexcept nogil:
+                             uint8_t *buffer, Py_ssize_t capacity, int *failed) noexcept nogil:
     """Return how many bytes were written; `failed` is set to the error of a writing."""
     cdef Py_ssize_t i = 0, stop, size, found, used, some, done = 0
     cdef long long begin = begins[0], first, end
@@ -204,13 +221,46 @@ cdef Py_ssize_t _copy_ranges(int file, int target, const long long *begins, cons
         i, begin = (stop - 1, end) if end < ends[stop - 1] else (stop, begins[stop] if stop < count else 0)
         found = 0
         if used:
-            found = write(target, buffer, used) if at < 0 else pwrite(target, buffer, used, at + done)
+            found = write(target, buffer, used)
         if found < 0:
             failed[0] = errno
             return done
         done += found
         if size or found < used:
             return done
+    return done
+
+
+cdef Py_ssize_t _write_mapped(int file, int target, const long long *begins, const long long *ends, Py_ssize_t count,
+                              int *failed) noexcept nogil:
+    """Return how many bytes were written, -1 for a file that cannot be mapped or ends before the ranges do."""
+    cdef iovec pieces[_PIECES]
+    cdef struct_stat state
+    cdef long long start = begins[0] - begins[0] % _PAGES, begin = begins[0]
+    cdef Py_ssize_t i = 0, some, size, found, done = 0, length = <Py_ssize_t> (ends[count - 1] - start)
+    cdef int n
+    cdef uint8_t *mapped
+    if fstat(file, &state) != 0 or state.st_size < ends[count - 1]:
+        return -1
+    mapped = <uint8_t *> mmap(NULL, length, PROT_READ, MAP_SHARED | _POPULATE, file, start)
+    if mapped == MAP_FAILED:
+        return -1
+    while i < count:
+        size = n = 0
+        while i < count and n < _PIECES and size < _AT_ONCE:
+            some = min(<Py_ssize_t> (ends[i] - begin), _AT_ONCE - size)
+            pieces[n] = iovec(iov_base=mapped + (begin - start), iov_len=some)
+            size, begin, n = size + some, begin + some, n + 1
+            if begin == ends[i]:
+                i += 1
+                begin = begins[i] if i < count else 0
+        found = writev(target, pieces, n)
+        if found < 0 and errno != EFAULT:  # that is the error of a file that was cut
+            failed[0] = errno
+        done += max(found, 0)
+        if found < size:
+            break
+    munmap(mapped, length)
     return done
 
 

@@ -19,6 +19,7 @@ from lsh._spill import temporary_errors
 from lsh.files.records import InputError
 
 BUFFER = 1 << 20  # bytes that are read at once; each read releases the GIL and has to get it back
+WRITTEN = 1 << 18  # bytes that are written at once: small writes leave small pages in memory, which are slow to read
 FULL = (errno.ENOSPC, errno.EDQUOT)  # errors of a disk, or a share of it, that is full
 STANDARD = "-"  # the name of standard input and output
 FIRST_AHEAD, AHEAD = 1 << 24, 1 << 26  # bytes of a new file after which its blocks are allocated ahead, and how many
@@ -206,7 +207,7 @@ class Replacement:
     def open(self) -> None:
         """Create the file."""
         self._beside = beside(self._place)
-        self.file = open(self._beside, "xb", opener=_private)  # noqa: SIM115 - open until it is complete
+        self.file = open(self._beside, "xb", WRITTEN, opener=_private)  # noqa: SIM115 - open until it is complete
 
     def prepare(self, end: int) -> None:
         """Allocate blocks for the bytes after `end`, and begin to write those before it to the disk.

@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from lsh import _threads
 from lsh.files import compression, disk, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
@@ -26,8 +25,7 @@ from lsh.files.records import InputError
 from lsh.files.remote import Part
 
 RANGES_SIZE = 1 << 18  # bytes of ranges that are read at once: they stay in the cache of a core
-COPY_SIZE = 1 << 22  # bytes of ranges that a thread copies before it takes others
-COPIERS = 2  # threads that copy: one reads while the other one writes
+COPY_SIZE = 1 << 22  # bytes of ranges that are copied at once
 
 
 class Input:
@@ -205,33 +203,13 @@ class _LocalRanges(Ranges):
 
     def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
         """Write the bytes of each part to a target; call `report` after each part."""
-
-        def copied(part: _Placed) -> tuple[_Placed, int]:
-            begins, ends, at = part
-            return part, target.copy_ranges(self._descriptor, begins, ends, np.empty(RANGES_SIZE, np.uint8), at)
-
-        start = target.place()
-        threads = 1 if start is None else min(COPIERS, _threads.available_cores())
-        for (begins, ends, at), done in _threads.map_in_order(copied, _placed(parts, start, target), threads):
+        for begins, ends in parts:
             size = int((ends - begins).sum())
-            if at is not None:
-                target.move(at + done)
+            done = target.copy_ranges(self._descriptor, begins, ends, self._buffer)
             if done < size:
                 target.write(self.joined(begins, ends)[done:])
             os.lseek(self._descriptor, int(ends[-1]), os.SEEK_SET)  # the position is shown as progress
             report()
-
-
-_Placed = tuple[Array, Array, int | None]  # where ranges begin and end, and where they are written
-
-
-def _placed(parts: Iterable[Part], at: int | None, target: Target) -> Iterator[_Placed]:
-    """Yield each part with its place in the target, if that has places."""
-    for begins, ends in parts:
-        yield begins, ends, at
-        if at is not None:
-            at += int((ends - begins).sum())
-            target.prepare(at)
 
 
 def content(path: str) -> bytes:
@@ -311,33 +289,16 @@ class Target:
         with self._errors():
             self._writer.write(data)
 
-    def place(self) -> int | None:
-        """Return where the next byte is written if all places of the file can be written to, else ``None``."""
-        if self._packed or not isinstance(self._sink, disk.Replacement):
-            return None
-        with self._errors():
-            self._sink.file.flush()
-        return int(self._sink.file.tell())
-
-    def move(self, at: int) -> None:
-        """Write the next byte there."""
-        with self._errors():
-            self._sink.file.seek(at)
-
-    def prepare(self, end: int) -> None:
-        """Prepare the file for bytes after `end`."""
-        if isinstance(self._sink, disk.Replacement):
-            self._sink.prepare(end)
-
-    def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array, at: int | None) -> int:
+    def copy_ranges(self, source: int, begins: Array, ends: Array, buffer: Array) -> int:
         """Write ranges of an open file, by its descriptor; return how many bytes are written, maybe none or not all."""
         with self._errors():
             file = None if self._packed else descriptor(self._sink.file)
             if file is None:
                 return 0
-            if at is None:
-                self._sink.file.flush()
-            return copy_ranges(source, file, begins, ends, buffer, -1 if at is None else at)
+            self._sink.file.flush()
+            if isinstance(self._sink, disk.Replacement):
+                self._sink.prepare(self._sink.file.tell())
+            return copy_ranges(source, file, begins, ends, buffer)
 
     def complete(self) -> None:
         """Write all that is buffered, so that `commit` has only to let the file appear."""

@@ -44,13 +44,17 @@ from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "Matches"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexMatch", "IndexReplacedError", "Matches"]
 
 Sketch = Literal["8bit", "full", "none"]
 
 MAX_SEARCHES = 64  # of which the parameters are kept
 
 _indexes: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+class IndexReplacedError(ValueError):
+    """The folder has another index than the one that was opened; open it again."""
 
 
 def _renew_locks() -> None:
@@ -419,6 +423,12 @@ class Index(Stored):
         """Move to the last commit of the writer, and return whether there was a new one.
 
         An index that is open for writing is always up to date.
+
+        Raises
+        ------
+        IndexReplacedError
+            If another index has taken the place of this one. Queries go on with the last commit that was read; open the
+            index again to read the new one.
         """
         with self._reading() as view:
             if self._writer is not None:
@@ -441,7 +451,7 @@ class Index(Stored):
     def _check_identity(self, manifest: Manifest) -> None:
         own = self._view.manifest
         if (manifest.parameters, manifest.identity) != (own.parameters, own.identity):
-            raise ValueError(f"the index in {self._path} was replaced by another one; open it again")
+            raise IndexReplacedError(f"the index in {self._path} was replaced by another one; open it again")
 
     def _read_log(self, view: View) -> bool:
         """Apply the commits that were appended to the log."""
@@ -950,7 +960,10 @@ class Index(Stored):
         return pairs_in(self, threshold, verify, max_memory, temp_dir, num_threads, progress)
 
     def verify(self) -> None:
-        """Read all files of the last commit and check them; a DamageError names the file that is damaged."""
+        """Read all files of the last commit and check them; a DamageError names the file that is damaged.
+
+        An IndexReplacedError says that another index has taken the place of this one.
+        """
         with self._reading():
             checked, _ = _view.opened(self._path)
             self._check_identity(checked.manifest)

@@ -35,16 +35,16 @@ FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin
 
 
 def chosen_parameters(
-    hasher: MinHasher | None = None,
-    plan: Plan | None = None,
-    threshold: float | None = None,
-    recall: float | None = None,
-    shingles: Shingles | None = None,
-    num_seeds: int | None = None,
-    random_state: int | None = None,
-    sketch: object = "8bit",
-    texts: object = None,
-    period: object = DAY,
+    hasher: MinHasher | None,
+    plan: Plan | None,
+    threshold: float | None,
+    recall: float | None,
+    shingles: Shingles | None,
+    num_seeds: int | None,
+    random_state: int | None,
+    sketch: object,
+    texts: object,
+    period: object,
 ) -> tuple[Parameters, Lookup | None]:
     """Return the parameters of a new index, and the function that returns its texts."""
     stored, lookup = where_texts_are(texts)

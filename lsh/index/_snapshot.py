@@ -101,8 +101,9 @@ class IndexSnapshot(Snapshot):
     def buckets(self, band: int, keys: Array) -> tuple[Array, Array]:
         """Return the documents whose key in a band is one of some keys: their keys and places."""
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        keys = np.sort(keys) if len(self._parts) > 1 else np.ascontiguousarray(keys)  # lookups in order are faster
         for first, part in zip(self._firsts.tolist(), self._parts):
-            starts, stops = part.band(band).find(np.ascontiguousarray(keys))
+            starts, stops = part.band(band).find(keys)
             hits = np.flatnonzero(stops > starts)
             if len(hits):
                 runs, once = np.unique(starts[hits], return_index=True)

@@ -182,7 +182,7 @@ class Screen:
             raise TypeError(f"Screen.create() got an unexpected keyword argument {min(unknown)!r}")
         reject, recommend = _thresholds(reject, recommend)
         _checks.whole_number("top", top, 1)
-        own: dict[str, Any] = {}
+        own: dict[str, Any] = {"hasher": None, "plan": None, **(Index.create.__kwdefaults__ or {})}
         if settings.get("hasher") is None:
             own |= {"shingles": SHINGLES, "num_seeds": COMPONENTS}
         if settings.get("plan") is None:

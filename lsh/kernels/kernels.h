@@ -329,12 +329,12 @@ enum lsh_fault {
 };
 
 enum {
-    LSH_BLOCK = 1 << 16,  /* bytes that share a checksum */
-    LSH_KEY_PADDING = 8,  /* bytes behind the last key, as a key is read as a word */
-    LSH_FOUND = 16,       /* keys of one band that are looked up at once; they fit into the first-level cache */
-    LSH_LOOKUPS = 256,    /* lookups of a group; what they prefetch fits into the second-level cache */
-    LSH_WINDOW = 1 << 16, /* documents whose occurrences are marked in a bitmap */
-    LSH_PIECE = 256       /* documents compared at a time */
+    LSH_BLOCK = 1 << 16,   /* bytes that share a checksum */
+    LSH_KEY_PADDING = 8,   /* bytes behind the last key, as a key is read as a word */
+    LSH_FOUND = 256,       /* keys of one band that SortedKeys.find looks up in one call */
+    LSH_LOOKUPS = 1 << 16, /* lookups of a group of queries; their runs fit into a second-level cache */
+    LSH_WINDOW = 1 << 16,  /* documents whose occurrences are marked in a bitmap */
+    LSH_PIECE = 256        /* documents compared at a time */
 };
 
 typedef void (*lsh_hash)(const uint8_t *data, size_t length, uint32_t seed, uint64_t *out); /* lsh_murmur3_x64_128 */
@@ -422,7 +422,7 @@ typedef struct {
     const uint64_t *keys; /* of band b and query q: keys[b * queries + q] */
     const uint8_t *rows;  /* a row of k components each query, aligned; NULL, or sketches are not compared */
     size_t queries, least, most;
-    lsh_run *runs;         /* scratch: max(LSH_LOOKUPS, num_bands) of them */
+    lsh_run *runs;         /* scratch: max(LSH_LOOKUPS, num_bands) of them, or queries * num_bands if that is less */
     uint32_t *tallies;     /* scratch: k + 1 of them, where `most` is less than SIZE_MAX */
     size_t block;          /* set with LSH_BAD_BLOCK */
     size_t query;          /* the first that is not finished; `queries` at the end */

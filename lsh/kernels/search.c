@@ -3,7 +3,8 @@
  * Search. Keys are hashes, so the place of a key in its cell of the directory follows from its value, to within a few
  * keys (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). A binary search among the keys near that place
  * finds it; if it is not among them, a binary search in the rest of the cell does. A lookup mostly waits for memory, so
- * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents.
+ * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents. Sought keys
+ * in ascending order find more of these in the cache.
  *
  * Documents. Each band has a run of documents for a query, ascending. A bitmap of 2**16 documents removes repetitions,
  * and a second bitmap tells which words of the first are not 0. Time is in proportion to the runs; memory is constant.
@@ -19,6 +20,8 @@
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
 enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, AHEAD = 8, NEAR = 64 };
+enum { LOOKUPS = 64 }; /* made together: the keys that they prefetch fit into the first-level cache */
+enum { SOON = 4, LATER = 8 }; /* queries ahead of the one that is answered, whose documents are prefetched */
 
 static void store32(uint8_t *p, uint32_t value)
 {
@@ -174,31 +177,44 @@ void lsh_end_keys(lsh_sorted_output *out)
 
 /* ---- lookups ---- */
 
-/* Where a key is expected in its cell. */
-static inline size_t expected(const lsh_sorted *s, uint64_t key, lsh_run cell)
+/* Around the place where a key is expected, 2**steps - 1 keys are searched, about four standard deviations. */
+static inline unsigned steps_of(const lsh_sorted *s)
 {
-    return cell.start + (size_t)(((key << s->bits >> 32) * (cell.stop - cell.start)) >> 32);
+    const unsigned steps = (length_of(s->count >> s->bits) + 1) / 2 + 1, most = length_of(s->count + 1) - 1;
+    return steps < most ? steps : most;
 }
 
-/* Read the cell of a key, and prefetch the keys around the place where it is expected. */
-static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, lsh_run *cell, size_t *block)
+/* The first of these keys. */
+static inline size_t first_of(const lsh_sorted *s, uint64_t key, lsh_run cell, unsigned steps)
 {
-    const size_t at = cell_of(key, s->bits);
+    const size_t window = ((size_t)1 << steps) - 1, last = s->count - window;
+    const size_t at = cell.start + (size_t)(((key << s->bits >> 32) * (cell.stop - cell.start)) >> 32);
+    const size_t low = at > window / 2 ? at - window / 2 : 0;
+    return low < last ? low : last;
+}
+
+/* Read the cell of a key, and prefetch the keys that are searched. */
+static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, unsigned steps, lsh_run *cell,
+                                          uint32_t *low, size_t *block)
+{
+    const size_t at = cell_of(key, s->bits), width = key_width(s->bits);
     *cell = (lsh_run){entry_at(s, at), entry_at(s, at + 1)};
     if ((*block = check_blocks(s->blocks, s->directory + 4 * at, 8)) != SIZE_MAX)
         return LSH_BAD_BLOCK;
     if (cell->start > cell->stop || cell->stop > s->count)
         return LSH_BAD_DIRECTORY;
-    const size_t place = expected(s, key, *cell) * key_width(s->bits), end = s->count * key_width(s->bits);
-    lsh_prefetch(s->keys + place);
-    lsh_prefetch(s->keys + (place < NEAR ? 0 : place - NEAR));
-    lsh_prefetch(s->keys + (end - place < NEAR ? end : place + NEAR));
+    const size_t half = ((width << steps) - width) / 2, near = half < NEAR ? half : NEAR;
+    const size_t first = first_of(s, key, *cell, steps);
+    const uint8_t *middle = s->keys + first * width + half;
+    *low = (uint32_t)first;
+    lsh_prefetch(middle);
+    lsh_prefetch(middle - near);
+    lsh_prefetch(middle + near);
     return LSH_SOUND;
 }
 
-/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. No branch
- * depends on a key, so the processor works on several lookups at a time. */
-static inline size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, size_t high)
+/* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. */
+static size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, size_t high)
 {
     for (size_t left = high - low; left; left /= 2) {
         const size_t half = (left + 1) / 2;
@@ -217,49 +233,90 @@ static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t en
     return bound(s, key, 1, low, end - low > step ? low + step : end);
 }
 
-/* Find a key in its cell, which is in *run, and prefetch its documents. */
-static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, lsh_run *run, size_t *block)
+/* Search the keys around the expected places. All lookups of a band take a step before the next one, because the step
+ * of a lookup waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference
+ * modulo the size of a cell says which key is less. */
+static inline void take_steps(const lsh_sorted *s, const uint64_t *keys, size_t count, unsigned steps, uint32_t *lows)
+{
+    const unsigned bits = s->bits;
+    const size_t width = key_width(bits);
+    const uint8_t *const first = s->keys;
+    for (size_t half = (size_t)1 << steps >> 1; half; half /= 2)
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t other = lsh_load64(first + (lows[i] + half - 1) * width);
+            lows[i] += (uint32_t)half & -(uint32_t)((other - keys[i]) << bits >> 63);
+        }
+}
+
+/* Set the run of a key from the place that was found, and prefetch its documents. The place is right if the keys before
+ * and behind it say so, else the whole cell is searched. */
+static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, size_t low, lsh_run *run, size_t *block)
 {
     const lsh_run cell = *run;
-    const size_t width = key_width(s->bits), at = expected(s, key, cell);
-    const size_t margin = (size_t)1 << (length_of(cell.stop - cell.start) + 1) / 2;
-    size_t low = at - cell.start > margin ? at - margin : cell.start;
-    size_t high = cell.stop - at > margin ? at + margin : cell.stop;
+    const size_t width = key_width(s->bits);
+    size_t start = low < cell.start ? cell.start : low < cell.stop ? low : cell.stop;
     key &= UINT64_MAX >> s->bits;
-    size_t start = bound(s, key, 0, low, high), stop = start;
-    if (start == low && low > cell.start)
-        start = bound(s, key, 0, low = cell.start, start);
-    else if (start == high && high < cell.stop)
-        start = bound(s, key, 0, start, high = cell.stop);
-    stop = start;
+    if ((start > cell.start && stored(s, start - 1) >= key) || (start < cell.stop && stored(s, start) < key))
+        start = bound(s, key, 0, cell.start, cell.stop);
+    size_t stop = start;
     if (start < cell.stop && stored(s, start) == key) {
         stop = run_end(s, key, start, cell.stop);
-        high = stop < high ? high : stop;
         lsh_prefetch(s->numbers + 4 * start);
     }
     *run = (lsh_run){(uint32_t)start, (uint32_t)stop};
-    high += high < cell.stop; /* which ends the run */
-    *block = check_blocks(s->blocks, s->keys + low * width, (high - low) * width);
+    const size_t first = start - (start > cell.start), end = stop + (stop < cell.stop);
+    *block = check_blocks(s->blocks, s->keys + first * width, (end - first) * width);
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 
-/* Find the keys of `count` queries in each band: that of query q and band b is keys[b * stride + q], and its run is
- * runs[q * num_bands + b]. */
+/* Find the keys of `count` queries in each band, LOOKUPS at most: that of query q and band b is keys[b * stride + q],
+ * and its run is runs[b * runs_stride + q]. */
+static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
+                                size_t count, lsh_run *runs, size_t runs_stride, size_t *block)
+{
+    uint32_t lows[LOOKUPS];
+    unsigned steps = steps_of(bands);
+    enum lsh_fault fault;
+    for (size_t b = 0; b < num_bands; b++) {
+        const unsigned own = steps_of(bands + b);
+        steps = own < steps ? own : steps;
+        for (size_t q = 0; q < count; q++)
+            lsh_prefetch(bands[b].directory + 4 * cell_of(keys[b * stride + q], bands[b].bits));
+    }
+    for (size_t b = 0; b < num_bands; b++) {
+        const lsh_sorted band = bands[b];
+        for (size_t q = 0; q < count; q++)
+            if ((fault = begin_lookup(&band, keys[b * stride + q], steps, runs + b * runs_stride + q,
+                                      lows + b * count + q, block)))
+                return fault;
+    }
+    for (size_t b = 0; b < num_bands; b++)
+        take_steps(bands + b, keys + b * stride, count, steps, lows + b * count);
+    for (size_t b = 0; b < num_bands; b++) {
+        const lsh_sorted band = bands[b];
+        for (size_t q = 0; q < count; q++)
+            if ((fault = end_lookup(&band, keys[b * stride + q], lows[b * count + q], runs + b * runs_stride + q,
+                                    block)))
+                return fault;
+    }
+    return LSH_SOUND;
+}
+
+/* The same for any number of queries, with runs_stride = count. Of many queries, a band is searched for all before the
+ * next one, as its directory and that of the next one displace each other in the cache. */
 static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t *block)
 {
+    const size_t wide = count < LOOKUPS ? count : LOOKUPS, high = wide ? LOOKUPS / wide : 1;
     enum lsh_fault fault;
-    for (size_t b = 0; b < num_bands; b++)
-        for (size_t q = 0; q < count; q++)
-            lsh_prefetch(bands[b].directory + 4 * cell_of(keys[b * stride + q], bands[b].bits));
-    for (size_t b = 0; b < num_bands; b++)
-        for (size_t q = 0; q < count; q++)
-            if ((fault = begin_lookup(bands + b, keys[b * stride + q], runs + q * num_bands + b, block)))
+    for (size_t b = 0; b < num_bands; b += high)
+        for (size_t q = 0; q < count; q += wide) {
+            const size_t some = num_bands - b < high ? num_bands - b : high, left = count - q;
+            fault = find_some(bands + b, some, keys + b * stride + q, stride, left < wide ? left : wide,
+                              runs + b * count + q, count, block);
+            if (fault)
                 return fault;
-    for (size_t b = 0; b < num_bands; b++)
-        for (size_t q = 0; q < count; q++)
-            if ((fault = end_lookup(bands + b, keys[b * stride + q], runs + q * num_bands + b, block)))
-                return fault;
+        }
     return LSH_SOUND;
 }
 
@@ -346,34 +403,52 @@ static enum lsh_fault begin_group(const lsh_segment *segment, lsh_search *search
     size = size < left ? size : left;
     search->group = search->query;
     search->stop = search->query + size;
-    const enum lsh_fault fault = find_keys(segment->bands, bands, search->keys + search->query, search->queries, size,
-                                           search->runs, &search->block);
-    for (size_t i = 0; !fault && search->rows && i < size * bands; i++) {
-        const lsh_run run = search->runs[i];
-        if (run.start == run.stop)
-            continue;
-        const uint32_t number = number_at(segment->bands + i % bands, run.start);
-        if (number < segment->documents)
-            prefetch_row(segment, number);
+    return find_keys(segment->bands, bands, search->keys + search->query, search->queries, size, search->runs,
+                     &search->block);
+}
+
+/* The run of a query in a band; those of the next queries follow it. */
+static inline lsh_run *run_of(const lsh_search *search, size_t query, size_t band)
+{
+    return search->runs + band * (search->stop - search->group) + (query - search->group);
+}
+
+/* Prefetch the numbers of the documents of a query that comes later, and the sketch of the first one of an earlier one,
+ * whose numbers were prefetched. */
+static void look_ahead_of(const lsh_segment *segment, const lsh_search *search)
+{
+    const size_t soon = search->query + SOON, later = search->query + LATER;
+    for (size_t b = 0; later < search->stop && b < segment->num_bands; b++) {
+        const lsh_run run = *run_of(search, later, b);
+        if (run.start < run.stop)
+            lsh_prefetch(segment->bands[b].numbers + 4 * (size_t)run.start);
     }
-    return fault;
+    for (size_t b = 0; search->rows && soon < search->stop && b < segment->num_bands; b++) {
+        const lsh_run run = *run_of(search, soon, b);
+        const size_t number = run.start < run.stop ? number_at(segment->bands + b, run.start) : SIZE_MAX;
+        if (number < segment->documents) {
+            prefetch_row(segment, number);
+            break; /* mostly, the document of the other bands is the same */
+        }
+    }
 }
 
 /* Begin to walk the runs of a query. */
 static enum lsh_fault begin_query(const lsh_segment *segment, lsh_search *search, size_t matches)
 {
-    const lsh_run *runs = search->runs + (search->query - search->group) * segment->num_bands;
+    look_ahead_of(segment, search);
     search->first = matches;
     search->bar = search->least;
     search->active = 0;
     search->is_begun = 1;
     for (size_t b = 0; b < segment->num_bands; b++) {
         const lsh_sorted *band = segment->bands + b;
-        if (runs[b].start == runs[b].stop)
+        const lsh_run run = *run_of(search, search->query, b);
+        if (run.start == run.stop)
             continue;
         search->active++;
-        search->block = check_blocks(band->blocks, band->numbers + 4 * (size_t)runs[b].start,
-                                     4 * (size_t)(runs[b].stop - runs[b].start));
+        search->block = check_blocks(band->blocks, band->numbers + 4 * (size_t)run.start,
+                                     4 * (size_t)(run.stop - run.start));
         if (search->block != SIZE_MAX)
             return LSH_BAD_BLOCK;
     }
@@ -383,20 +458,22 @@ static enum lsh_fault begin_query(const lsh_segment *segment, lsh_search *search
 /* Mark the documents of the next window in the bitmap. */
 static enum lsh_fault next_window(const lsh_segment *segment, lsh_search *search)
 {
-    lsh_run *runs = search->runs + (search->query - search->group) * segment->num_bands;
     size_t window = SIZE_MAX;
-    for (size_t b = 0; b < segment->num_bands; b++)
-        if (runs[b].start < runs[b].stop) {
-            const size_t number = number_at(segment->bands + b, runs[b].start);
+    for (size_t b = 0; b < segment->num_bands; b++) {
+        const lsh_run run = *run_of(search, search->query, b);
+        if (run.start < run.stop) {
+            const size_t number = number_at(segment->bands + b, run.start);
             window = number < window ? number : window;
         }
+    }
     window = window / LSH_WINDOW * LSH_WINDOW;
     search->window = window;
     search->active = 0;
     for (size_t b = 0; b < segment->num_bands; b++) {
         const lsh_sorted *band = segment->bands + b;
-        size_t at = runs[b].start;
-        for (; at < runs[b].stop; at++) {
+        lsh_run *run = run_of(search, search->query, b);
+        size_t at = run->start;
+        for (; at < run->stop; at++) {
             const size_t number = number_at(band, at), place = number - window;
             if (number < window)
                 return LSH_BAD_ORDER;
@@ -407,9 +484,9 @@ static enum lsh_fault next_window(const lsh_segment *segment, lsh_search *search
             search->marks[place / 64] |= (uint64_t)1 << place % 64;
             search->marked[place / 64 / 64] |= (uint64_t)1 << place / 64 % 64;
         }
-        search->work += at - runs[b].start;
-        runs[b].start = (uint32_t)at;
-        search->active += at < runs[b].stop;
+        search->work += at - run->start;
+        run->start = (uint32_t)at;
+        search->active += at < run->stop;
     }
     return LSH_SOUND;
 }

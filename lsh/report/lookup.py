@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._texts import Text
+from lsh._batch import Batch
+from lsh._texts import Text, Texts, each_piece
 from lsh.report.page import Html, element
 
 MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
+PIECE = 1 << 10  # texts of a stream that are held at once
 
 
 class Indexed(Protocol):
@@ -30,7 +32,7 @@ class Indexed(Protocol):
 
 
 TextsByPosition = Indexed | Mapping[int, object]
-TextStream = Callable[[], Iterable[object]]
+TextStream = Callable[[], Iterable[object] | Texts]
 
 
 class TextLookup:
@@ -92,19 +94,22 @@ class TextLookup:
         """Read the texts at some positions if they are those of a callable, which is called once."""
         wanted = set(positions)
         if self._stream is not None:
-            self._texts = {position: value for position, value in enumerate(self._stream()) if position in wanted}
+            self._texts = {position: value for position, value in enumerate(self._streamed()) if position in wanted}
 
     def sizes(self, number: int) -> NDArray[np.int64]:
         """Return the size of each text in bytes of UTF-8, int64, shape ``(number,)``."""
-        values = map(self.text, range(number)) if self._stream is None else self._streamed()
+        values: Iterator[Text] = map(self.text, range(number))
+        if self._stream is not None:
+            values = (self._checked(position, value) for position, value in enumerate(self._streamed()))
         found = np.fromiter(map(_size, values), np.int64)
         if len(found) != number:
             raise ValueError(f"{self._name} must give one text for each document ({number:,}), gave {len(found):,}")
         return found
 
-    def _streamed(self) -> Iterator[Text]:
-        for position, value in enumerate(() if self._stream is None else self._stream()):
-            yield self._checked(position, value)
+    def _streamed(self) -> Iterator[object]:
+        """Yield the texts of the callable, which may be those of Arrow columns."""
+        for piece in () if self._stream is None else each_piece(self._name, self._stream(), PIECE):
+            yield from piece if isinstance(piece, tuple) else Batch(piece, 0, True).tolist()
 
     def shown_id(self, position: int) -> Html:
         """Return the id of a document, as an element."""

@@ -85,12 +85,9 @@ def test_ranges_of_a_file(made, size, at_once):
         file.write(data)
         file.flush()
         found = read_ranges(file.fileno(), begins, ends, memory(at_once))
-        with tempfile.TemporaryFile() as target, tempfile.TemporaryFile() as placed:
+        with tempfile.TemporaryFile() as target:
             count = copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(at_once))
             written = target.read() if not target.seek(0) else b""
-            assert copy_ranges(file.fileno(), placed.fileno(), begins, ends, memory(at_once), 7) == count
-            assert placed.tell() == 0
-            assert placed.read() == (bytes(7) + written if written else b"")
     whole = b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
     assert count == len(written)
     assert found == whole if not len(ends) or ends[-1] <= size else whole.startswith(found)
@@ -98,6 +95,28 @@ def test_ranges_of_a_file(made, size, at_once):
         assert written == whole if not len(ends) or ends[-1] <= size else whole.startswith(written)
     else:
         assert not written
+
+
+@pytest.mark.parametrize("size", [10, 600, 3000])
+def test_ranges_of_a_mapped_file(tmp_path, size):
+    """Many or long ranges that lie close together, at any place in a page, also of a file that ends before them."""
+    data = np.random.RandomState(1).bytes(2_000_000)
+    begins = np.arange(70_003, 1_900_000, size + 7)
+    ends = begins + size
+    ends[-1] = len(data)
+    path = file_of(tmp_path, "in.txt", data)
+    with open(path, "r+b") as file, tempfile.TemporaryFile() as target:
+        target.write(b"words")
+        target.flush()
+        whole = b"words" + b"".join(data[begin:end] for begin, end in zip(begins.tolist(), ends.tolist()))
+        assert copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(1 << 18)) == len(whole) - 5
+        assert target.tell() == len(whole)
+        target.seek(0)
+        assert target.read() == whole
+        file.truncate(len(data) - 1)
+        assert 0 < copy_ranges(file.fileno(), target.fileno(), begins, ends, memory(1 << 18)) < len(whole) - 5
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            copy_ranges(file.fileno(), -1, begins[:-1], ends[:-1], memory(1 << 18))
 
 
 def test_ranges_that_cannot_be_read(tmp_path):
@@ -283,14 +302,13 @@ BYTES = b"".join(b"%d\n" % number for number in range(300_000))
 def test_partial_copies(tmp_path, monkeypatch, left):
     """The system may write less than it is asked for, and then nothing more; the rest is written by Python."""
 
-    def some(source: int, target: int, begins: Any, ends: Any, room: Any, at: int) -> int:
-        assert at >= 0
+    def some(source: int, target: int, begins: Any, ends: Any, room: Any) -> int:
         try:
             size = left.pop(0)
         except IndexError:
-            return copy_ranges(source, target, begins, ends, room, at)
+            return copy_ranges(source, target, begins, ends, room)
         end = min(int(begins[0]) + size, int(ends[0]))
-        return copy_ranges(source, target, begins[:1], np.array([end]), room, at)
+        return copy_ranges(source, target, begins[:1], np.array([end]), room)
 
     monkeypatch.setattr(storage, "copy_ranges", some)
     monkeypatch.setattr(storage._LocalRanges, "part_size", 100_000)

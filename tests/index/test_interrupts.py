@@ -18,7 +18,7 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, _disk, _log, _manifest, _writer
+from lsh.index import Index, IndexReplacedError, _disk, _log, _manifest, _writer
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_a_reader_notices_another_index_in_its_place(folder):
             shutil.rmtree(folder)
     with Index.open(folder, "a") as index:
         index.add(text(9), "more")
-    with pytest.raises(ValueError, match="was replaced by another one; open it again"):
+    with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
         reader.refresh()
     assert list(reader) == kept
 

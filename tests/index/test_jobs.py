@@ -16,7 +16,7 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import DamageError, Index, _manifest, _query, _view
+from lsh.index import DamageError, Index, IndexReplacedError, _manifest, _query, _view
 
 
 @pytest.fixture
@@ -299,7 +299,7 @@ def test_a_log_of_another_index_is_not_read(tmp_path, monkeypatch, by_link):
 
         monkeypatch.setattr(_manifest, "read", read)
         for check in (reader.refresh, reader.refresh, reader.verify):
-            with pytest.raises(ValueError, match="was replaced by another one; open it again"):
+            with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
                 check()
         assert list(reader) == kept
 
@@ -312,7 +312,7 @@ def test_a_reader_goes_on_with_an_index_that_was_replaced_and_deleted(tmp_path):
         replace()
         shutil.rmtree(tmp_path / "one")
         assert contents(reader) == before
-        with pytest.raises(ValueError, match="was replaced by another one; open it again"):
+        with pytest.raises(IndexReplacedError, match="was replaced by another one; open it again"):
             reader.refresh()
         assert contents(reader) == before
 

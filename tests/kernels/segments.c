@@ -268,7 +268,7 @@ static void use_search(int is_right)
     search->rows = below(4) ? rows : NULL;
     search->least = search->rows ? below(segment.k + 2) : 0;
     search->most = below(2) ? SIZE_MAX : 1 + below(below(2) ? 5 : 1000);
-    search->runs = get(LSH_LOOKUPS * sizeof *search->runs);
+    search->runs = get(queries * BANDS * sizeof *search->runs);
     search->tallies = get((segment.k + 1) * sizeof *search->tallies);
     lsh_matches found = {.bounds = bounds};
     enum lsh_fault fault = LSH_SOUND;

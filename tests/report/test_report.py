@@ -630,6 +630,16 @@ def test_texts_of_a_stream(texts):
     assert report.html(result, texts=stream("new", missing)) == report.html(result, texts=missing)
 
 
+def test_texts_of_a_stream_of_columns(texts):
+    """A callable may return what `deduplicate` accepts of it: an Arrow stream, or an iterable of columns."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra `test` has it")
+    table = pa.table({"text": [*texts, None]})
+    result = lsh.deduplicate(lambda: iter(table.to_batches(7)), missing="empty")
+    page = report.html(result, texts=[*texts, None])
+    assert report.html(result, texts=lambda: iter(table.to_batches(7))) == page
+    assert report.html(result, texts=lambda: table.to_reader(7)) == page
+
+
 def test_a_stream_of_other_texts(texts, run):
     for other in (texts[1:], [*texts, "one more"]):
         message = rf"^texts must give one text for each document \({len(texts)}\), gave {len(other)}$"

@@ -201,7 +201,7 @@ def test_threads_change_one_cache_and_one_index(tmp_path):
 @pytest.mark.parametrize("seed", range(3))
 def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
     script = Path(__file__).parent / "sharing.py"
-    ran = running.process(tmp_path, python=(str(script), "12", "3", str(seed)))
+    ran = running.process(tmp_path, python=(str(script), "8", "1", str(seed)))
     assert (ran.returncode, ran.stdout) == (0, b"equal\n"), ran.stderr.decode()
 
 

@@ -3,16 +3,16 @@
 import gc
 import os
 import signal
-import subprocess
-import sys
 import sysconfig
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 import running
+import sharing
 
 import lsh
 from lsh import MinHasher, _threads, minhash
@@ -160,11 +160,49 @@ def test_the_first_wrong_text_is_named(workers):
         MinHasher(16, scheme="fss").fingerprints(texts, num_threads=workers)
 
 
-def test_free_threaded_python_stays_free():
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        pytest.skip("this Python has a GIL")
-    script = "import sys, lsh.lsh, lsh.command.main; sys.exit(sys._is_gil_enabled())"
-    assert subprocess.run([sys.executable, "-W", "error", "-c", script], check=False).returncode == 0
+IMPORT_ALL = """
+import importlib, pathlib, sys, sysconfig
+import lsh, lsh.lsh, lsh.command.main
+
+root, suffix = pathlib.Path(lsh.__file__).parent, sysconfig.get_config_var("EXT_SUFFIX")
+for path in root.rglob(f"*{suffix}"):
+    name = ".".join(["lsh", *path.relative_to(root).parts]).removesuffix(suffix)
+    importlib.import_module(name)
+    print(name.rpartition(".")[2])
+print(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""
+
+
+def test_no_extension_needs_the_gil(tmp_path):
+    """Where Python has no GIL, an extension that does not declare this would switch it on, with a warning."""
+    ran = running.process(tmp_path, python=("-W", "error", "-c", IMPORT_ALL), env={"PYTHON_GIL": ""})
+    assert ran.returncode == 0, ran.stderr.decode()
+    sources = list((Path(__file__).parents[1] / "lsh").rglob("*.pyx"))
+    *extensions, has_gil = ran.stdout.decode().split()
+    assert {"_lsh_cython", *(path.stem for path in sources)} <= set(extensions)
+    assert has_gil == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert [path.name for path in sources if "freethreading_compatible=True" not in path.read_text("utf-8")] == []
+
+
+@pytest.mark.parametrize("make", [sharing.hashing_jobs, sharing.corpus_jobs, sharing.store_jobs])
+def test_threads_that_share_objects_get_what_one_thread_gets(make, tmp_path):
+    texts = sharing.make_texts(3, 40)
+    jobs = make(texts, tmp_path) if make is sharing.store_jobs else make(texts)
+    sharing.compare(jobs, 3, 1, 3, {name: job() for name, job in jobs.items()})
+
+
+def test_threads_change_one_cache_and_one_index(tmp_path):
+    texts = sharing.make_texts(4, 20)
+    sharing.change_cache(texts, 3, 6)
+    sharing.change_index(texts, 2, 5, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_threads_are_the_first_users_of_a_process(tmp_path, seed):
+    script = Path(__file__).parent / "sharing.py"
+    ran = running.process(tmp_path, python=(str(script), "8", "1", str(seed)))
+    assert (ran.returncode, ran.stdout) == (0, b"equal\n"), ran.stderr.decode()
 
 
 # ---- how work is split ----

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,6 +24,7 @@ LONGEST_WINDOW = 1 << 31  # bytes that zstd may refer back to; `zstd --long=31` 
 NAMES = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
 ENDINGS = {**{name: name for name in NAMES}, "zstd": "zst"}  # of a file's name
 PADDED = ("gz", "xz")  # that may have zeros between and after the streams
+GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # deflate; no name and no time; level and system unknown
 # The first bytes of a stream.
 MAGIC = re.compile(rb"(?P<gz>\x1f\x8b\x08)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\x00)|(?P<zst>\x28\xb5\x2f\xfd)")
 
@@ -57,7 +59,7 @@ class _Method(NamedTuple):
 
     unpacker: Callable[[], Any]  # for one stream
     error: type[Exception]  # that the unpacker raises
-    packer: Callable[[IO[bytes]], Any]
+    packer: Callable[[], Any]  # for one stream
     packed: int = PACKED  # bytes that the unpacker is given at once
     limit: tuple[int, ...] = ()  # on the bytes that it returns at once, where it has one
 
@@ -92,9 +94,25 @@ def unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
     return cast(IO[bytes], io.BufferedReader(_Unpacked(_chunks(file, compression)), UNPACKED))
 
 
-def packing(file: IO[bytes], compression: str) -> Any:
-    """Return a file that compresses what is written to it into `file`; closing it leaves `file` open."""
-    return _method(compression).packer(file)
+class Packing:
+    """Compresses what is written to it into a file, which stays open.
+
+    It writes to the file in `write` and `finish` only. Those of the standard library (`gzip.GzipFile` and others) also
+    do so when they are garbage-collected: after an error they would write to a file that is closed or full.
+    """
+
+    def __init__(self, file: IO[bytes], compression: str) -> None:
+        self._file = file
+        self._stream = _method(compression).packer()
+
+    def write(self, data: Any) -> None:
+        """Compress bytes."""
+        if packed := self._stream.compress(data):
+            self._file.write(packed)
+
+    def finish(self) -> None:
+        """Write the end of the compressed stream."""
+        self._file.write(self._stream.flush())
 
 
 def check_available(compression: str) -> None:
@@ -112,26 +130,41 @@ def _zstandard() -> Any:
 
 
 def _method(compression: str) -> _Method:
-    packer: Callable[[IO[bytes]], Any]
     if compression == "gz":
-        import gzip
-
-        packer = partial(gzip.GzipFile, "", "wb", GZIP_LEVEL, mtime=0)
-        return _Method(lambda: zlib.decompressobj(31), zlib.error, packer)  # 31: a gzip header, the largest window
+        # 31: a gzip header, the largest window
+        return _Method(lambda: zlib.decompressobj(31), zlib.error, _GzipPacker)
     if compression == "bz2":
         import bz2
 
-        packer = partial(bz2.BZ2File, mode="wb")
-        return _Method(bz2.BZ2Decompressor, OSError, packer, limit=(UNPACKED,))
+        return _Method(bz2.BZ2Decompressor, OSError, bz2.BZ2Compressor, limit=(UNPACKED,))
     if compression == "xz":
         import lzma
 
-        packer = partial(lzma.LZMAFile, mode="wb")
-        return _Method(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError, packer, limit=(UNPACKED,))
+        unpacker = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
+        return _Method(unpacker, lzma.LZMAError, lzma.LZMACompressor, limit=(UNPACKED,))
     zstandard = _zstandard()
     unpacker = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW).decompressobj
-    packer = partial(zstandard.ZstdCompressor(write_checksum=True).stream_writer, closefd=False)
+    packer = zstandard.ZstdCompressor(write_checksum=True).compressobj
     return _Method(unpacker, zstandard.ZstdError, packer, PACKED_ZSTD)
+
+
+class _GzipPacker:
+    """Compresses one stream to the bytes that `gzip.GzipFile` writes, which do not depend on the system."""
+
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(GZIP_LEVEL, wbits=-15)  # without a header, the largest window
+        self._waiting = GZIP_HEADER
+        self._checksum = self._size = 0
+
+    def compress(self, data: Any) -> bytes:
+        self._checksum = zlib.crc32(data, self._checksum)
+        self._size += memoryview(data).nbytes
+        packed, self._waiting = self._waiting + self._deflate.compress(data), b""
+        return packed
+
+    def flush(self) -> bytes:
+        trailer = struct.pack("<II", self._checksum, self._size % (1 << 32))
+        return self._waiting + self._deflate.flush() + trailer
 
 
 def _chunks(file: IO[bytes], compression: str) -> Iterator[bytes]:

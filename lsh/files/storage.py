@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 
@@ -235,23 +235,6 @@ def content(path: str) -> bytes:
     return data
 
 
-class _Packed:
-    """The file that a compressor writes to. Once `file` is ``None``, further data is discarded.
-
-    A compressor writes once more when it is finalized, even if an earlier write failed.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file: IO[bytes] | None = file
-
-    def write(self, data: bytes) -> int:
-        return len(data) if self.file is None else self.file.write(data)
-
-    def flush(self) -> None:
-        if self.file is not None:
-            self.file.flush()
-
-
 class Target:
     """A file that appears only when it is complete.
 
@@ -280,7 +263,6 @@ class Target:
         compression.check_available(self._packed)
         self._sink = location(path).sink(folder)
         self._is_complete = False
-        self._packing: _Packed | None = None
         self._writer: Any = None
 
     def __enter__(self) -> Target:
@@ -293,12 +275,8 @@ class Target:
 
     def _open(self) -> None:
         self._sink.open()
-        if not self._packed:
-            self._writer = self._sink.file
-            return
-        self._packing = _Packed(self._sink.file)
-        with self._errors():  # some formats begin with a header
-            self._writer = compression.packing(cast(IO[bytes], self._packing), self._packed)
+        file = self._sink.file
+        self._writer = compression.Packing(file, self._packed) if self._packed else file
 
     def _errors(self) -> AbstractContextManager[None]:
         return disk.named_errors(self._name, self._sink.has_folder)
@@ -329,7 +307,7 @@ class Target:
         """Write all that is buffered, so that `commit` has only to let the file appear."""
         with self._errors():
             if self._packed:
-                self._writer.close()
+                self._writer.finish()
             self._sink.complete()
         self._is_complete = True
 
@@ -341,9 +319,4 @@ class Target:
             self._sink.commit()
 
     def __exit__(self, *error: object) -> None:
-        if self._packing is not None:
-            self._packing.file = None
-            if self._writer is not None:
-                with suppress(OSError, ValueError):  # data that cannot be packed are not needed
-                    self._writer.close()
         self._sink.discard()

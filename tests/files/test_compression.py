@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gc
 import gzip
 import io as streams
+import lzma
 import os
 import re
 import sys
@@ -141,3 +144,57 @@ def test_damage_in_an_output_is_noticed(tmp_path, format):
         assert "corrupt" in refusal(file_of(tmp_path, f"damaged.txt.{format}", damaged))
     for size in range(len(data) - 12, len(data)):
         assert "corrupt" in refusal(file_of(tmp_path, f"cut.txt.{format}", data[:size]))
+
+
+def standard_file(file, format):
+    """Return the file of the standard library, or of zstandard, that compresses into another file."""
+    if format == "gz":
+        return gzip.GzipFile("", "wb", compression.GZIP_LEVEL, file, mtime=0)
+    if format == "zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor(write_checksum=True).stream_writer(file, closefd=False)
+    return {"bz2": bz2.BZ2File, "xz": lzma.LZMAFile}[format](file, "wb")
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("sizes", [(), (0,), (5,), (3, 0, 200_000), (1000,) * 50], ids=len)
+def test_the_bytes_are_those_of_the_standard_library(format, sizes):
+    pack(b"", format)  # skips where the format's library is missing
+    expected, found = streams.BytesIO(), streams.BytesIO()
+    packing = compression.Packing(found, format)
+    with standard_file(expected, format) as file:
+        for number, size in enumerate(sizes):
+            data = (b"%d cats sat on a mat; " % number * size)[:size]
+            file.write(data)
+            packing.write(memoryview(data))
+    packing.finish()
+    assert found.getvalue() == expected.getvalue()
+
+
+class Full:
+    """A file whose writes fail, and which counts them."""
+
+    writes = 0
+
+    def write(self, data):
+        self.writes += 1
+        raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("format", ["gz", "bz2", "xz", "zst"])
+@pytest.mark.parametrize("size", [100, 60_000])
+def test_an_abandoned_stream_writes_nothing_when_it_is_collected(format, size):
+    pack(b"", format)  # skips where the format's library is missing
+    file = Full()
+    packings = [compression.Packing(file, format)]
+
+    def write():
+        packings[0].write(os.urandom(size))
+        packings[0].finish()
+
+    with pytest.raises(OSError, match="full"):
+        write()
+    packings.clear()
+    gc.collect()  # pytest turns an exception of a finalizer into an error
+    assert file.writes == 1

@@ -210,7 +210,7 @@ def test_what_a_preset_settles_is_not_given(tmp_path, option):
 def test_an_unknown_preset(tmp_path):
     result = lsh(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", "minhash")
     assert result.returncode == 2
-    assert b"'fineweb'" in result.stderr
+    assert b"fineweb" in result.stderr  # newer versions of Python leave out its quotes
 
 
 @pytest.mark.few(1)

@@ -6,7 +6,7 @@
 #    warnings as errors; for Windows also as plain C, as other compilers get it.
 # 2. The C that Cython writes, with the headers of this Python, for all of these but Windows, which has another pyconfig.h.
 # 3. tests/kernels/harness.c, which compares all kernels with plain formulas, and segments.c, under qemu for s390x and
-#    AArch64, built by gcc: ROUNDS rounds (default 20) from SEED (default 1) on, and the inputs of seeds.json.
+#    AArch64, built by gcc: ROUNDS rounds (default 20) from SEED (default 1) on, and the inputs of tests/fuzz/segments.json.
 #
 # Needs a Debian system; installs the compilers and qemu-user with apt-get if they are missing, and ziglang and Cython with
 # pip into a temporary environment. The variable PYTHON names the interpreter (default: python3), which needs its headers.
@@ -77,28 +77,9 @@ for target in "${targets[@]:1}"; do
     echo "$target: ${#written[@]} files of Cython compiled, with the headers of this Python"
 done
 
-cat >"$temp/replay.c" <<'END'
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int main(void) /* of each input a byte with its size, then the input */
-{
-    uint8_t input[256];
-    size_t inputs = 0;
-    for (int size; (size = getchar()) != EOF; inputs++)
-        if (fread(input, 1, (size_t)size, stdin) != (size_t)size || LLVMFuzzerTestOneInput(input, (size_t)size))
-            return 1;
-    printf("%zu inputs: as expected\n", inputs);
-    return 0;
-}
-END
 "$python" -c '
 import json, pathlib, sys
-for seed in map(bytes.fromhex, json.loads(pathlib.Path(sys.argv[1]).read_text())):
-    sys.stdout.buffer.write(bytes([len(seed)]) + seed)' "$root/tests/kernels/seeds.json" >"$temp/inputs"
+print(*json.loads(pathlib.Path(sys.argv[1]).read_text()), sep="\n")' "$root/tests/fuzz/segments.json" >"$temp/inputs"
 
 # build MACHINE PROGRAM FILE...: compile a program with the kernels, and link it statically
 build() {
@@ -117,7 +98,7 @@ run() {
 for machine in s390x aarch64; do
     build $machine harness "$root/tests/kernels/harness.c"
     build $machine segments "$root/tests/kernels/segments.c"
-    build $machine replay -DLSH_FUZZ "$root/tests/kernels/segments.c" "$temp/replay.c"
+    build $machine replay -DLSH_FUZZ "$root/tests/kernels/segments.c" "$root/tests/fuzz/replay.c"
     run $machine harness "$rounds" "$seed"
     case "$machine $said" in
         "aarch64 "*neon* | s390x*) ;;

@@ -730,5 +730,5 @@ def test_random_state_means_what_it_means_elsewhere(made, tmp_path):
     with lsh.Index.open(tmp_path / "drawn 0") as index:
         assert index.hasher.random_state in drawn
     for state in (None, 5):
-        with pytest.raises(ValueError, match="^random_state and hasher cannot be combined; give one of them$"):
+        with pytest.raises(ValueError, match=r"^random_state and hasher cannot be combined; give one of them$"):
             hasher("both", hasher=lsh.MinHasher(400), random_state=state)

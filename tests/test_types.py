@@ -1,104 +1,67 @@
-"""The types of the public functions: `mypy --strict` accepts correct programs and rejects wrong ones."""
+"""The types of the public functions: the programs of `tests/typed`, under `mypy --strict` and run.
+
+`.ci/run --full` checks them with basedpyright, too.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 import lsh
 
-pytestmark = pytest.mark.slow
-
-GOOD = """
-import datetime
-from collections.abc import Iterator
-
-import numpy as np
-
-import lsh
-
-texts = ["one text", "another text"]
-
-
-def stream() -> Iterator[str]:
-    yield from texts
-
-
-result = lsh.deduplicate(texts)
-result = lsh.deduplicate(texts, 0.8, recall=0.95, against=texts, keep="longest", clusters="components", verify=None)
-result = lsh.deduplicate(stream, 0.8, max_memory="2GB", missing="empty", progress=True)
-result = lsh.deduplicate(np.array(texts), keep=np.array(["2024-01-01", "2024-01-02"], "M8[D]"))
-result = lsh.deduplicate([b"bytes", "str", None], missing="empty", keep=[3, 1.5, 2])
-result = lsh.deduplicate(iter(texts), keep=[datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 2)])
-result = lsh.deduplicate(stream(), progress=lambda stage, done, total: print(stage, done, total))
-number: int = len(result)
-kept = [texts[i] for i in result.kept.tolist()]
-frame, table = result.to_pandas("clusters"), result.to_arrow("near")
-plan: lsh.Plan = lsh.plan(0.8, 0.99, background=texts, shingles=lsh.Shingles(5), documents=10**6)
-plan = lsh.plan(background=[0.1, 0.2])
-plan = lsh.plan(background=np.array([0.1, 0.2]))
-share: float = plan.recall_at(0.8) + plan.probability(0.8) + plan.bands.probability(0.8)
-curve = (plan.recall_at([0.1, 0.2]) + lsh.Bands(20, 5).probability(np.linspace(0, 1, 2))).round(3)
-result = lsh.deduplicate(texts, bands=plan)
-result = lsh.deduplicate(texts, bands=lsh.Bands(20, 6), verify="sketch", hasher=lsh.MinHasher(128, char_ngram=5))
-for i, j, similarity in lsh.find_pairs(texts, 0.8, others=stream, shingles=lsh.Shingles(2, unit="word")):
-    print(i + j, similarity + 0.5)
-cache = lsh.Cache(lsh.MinHasher(100), bands=plan)
-matrix = lsh.jaccard_matrix(texts, np.array(texts))
-keys = plan.bands.keys(lsh.MinHasher(128, hashbytes=4).fingerprints(texts)) >> np.uint64(1)
-"""
-
-BAD = """
-import lsh
-
-texts = ["one text", "another text"]
-lsh.deduplicate(texts, keep="newest")
-lsh.deduplicate(5)
-lsh.deduplicate(0.8)
-lsh.deduplicate([1, 2])
-lsh.deduplicate(texts, texts)
-lsh.deduplicate(texts, "0.8")
-lsh.deduplicate(texts, clusters="chains")
-lsh.deduplicate(texts, verify="hash")
-lsh.deduplicate(texts, missing=None)
-lsh.deduplicate(texts, against=0.8)
-lsh.deduplicate(texts, bands="20x6")
-lsh.deduplicate(texts, progress=5)
-lsh.deduplicate(texts).to_pandas("kept")
-lsh.find_pairs(texts, texts)
-lsh.find_pairs(texts, others=0.8)
-lsh.find_pairs(texts, verify=True)
-lsh.jaccard_matrix(0.8)
-lsh.plan("0.8")
-lsh.plan(shingles=5)
-lsh.plan().probability(["0.5"])
-lsh.plan().bands.keys([[1, 2]])
-lsh.plan().threshold = 0.5
-lsh.Bands(20, 5).recall_at(0.8)
-lsh.Bands(widths=5)
-"""
+TYPED = Path(__file__).parent / "typed"
+MODULES = [
+    "cache",
+    "bands",
+    "index",
+    "index.screen",
+    "lsh",
+    "minhash",
+    "plot",
+    "presets",
+    "recall",
+    "report",
+    "text_plot",
+]
 
 
+def public_names(module):
+    """Yield the public names of a module, and those that its classes define, except of errors and results."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        yield name
+        if inspect.isclass(value) and not issubclass(value, (tuple, Exception)):
+            yield from (own for own in vars(value) if not own.startswith("_"))
+
+
+@pytest.mark.parametrize("name", ["lsh", *(f"lsh.{module}" for module in MODULES)])
+def test_each_public_name_is_used(name):
+    words = set(re.findall(r"\w+", (TYPED / "ordinary.py").read_text(encoding="utf-8")))
+    assert [one for one in public_names(importlib.import_module(name)) if one not in words] == []
+
+
+@pytest.mark.slow
 def test_programs_against_the_types(tmp_path, monkeypatch):
-    """One run of mypy over both programs: no line of the good one is an error, and each line of the bad one is."""
+    """mypy accepts the ordinary uses and, as it is strict about unused marks, rejects each of the wrong ones."""
     api = pytest.importorskip("mypy.api", reason="mypy is not installed")
-    (tmp_path / "good.py").write_text(GOOD, encoding="utf-8")
-    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     place = Path(lsh.__file__).parent.parent
     if place.name not in ("site-packages", "dist-packages"):
         monkeypatch.setenv("MYPYPATH", str(place))
-    monkeypatch.chdir(tmp_path)
-    options = [
-        "--strict",
-        "--ignore-missing-imports",
-        "--follow-imports=silent",
-        "--config-file=",
-        "--hide-error-context",
-    ]
-    said, problems, _ = api.run([*options, "good.py", "bad.py"])
-    assert problems == ""
-    wrong = {(name, int(line)) for name, line in re.findall(r"^(good|bad)\.py:(\d+): error:", said, re.MULTILINE)}
-    calls = {number for number, line in enumerate(BAD.split("\n"), 1) if line.startswith("lsh.")}
-    assert wrong == {("bad", number) for number in calls}, said
+    monkeypatch.chdir(TYPED)
+    options = ["--strict", "--ignore-missing-imports", "--follow-imports=silent", "--config-file="]
+    programs = sorted(path.name for path in TYPED.glob("*.py"))
+    assert programs == ["ordinary.py", "spark_job.py", "wrong.py"]
+    said, problems, status = api.run([*options, f"--cache-dir={tmp_path}", *programs])
+    assert (problems, status) == ("", 0), said
+
+
+@pytest.mark.slow
+def test_the_ordinary_uses_run(tmp_path):
+    pytest.importorskip("typing_extensions", reason="typing_extensions is not installed")
+    runpy.run_path(str(TYPED / "ordinary.py"))["main"](tmp_path)

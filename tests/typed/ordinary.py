@@ -1,0 +1,263 @@
+"""Every public name in its ordinary uses, with the types of the results; `tests/test_types.py` checks and runs it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, KeysView, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+import lsh
+from lsh import cache as cache_module
+from lsh import minhash, plot, presets, recall, report, text_plot
+from lsh.bands import BandError
+from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError, Matches
+from lsh.index.screen import Verdict
+from lsh.lsh import Cache as OlderCache
+
+TEXTS = ["A cat sat on the mat today.", "A dog ran in the park, and back.", "A cat sat on the mat today!"]
+IDS = ["cat", "dog", "copy"]
+
+
+def stream() -> Iterator[str]:
+    """Yield the texts, each time the same."""
+    yield from TEXTS
+
+
+def collections() -> None:
+    """Use `deduplicate`, `Deduplication` and `find_pairs`."""
+    result = assert_type(lsh.deduplicate(TEXTS, shingles=lsh.Shingles(4)), lsh.Deduplication)
+    lsh.deduplicate(TEXTS, 0.8, recall=0.95, against=TEXTS, keep="longest", clusters="components", verify=None)
+    lsh.deduplicate(stream, 0.8, max_memory="2GB", temp_dir=Path(), missing="empty", num_threads=1)
+    lsh.deduplicate(np.array(TEXTS), keep=np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[D]"))
+    lsh.deduplicate([b"bytes", "str", None], missing="empty", keep=[3, 1.5, 2])
+    lsh.deduplicate(iter(TEXTS), keep=[datetime.date(2024, 1, day) for day in (1, 2, 3)])
+    lsh.deduplicate(stream(), keep=[datetime.datetime(2024, 1, day) for day in (1, 2, 3)])
+    lsh.deduplicate(TEXTS, progress=lambda stage, done, total: None)
+    lsh.deduplicate(TEXTS, bands=lsh.Bands(20, 6), verify="sketch", hasher=lsh.MinHasher(128, char_ngram=5))
+    lsh.deduplicate(TEXTS, bands=lsh.plan(0.8, num_seeds=64), num_seeds=64, random_state=None)
+    assert_type(result.keep, NDArray[np.bool_])
+    assert_type(result.kept, NDArray[np.int64])
+    assert_type(result.labels, NDArray[np.int64])
+    assert_type(result.clusters(), list[NDArray[np.int64]])
+    assert_type(len(result), int)
+    assert_type(result.summary(), dict[str, Any])
+    assert_type(result.parameters, dict[str, Any])
+    assert_type(result.removed, NDArray[np.void])
+    assert_type(result.near, NDArray[np.void])
+    unique: list[str] = [TEXTS[position] for position in result.kept.tolist()]
+    assert unique == TEXTS[:2]
+    for i, j, similarity in lsh.find_pairs(TEXTS, 0.8, others=stream, shingles=lsh.Shingles(2, unit="word")):
+        assert_type(i, int)
+        assert_type(similarity, float)
+        assert TEXTS[i][:5] == TEXTS[j][:5]
+
+
+def tables(result: lsh.Deduplication) -> None:
+    """Make tables, which require pandas and pyarrow."""
+    result.to_pandas()
+    result.to_pandas("clusters")
+    result.to_arrow("near")  # pyright: ignore[reportUnknownMemberType] - pyarrow has no types
+
+
+def texts_and_fingerprints() -> None:
+    """Use `Shingles`, `jaccard`, `jaccard_matrix`, `MinHasher` and `simd_level`."""
+    shingles = lsh.Shingles(4, "char", lowercase=True, collapse_whitespace=True, normalize="NFKC")
+    assert_type(shingles.of(TEXTS[0]), "set[str | bytes]")
+    assert_type(lsh.jaccard(TEXTS[0], b"bytes", shingles=shingles), float)
+    assert_type(lsh.jaccard_matrix(TEXTS, np.array(TEXTS), shingles=shingles), NDArray[np.float64])
+    assert lsh.Shingles.from_dict(shingles.to_dict()) == shingles
+    hasher = lsh.MinHasher(seeds=100, shingles=shingles, scheme="fss", random_state=7)
+    minhash.MinHasher([1, 2, 3], char_ngram=5, hashbytes=4)
+    assert lsh.MinHasher.from_dict(hasher.to_dict()) == hasher
+    one, many = hasher.fingerprint(TEXTS[0]), hasher.fingerprints(stream())
+    assert_type(hasher.jaccard(one, TEXTS[1]), float)
+    assert_type(hasher.interval(one, many[1], confidence=0.9), tuple[float, float])
+    assert_type(hasher.similarities(one, many), NDArray[np.float64])
+    assert_type(hasher.similarities(many), NDArray[np.float64])
+    assert_type(hasher.is_empty(many), NDArray[np.bool_])
+    assert hasher.jaccard(hasher.merge(one, TEXTS[1]), hasher.empty) == 0
+    for position, rows in hasher.chunks(stream(), missing="empty"):
+        assert_type(position, int)
+        assert rows.shape[1] == hasher.num_seeds == hasher.seeds
+    assert_type(hasher.shingles, lsh.Shingles)
+    assert_type(shingles.depends_on_unicode, bool)
+    assert shingles.apply(TEXTS[0]), (shingles.n, shingles.unit, shingles.strip_punctuation)
+    assert hasher.seed_values.tolist() == [hasher.random_state]
+    assert hasher.dtype == np.uint32
+    assert (hasher.hashbytes, hasher.char_ngram, hasher.scheme) == (4, 4, "fss")
+    assert_type(lsh.simd_level(), str)
+
+
+def bands_and_plans() -> None:
+    """Use `plan`, `Plan`, `Bands` and `lsh.recall`."""
+    plan = assert_type(lsh.plan(0.8, 0.99, background=TEXTS, shingles=lsh.Shingles(5), documents=10**6), lsh.Plan)
+    lsh.plan(background=[0.1, 0.2])
+    lsh.plan(background=np.array([0.1, 0.2]))
+    assert_type(plan.recall_at(0.8), float)
+    assert_type(plan.recall_at([0.1, 0.2]), NDArray[np.float64])
+    assert_type(plan.probability(0.8), float)
+    assert_type(plan.similarity_at(0.5), float)
+    assert_type(plan.bands, lsh.Bands)
+    assert_type((plan.loss, plan.documents, plan.false_candidates), "tuple[float, int | None, float | None]")
+    assert_type((plan.background, plan.shingles), "tuple[str | None, lsh.Shingles | None]")
+    assert_type((plan.threshold, plan.recall, plan.num_seeds), tuple[float, float, int])
+    assert lsh.Plan.from_dict(plan.to_dict()) == plan
+    bands = lsh.Bands(20, 5)
+    assert bands == lsh.Bands(widths=[5] * 20) == lsh.Bands.from_string(bands.to_string())
+    assert lsh.Bands.from_dict(bands.to_dict()) == bands
+    assert_type(bands.probability(np.linspace(0, 1, 3)), NDArray[np.float64])
+    assert_type(bands.band_width, "int | tuple[int, ...]")
+    assert_type(bands.widths, tuple[int, ...])
+    assert_type((bands.num_bands, bands.num_components), tuple[int, int])
+    assert bands.bounds.tolist() == list(range(0, 101, 5))
+    assert_type(bands.keys(lsh.MinHasher(100).fingerprints(TEXTS)), NDArray[np.uint64])
+    try:
+        lsh.Cache(lsh.MinHasher(100), num_bands=7)
+    except BandError as error:
+        assert_type(error, BandError)
+    assert_type(recall.confidence_interval(9, 10), tuple[float, float])
+    sample = recall.choose_sample(np.array([27, 32, 27]), np.array([], np.int64), max_pairs=3)
+    keep = np.ones(3, np.bool_)
+    measured = recall.measure(sample, TEXTS.__getitem__, keep, 0.8, lsh.MinHasher(100), bands)
+    if measured is not None:
+        assert_type(measured, recall.MeasuredRecall)
+        assert_type(measured.intervals, list[recall.SimilarityInterval])
+
+
+def caches(folder: Path) -> None:
+    """Use `Cache` and `Match`."""
+    hasher = lsh.MinHasher(128, char_ngram=4)
+    lsh.Cache(hasher, 16)
+    lsh.Cache(hasher, bands=lsh.plan(0.8, num_seeds=128))
+    cache = assert_type(lsh.Cache.plan(hasher, threshold=0.7, recall=0.9), cache_module.Cache)
+    cache.add_doc(TEXTS[0], "cat")
+    cache.add(TEXTS[1], id="dog")
+    cache.add_docs(texts=stream(), ids=IDS)
+    cache.add_fingerprint(hasher.fingerprint(TEXTS[0]), ("any", "hashable"))
+    cache.add_fingerprints(hasher.fingerprints(TEXTS), range(3))
+    assert_type(cache.query(TEXTS[0], top=2, min_similarity=0.5), list[lsh.Match])
+    assert_type(cache.query(id="cat"), list[lsh.Match])
+    assert_type(cache.query_docs(TEXTS, top=1), list[list[lsh.Match]])
+    assert_type(cache.is_duplicate(TEXTS[0]), bool)
+    found: set[str] = cache.get_duplicates_of(doc_id="cat", min_jaccard=0.5)
+    pairs: set[tuple[str, str]] = cache.get_all_duplicates(min_jaccard=0.5)
+    first: Iterator[tuple[str, str]] = cache.iter_duplicates()
+    rows: Mapping[str, NDArray[np.uint32 | np.uint64]] = cache.fingerprints
+    buckets: tuple[Mapping[int, KeysView[str]], ...] = cache.bins
+    assert found, (pairs, next(first), rows, buckets)
+    assert cache.filter_candidates({("cat", "copy")}, 0.1)
+    assert_type((cache.hasher, cache.bands), tuple[lsh.MinHasher, lsh.Bands])
+    assert_type((cache.num_bands, len(cache), "cat" in cache), tuple[int, int, bool])
+    for number, row in cache.bins_(TEXTS[0]):
+        assert number + len(row) > 0
+    cache.remove("dog")
+    cache.remove_id(("any", "hashable"))
+    cache.remove_doc(TEXTS[1])
+    lsh.Cache(hasher).save(folder / "cache")
+    assert_type(lsh.Cache.load(str(folder / "cache")), lsh.Cache)
+    cache.clear()
+    OlderCache(bands=16, hasher=hasher).update(hasher.fingerprint(TEXTS[0]), "cat")
+
+
+def indexes(folder: Path) -> None:
+    """Use `Index` and the classes of `lsh.index`."""
+    known = dict(zip(IDS, TEXTS))
+    text_of: Callable[[str], str | None] = known.get
+    lsh.Index.create(folder / "function", texts=text_of).close()
+    lsh.Index.open(folder / "function", texts=text_of).close()
+    shingles = lsh.Shingles(4)
+    lsh.Index.create(folder / "planned", plan=lsh.plan(0.7, 0.9), shingles=shingles, sketch="full").close()
+    with lsh.Index.create(folder / "index", threshold=0.7, recall=0.9, shingles=shingles, texts="stored") as index:
+        index.add(TEXTS[0], "cat", time=datetime.datetime.now(datetime.timezone.utc))
+        index.add_docs(texts=TEXTS, ids=IDS, times=[None, 5, np.datetime64("2024-01-01")])
+        index.set_time("cat", None)
+        assert_type(index.query(TEXTS[0], top=2, min_similarity=0.8), Matches)
+        assert_type(index.query(id="cat").recall, float)
+        assert_type(index.query_docs(TEXTS), list[Matches])
+        names: list[str] = [match.id for match in index.query(TEXTS[0]) if match.verified]
+        stored: list[str] = list(index)
+        assert names, stored
+        assert_type(index.query(TEXTS[0])[0], lsh.Match)
+        assert_type(index.text("cat"), bytes)
+        assert_type(index.time_of("cat"), "float | None")
+        assert_type(index.expire(before=3), int)
+        assert_type(index.deduplicate(0.8, keep="last"), list[Duplicate])
+        assert_type(next(index.find_pairs(verify="exact")), tuple[Any, Any, float])
+        assert_type(index.info(), dict[str, Any])
+        assert_type((index.plan, index.bands, index.hasher), tuple[lsh.Plan, lsh.Bands, lsh.MinHasher])
+        assert_type((index.threshold, index.recall, index.recall_at(0.9)), tuple[float, float, float])
+        assert_type((index.path, len(index), "cat" in index), tuple[str, int, bool])
+        index.commit()
+        index.compact()
+        index.verify()
+        index.remove("cat")
+        index.remove_docs(iter(["dog"]))
+        index.rollback()
+        result = lsh.deduplicate(TEXTS, against=index)
+        assert_type(result.old_ids, "tuple[Any, ...] | None")
+        for i, stored_id, similarity in lsh.find_pairs(TEXTS, others=index):
+            assert TEXTS[i], (known[stored_id], similarity)
+        with lsh.Index.open(folder / "index") as reader:
+            assert_type(reader.refresh(), bool)
+        try:
+            lsh.Index.open(folder / "index", "a")
+        except (IndexReplacedError, DamageError) as error:
+            raise AssertionError from error
+        except IndexLockedError as error:
+            assert_type(error, IndexLockedError)
+
+
+def screens(folder: Path) -> None:
+    """Use `Screen` and `Verdict`."""
+    with lsh.Screen.create(folder / "screen", reject=0.9, recommend=0.6, texts="stored", num_seeds=256) as screen:
+        assert_type(screen.submit(TEXTS[0], "cat", time=5.0), Verdict)
+        assert_type(screen.submit_docs(TEXTS[1:], IDS[1:]), list[Verdict])
+        assert_type(screen.check_docs(TEXTS), list[Verdict])
+        decision, matches = screen.check(TEXTS[0])
+        if decision == "reject":
+            assert_type(matches, Matches)
+        assert_type((screen.reject, screen.recommend, screen.top), tuple[float, float, int])
+        assert_type(lsh.Screen(screen.index, 0.95, top=3), lsh.Screen)
+        screen.store_thresholds()
+        screen.commit()
+    lsh.Screen.open(folder / "screen", "a", top=5).close()
+
+
+def reports_and_presets() -> None:
+    """Use `lsh.report`, `lsh.presets` and `lsh.text_plot`."""
+    result = lsh.deduplicate(TEXTS, shingles=lsh.Shingles(4))
+    choice = assert_type(report.choose(result, sizes=[len(text) for text in TEXTS]), report.Choice)
+    assert_type((choice.positions, choice.against_positions), tuple[list[int], list[int]])
+    assert_type(choice.removed, tuple[report.Pair, ...])
+    assert_type(report.html(result, texts=TEXTS, ids=IDS, sources=["a", "b", "a"]), str)
+    assert_type(report.html(result, texts=lambda: stream()), str)
+    assert_type(presets.preset("nemo"), presets.Preset)
+    assert_type(presets.fineweb.bands, lsh.Bands)
+    assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
+    assert presets.NAMES, presets.bigcode.to_dict()
+    lsh.deduplicate(TEXTS, **presets.options("fineweb"))
+    assert_type(text_plot.s_curve(lsh.plan(), threshold=0.8, ascii_only=True), str)
+    assert_type(lsh.__version__, str)
+
+
+def figures(similarities: NDArray[np.float64]) -> None:
+    """Use `lsh.plot`, which requires matplotlib."""
+    plot.s_curve(lsh.Bands(20, 5), lsh.plan(), threshold=0.8)
+    plot.similarity_histogram(similarities, threshold=0.8)
+    plot.similarity_matrix(lsh.jaccard_matrix(TEXTS))
+
+
+def main(folder: Path) -> None:
+    """Run what numpy is enough for."""
+    collections()
+    texts_and_fingerprints()
+    bands_and_plans()
+    caches(folder)
+    indexes(folder)
+    screens(folder)
+    reports_and_presets()

@@ -144,9 +144,9 @@ def test_an_index(texts, tmp_path):
         assert 4 in {match.id for match in index.query(texts[401])}
 
 
-def test_the_command_without_the_signal_hangup():
+def test_the_command_without_the_signal_hangup(tmp_path):
     code = "import signal; del signal.SIGHUP; import lsh.command.main as main; print(main.main(['version']))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == "0"
 

@@ -10,17 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/check.h"
 #include "kernels/kernels.h"
 
 enum { MOST_LENGTH = 1024, DEEPEST = 64, LONGEST_NUMBER = 256, MOST_FIELDS = 4 };
-
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s is wrong\n", __LINE__, #condition);                                           \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static void *get(size_t size)
 {

@@ -9,17 +9,10 @@
 #include "../kernels/harness.c"
 #undef main
 
+#include "../kernels/check.h"
 #include "kernels/utf8.h"
 
 enum { MOST_BYTES = 400, HEAD = 4 };
-
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s is wrong\n", __LINE__, #condition);                                           \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* ---- units by their definition ---- */
 

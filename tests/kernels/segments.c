@@ -14,17 +14,10 @@
 #include <string.h>
 
 #include "_murmur3.h"
+#include "check.h"
 #include "kernels/kernels.h"
 
 enum { BANDS = 3, MOST_QUERIES = 8, MOST_K = 40 };
-
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s is wrong\n", __LINE__, #condition);                                           \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* ---- a source of numbers: the input of the fuzzer, or a generator ---- */
 

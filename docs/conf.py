@@ -57,6 +57,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     "README.md": "index",
     "benchmarks/README.md": "benchmarks",
+    "benchmarks/results/full-checks.md": "full-checks",
     "CHANGELOG.md": "changes",
     "CONTRIBUTING.md": "contributing",
     "DEVELOPING.md": "developing",

@@ -281,7 +281,14 @@ def engine_table(result: Result) -> str:
         )
     head = ["corpus", "documents", "MB", "s", "first s", "s on the wall", "us a document", "MB more memory"]
     head += ["removed", "compared", "capped", "planted found"]
-    return f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
+    text = f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
+    ways = "one_thread", "two_threads"
+    rows = [
+        [name, f"{one['documents']:,}", *(figure(one[f"{way}_seconds"]) for way in ways), f"{one['ratio']:.2f}"]
+        for name, one in result.get("threads", {}).items()
+    ]
+    head = ["comparing, in memory", "documents", "s of one thread, on the wall", "s of two threads", "times faster"]
+    return f"{text}\n\n{table(head, rows)}" if rows else text
 
 
 def files_table(result: Result) -> str:

@@ -970,8 +970,9 @@ def output_of(*command: str) -> bytes:
 
 
 def output_within(timeout: float, *command: str) -> bytes:
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer is for Python only
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        running = subprocess.Popen(command, stdout=stdout, stderr=stderr, start_new_session=True)
+        running = subprocess.Popen(command, env=env, stdout=stdout, stderr=stderr, start_new_session=True)
         try:
             code = running.wait(timeout)
         finally:

@@ -24,7 +24,18 @@ from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
-from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, checked_bands, plan_for
+from lsh.planning import (
+    DEFAULT_RECALL,
+    DEFAULT_THRESHOLD,
+    Plan,
+    check_plan,
+    checked_bands,
+    chosen_hasher,
+    chosen_plan,
+    plan_for,
+    plan_of,
+)
+from lsh.shingling import Shingles
 
 __all__ = ["Cache", "Match"]
 
@@ -77,8 +88,8 @@ class Cache:
     num_bands : int, optional
         The number of bands, all of the same width; it must divide the number of seeds.
     bands : Bands or Plan, optional
-        Bands of any widths, in place of `num_bands`, or a plan for the hasher's shingles. Default, if `num_bands` is
-        not given: the bands of `plan`, or bands of one component if there are too few seeds for a plan.
+        Bands of any widths, in place of `num_bands`, or a plan for the hasher's seeds and shingles. Default, if
+        `num_bands` is not given: as for `create`, or bands of one component if there are too few seeds for a plan.
 
     Raises
     ------
@@ -97,7 +108,8 @@ class Cache:
     another thread sees all of a change or none of it. Between two calls, another thread may change the cache.
     ``iter(cache)`` and `iter_duplicates` lock the cache for each step and raise a RuntimeError after a change. An
     iteration over a band of `bins`, or over ``fingerprints.items()`` or ``fingerprints.values()``, gives the content at
-    its beginning. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+    its beginning. What never changes is read without the lock: `hasher`, `plan`, `bands`, `num_bands`, `band_width`,
+    `bins_`.
 
     Examples
     --------
@@ -119,31 +131,54 @@ class Cache:
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
         elif isinstance(bands, Plan):
-            check_plan(bands, hasher, shingles=hasher.shingles)
+            check_plan(bands, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
+        self._plan = bands if isinstance(bands, Plan) else None
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # the number of changes, so that an iteration detects one
         self._stored = StoredDocuments(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
-    def plan(cls, hasher: MinHasher, threshold: float = DEFAULT_THRESHOLD, recall: float = DEFAULT_RECALL) -> Cache:
-        """Make a cache that finds similar documents with a given probability.
+    def create(
+        cls,
+        hasher: MinHasher | None = None,
+        bands: Bands | Plan | None = None,
+        *,
+        threshold: float | None = None,
+        recall: float | None = None,
+        shingles: Shingles | None = None,
+        num_seeds: int | None = None,
+        random_state: int | None = 0,
+    ) -> Cache:
+        """Create a cache that finds similar documents with a given probability.
 
         Parameters
         ----------
-        hasher : MinHasher
-            Computes the fingerprints.
+        hasher : MinHasher, optional
+            Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. `Bands` require a `threshold`. A plan must have the same number of
+            seeds, and the same shingles and threshold if they are given. Default: planned for `threshold` and `recall`.
         threshold : float, optional
-            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
+            plan that is given as `bands`, else 0.8.
         recall : float, optional
             The least probability with which a document at the threshold is found, more than 0 and less than 1; more
             similar ones are found with a higher probability. Default 0.99.
+        shingles : Shingles, optional
+            How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
+            as `bands`, else ``Shingles(8)``.
+        num_seeds : int, optional
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An
+            error if `hasher` is given.
+        random_state : int or None, optional
+            The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
 
         Returns
         -------
         Cache
-            An empty cache, with the cheapest bands that reach the recall. They differ from those of `lsh.plan`, which
-            are for bands followed by a sketch filter; a cache has no filter.
+            Empty. Planned bands are the cheapest ones that reach the recall. They differ from those of `lsh.plan`,
+            which are for bands followed by a sketch filter; a cache has no filter.
 
         Raises
         ------
@@ -153,12 +188,12 @@ class Cache:
         Examples
         --------
         >>> import lsh
-        >>> cache = lsh.Cache.plan(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
+        >>> cache = lsh.Cache.create(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
         >>> cache.num_bands, round(cache.bands.probability(0.8), 3)
         (16, 0.952)
         """
-        _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-        return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
+        hasher = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
+        return cls(hasher=hasher, bands=chosen_plan(hasher, bands, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
         """Make a new lock, which no thread holds."""
@@ -201,6 +236,14 @@ class Cache:
     def bands(self) -> Bands:
         """The bands."""
         return self._bands
+
+    @property
+    def plan(self) -> Plan:
+        """The bands, and the threshold and recall for which they were chosen.
+
+        Of bands that were given without a threshold: the least threshold, in hundredths, at which their recall is 0.99.
+        """
+        return plan_of(self._bands, self._hasher.num_seeds) if self._plan is None else self._plan
 
     @property
     def num_bands(self) -> int:
@@ -635,16 +678,17 @@ class Cache:
         Examples
         --------
         >>> import lsh, tempfile
-        >>> cache = lsh.Cache.plan(lsh.MinHasher(128, scheme="fss"))
+        >>> cache = lsh.Cache.create(threshold=0.7)
         >>> cache.add_doc("The quick brown fox jumps over the lazy dog, and runs away.", "a")
         >>> folder = f"{tempfile.mkdtemp()}/stories"
         >>> cache.save(folder)
-        >>> list(lsh.Cache.load(folder))
-        ['a']
+        >>> loaded = lsh.Cache.load(folder)
+        >>> list(loaded), loaded.plan == cache.plan
+        (['a'], True)
         """
         with self._reading() as stored:
             ids, rows = stored.content()
-        _files().save(os.fspath(path), self._hasher, self._bands, ids, rows)
+        _files().save(os.fspath(path), self._hasher, self.plan, ids, rows)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Cache:
@@ -658,7 +702,7 @@ class Cache:
         Returns
         -------
         Cache
-            The hasher, the bands and the documents are those of the index, in its order.
+            The hasher, the plan and the documents are those of the index, in its order.
 
         Raises
         ------
@@ -667,8 +711,8 @@ class Cache:
         ValueError
             If the index has no whole fingerprints, or a file is damaged.
         """
-        hasher, bands, ids, rows = _files().load(os.fspath(path))
-        cache = cls(hasher, bands=bands)
+        hasher, plan, ids, rows = _files().load(os.fspath(path))
+        cache = cls(hasher=hasher, bands=plan)
         cache._store(ids, rows)
         return cache
 
@@ -698,11 +742,11 @@ def _files() -> Any:
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})
 
 
-def _default_bands(hasher: MinHasher) -> Bands:
-    """Return planned bands, or bands of one component, which find the most, if there are too few seeds for a plan."""
+def _default_bands(hasher: MinHasher) -> Bands | Plan:
+    """Return a plan, or bands of one component, which find the most, if there are too few seeds for a plan."""
     if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
         return Bands(hasher.num_seeds, 1)
-    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
+    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False)
 
 
 def _check_how_to_band(num_bands: object, bands: object) -> None:

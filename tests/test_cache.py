@@ -42,6 +42,7 @@ import lsh.cache
 import lsh.lsh
 from lsh import Bands, Cache, MinHasher, Shingles
 from lsh._grouping import BinSets, BinTables
+from lsh.planning import plan_for
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
@@ -526,9 +527,9 @@ def test_without_bands_they_are_planned(seeds, scheme):
     if seeds < 3:
         assert cache.bands == Bands(seeds, 1)
         with pytest.raises(ValueError, match="too few"):
-            Cache.plan(hasher)
+            Cache.create(hasher)
     else:
-        assert cache.bands == Cache.plan(hasher).bands
+        assert cache.bands == Cache.create(hasher).bands
         assert cache.bands.probability(0.8) >= 0.99
     cache.add_docs([FERRY, FERRY], "ab")
     assert cache.get_all_duplicates() == {("a", "b")}
@@ -538,12 +539,14 @@ def test_without_bands_they_are_planned(seeds, scheme):
 def test_planned(scheme):
     """The bands alone reach the recall, because no filter follows them."""
     hasher = MinHasher(128, 5, scheme=scheme)
-    cache = Cache.plan(hasher, 0.8, recall=0.95)
+    cache = Cache.create(hasher, threshold=0.8, recall=0.95)
     assert cache.hasher is hasher
+    assert cache.plan == lsh.Plan(cache.bands, 0.8, 0.95, 128)
     assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
     assert cache.bands.probability(0.8) >= 0.95
-    assert Cache.plan(hasher).bands == Cache.plan(hasher, 0.8, 0.99).bands == Cache.plan(hasher, threshold=0.8).bands
-    assert 0.99 <= Cache.plan(hasher).bands.probability(0.8) < 0.993
+    for same in ({}, {"threshold": 0.8}, {"recall": 0.99}, {"threshold": 0.8, "recall": 0.99}):
+        assert Cache.create(hasher, **same).plan == plan_for(hasher, 0.8, 0.99, filtered=False)
+    assert 0.99 <= Cache.create(hasher).bands.probability(0.8) < 0.993
     cache.add_docs([FERRY, FERRY + "!"], "ab")
     assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
     assert copy.deepcopy(cache).bands == cache.bands
@@ -561,19 +564,73 @@ def test_planned(scheme):
 )
 def test_planned_badly(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Cache.plan(MinHasher(128), **arguments)
+        Cache.create(MinHasher(128), **arguments)
 
 
-def test_planned_without_a_hasher():
+def test_created_without_a_hasher():
+    """With the defaults of `Index.create`."""
+    words = lsh.Shingles(2, "word")
+    assert Cache.create().hasher == MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
+    cache = Cache.create(shingles=words, num_seeds=64, random_state=5)
+    assert cache.hasher == MinHasher(64, random_state=5, scheme="fss", shingles=words)
+    assert Cache.create(random_state=None).hasher.random_state != 0
+    planned = lsh.plan(0.7, 0.9, 64, shingles=words, background=["red green blue", "red green white"])
+    cache = Cache.create(bands=planned)
+    assert (cache.hasher.num_seeds, cache.hasher.shingles, cache.plan) == (64, words, planned)
+
+
+def test_created_with_bands():
+    bands = Bands(20, 5)
+    cache = Cache.create(MinHasher(100), bands, threshold=0.7)
+    assert cache.bands == bands
+    assert cache.plan == lsh.Plan(bands, 0.7, bands.probability(0.7), 100)
+    assert Cache.create(MinHasher(100), bands, threshold=1.0).plan.threshold == 1
+
+
+@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
+def test_the_plan_of_bands(scheme):
+    """For bands without a threshold: the least one, in hundredths, at which the recall is 0.99."""
+    hasher = MinHasher(100, scheme=scheme)
+    for cache in (Cache(hasher, 20), Cache(hasher, bands=Bands(20, 5)), Cache(MinHasher(2, scheme=scheme))):
+        plan = cache.plan
+        assert (plan.bands, plan.recall, plan.num_seeds) == (cache.bands, 0.99, cache.hasher.num_seeds)
+        assert cache.bands.probability(plan.threshold) >= 0.99 > cache.bands.probability(plan.threshold - 0.01)
+    assert Cache(hasher).plan == Cache.create(hasher).plan == lsh.Plan(Cache(hasher).bands, 0.8, 0.99, 100)
+    planned = lsh.plan(0.7, 0.9, 100)
+    assert Cache(hasher, bands=planned).plan == planned
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bands": Bands(20, 5)}, "threshold must be given with bands, .*; or pass a Plan as bands"),
+        ({"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
+        ({"bands": Bands(1, 100), "threshold": 1e-9}, "threshold=1e-09 is too low for 1x100, which find no"),
+        ({"bands": Bands(20, 6), "threshold": 0.8}, "bands take 120 components, a fingerprint has 100"),
+        ({"bands": lsh.plan(0.7), "threshold": 0.7}, "bands are planned for num_seeds=128, got num_seeds=100"),
+        ({"bands": lsh.plan(0.7, num_seeds=100), "threshold": 0.8}, "planned for threshold=0.7, got threshold=0.8"),
+        ({"num_seeds": 100}, "num_seeds and hasher cannot be combined"),
+        ({"random_state": None}, "random_state and hasher cannot be combined"),
+        ({"shingles": lsh.Shingles(5)}, "shingles must be the hasher's"),
+    ],
+)
+def test_created_badly(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Cache.create(MinHasher(100), **arguments)
+
+
+def test_created_with_wrong_types():
     with pytest.raises(TypeError, match="hasher must be a MinHasher, got int"):
-        Cache.plan(128)
+        Cache.create(128)
+    with pytest.raises(TypeError, match="bands must be a Bands or a Plan, got int"):
+        Cache.create(bands=20)
 
 
 def test_the_first_form_planned():
     hasher = MinHasher(128, 5)
-    cache = lsh.lsh.Cache.plan(hasher, 0.9)
+    cache = lsh.lsh.Cache.create(hasher, threshold=0.9)
     assert type(cache) is lsh.lsh.Cache
-    assert cache.bands == Cache.plan(hasher, 0.9).bands
+    assert cache.bands == Cache.create(hasher, threshold=0.9).bands
 
 
 def test_import_forms():
@@ -1786,8 +1843,8 @@ def test_every_method_is_tried_below():
     """Every member of the class is tested in another thread, except constant members and views."""
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
-    assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "load", "bins", "fingerprints"}
-    assert without_lock() == {"hasher", "bands", "num_bands", "band_width", "bins_"}
+    assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
+    assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_"}
 
 
 @pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])

@@ -15,9 +15,8 @@ import lsh
 from lsh import _checks, _threads, files
 from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size, temporary_folder
-from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
-from lsh.planning import DEFAULT_RECALL, chosen_bands
+from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
 
 MISSING = ("error", "empty")

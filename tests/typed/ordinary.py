@@ -134,7 +134,8 @@ def caches(folder: Path) -> None:
     hasher = lsh.MinHasher(128, char_ngram=4)
     lsh.Cache(hasher, 16)
     lsh.Cache(hasher, bands=lsh.plan(0.8, num_seeds=128))
-    cache = assert_type(lsh.Cache.plan(hasher, threshold=0.7, recall=0.9), cache_module.Cache)
+    lsh.Cache.create(bands=lsh.Bands(20, 6), threshold=0.8, shingles=lsh.Shingles(5), random_state=None)
+    cache = assert_type(lsh.Cache.create(hasher, threshold=0.7, recall=0.9), cache_module.Cache)
     cache.add_doc(TEXTS[0], "cat")
     cache.add(TEXTS[1], id="dog")
     cache.add_docs(texts=stream(), ids=IDS)
@@ -151,7 +152,7 @@ def caches(folder: Path) -> None:
     buckets: tuple[Mapping[int, KeysView[str]], ...] = cache.bins
     assert found, (pairs, next(first), rows, buckets)
     assert cache.filter_candidates({("cat", "copy")}, 0.1)
-    assert_type((cache.hasher, cache.bands), tuple[lsh.MinHasher, lsh.Bands])
+    assert_type((cache.hasher, cache.plan, cache.bands), tuple[lsh.MinHasher, lsh.Plan, lsh.Bands])
     assert_type((cache.num_bands, len(cache), "cat" in cache), tuple[int, int, bool])
     for number, row in cache.bins_(TEXTS[0]):
         assert number + len(row) > 0

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh import _checks
+from lsh import _checks, _sketch_filter
 from lsh._cache_store import BandBins, DocId, FingerprintView, StoredDocuments
 from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
@@ -28,6 +29,7 @@ from lsh.planning import (
     DEFAULT_RECALL,
     DEFAULT_THRESHOLD,
     Plan,
+    below_one,
     check_plan,
     checked_bands,
     chosen_hasher,
@@ -37,7 +39,7 @@ from lsh.planning import (
 )
 from lsh.shingling import Shingles
 
-__all__ = ["Cache", "Match"]
+__all__ = ["Cache", "Match", "Matches"]
 
 SPARE = 1024  # a cache is packed if it has so many more removed documents than stored ones
 
@@ -75,6 +77,43 @@ class Match(NamedTuple):
     verified: bool
 
 
+class Matches(tuple[Match, ...]):
+    """The matches of a query, the most similar first; equally similar ones in the order of addition.
+
+    Attributes
+    ----------
+    recall : float
+        The probability with which a document of similarity `min_similarity` is found: see `Cache.recall_at` and
+        `Index.recall_at`. Without texts it is about half of what the bands find, as the estimates of the other half are
+        lower.
+    min_similarity : float
+        The least similarity of a match: as the query asked for; else the threshold of an `Index`, and 0 for a `Cache`.
+    """
+
+    __slots__ = ()
+    recall: float
+    min_similarity: float
+
+    def __new__(cls, matches: Iterable[Match], recall: float, min_similarity: float) -> Matches:
+        return tuple.__new__(matches_with(recall, min_similarity), matches)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Matches, (tuple(self), self.recall, self.min_similarity)
+
+    def __repr__(self) -> str:
+        recall, least = below_one(self.recall, ".4g"), below_one(self.min_similarity, "g")
+        return f"Matches({list(self)!r}, recall={recall}, min_similarity={least})"
+
+
+@lru_cache(maxsize=64)
+def matches_with(recall: float, min_similarity: float) -> type[Matches]:
+    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
+    return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
+
+
+as_match = partial(tuple.__new__, Match)
+
+
 class Cache:
     """A store of documents that finds those which are similar to a given one.
 
@@ -109,7 +148,7 @@ class Cache:
     ``iter(cache)`` and `iter_duplicates` lock the cache for each step and raise a RuntimeError after a change. An
     iteration over a band of `bins`, or over ``fingerprints.items()`` or ``fingerprints.values()``, gives the content at
     its beginning. What never changes is read without the lock: `hasher`, `plan`, `bands`, `num_bands`, `band_width`,
-    `bins_`.
+    `bins_`, `recall_at`.
 
     Examples
     --------
@@ -415,6 +454,24 @@ class Cache:
 
     # ---- asking ----
 
+    def recall_at(self, similarity: float) -> float:
+        """Return the probability that ``query(min_similarity=similarity)`` finds a document of this similarity.
+
+        Parameters
+        ----------
+        similarity : float
+            Jaccard similarity, 0 to 1.
+
+        Returns
+        -------
+        float
+            The probability to share a band, times that of an estimate of `similarity` or more, which is about one half:
+            to find nearly all documents of a similarity, ask for a `min_similarity` below it. Without `min_similarity`
+            the probability is ``bands.probability(similarity)``.
+        """
+        least = _checks.fraction("similarity", similarity, zero=True)
+        return _recall_at(self._bands, self._hasher.num_seeds, least)
+
     def query(
         self,
         text: Text | None = None,
@@ -422,7 +479,7 @@ class Cache:
         id: Hashable | None = None,
         top: int | None = None,
         min_similarity: float | None = None,
-    ) -> list[Match]:
+    ) -> Matches:
         """Find the stored documents that share a bucket with a text, or with a stored document, the most similar first.
 
         Parameters
@@ -436,12 +493,13 @@ class Cache:
         min_similarity : float, optional
             Return only documents with this estimated similarity or a higher one, 0 to 1. The estimate of a document of
             just this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the
-            texts.
+            texts. Default: all that share a bucket, as with 0.
 
         Returns
         -------
-        list of Match
-            By descending similarity; equally similar ones in order of addition.
+        Matches
+            A tuple of `Match`, the most similar first; equally similar ones in order of addition. It also has the
+            `recall` of the query.
 
         Raises
         ------
@@ -460,14 +518,14 @@ class Cache:
         a 0.92 [0.85, 0.96]
         b 0.73 [0.64, 0.81]
         """
-        most, least = _limits(top, min_similarity)
+        most, least, made = self._limits(top, min_similarity)
         _checks.one_of("text", text, "id", id)
         row = None if text is None else self._hasher.fingerprint(_checks.text("text", text))
         with self._reading() as stored:
             if row is not None:
-                return self._matches(stored, row, None, most, least)
+                return made(self._matches(stored, row, None, most, least))
             own = stored.numbers[checked_id("id", id)]
-            return self._matches(stored, stored.rows[own], own, most, least)
+            return made(self._matches(stored, stored.rows[own], own, most, least))
 
     def query_docs(
         self,
@@ -476,7 +534,7 @@ class Cache:
         top: int | None = None,
         min_similarity: float | None = None,
         missing: Missing = "error",
-    ) -> list[list[Match]]:
+    ) -> list[Matches]:
         """Find the stored documents that share a bucket with each of many documents; see `query`.
 
         Parameters
@@ -490,32 +548,34 @@ class Cache:
 
         Returns
         -------
-        list of list of Match
-            One list for each text, all of the same moment.
+        list of Matches
+            One for each text, all of the same moment.
         """
-        most, least = _limits(top, min_similarity)
+        most, least, made = self._limits(top, min_similarity)
         rows = self._hasher.fingerprints(texts, missing=missing)
         with self._reading() as stored:
-            return [self._matches(stored, row, None, most, least) for row in rows]
+            return [made(self._matches(stored, row, None, most, least)) for row in rows]
+
+    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, Callable[..., Matches]]:
+        """Return the parameters of a query that leave out matches, checked, and what makes its `Matches`."""
+        most = None if top is None else _checks.whole_number("top", top, 1)
+        least = 0.0 if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
+        return most, least, partial(tuple.__new__, matches_with(self.recall_at(least), least))
 
     def _matches(
-        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float | None
-    ) -> list[Match]:
+        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
+    ) -> Iterator[Match]:
         """Return the matches of a fingerprint, but not the document with the number `own`."""
         numbers = stored.find(row)
         if own is not None:
             numbers = numbers[numbers != own]
         estimates = self._hasher.similarities(row, stored.rows[numbers])
         best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
-        if least is not None:
-            best = best[estimates[best] >= least]
-        best = best[:top]
+        best = best[estimates[best] >= least][:top]
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        return [
-            Match(doc_id, similarity, intervals[similarity], False) for doc_id, similarity in zip(ids, similarities)
-        ]
+        return (Match(*one, intervals[one[1]], False) for one in zip(ids, similarities))
 
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
@@ -728,10 +788,11 @@ class Cache:
         self._renew_lock()
 
 
-def _limits(top: object, min_similarity: object) -> tuple[int | None, float | None]:
-    """Return the parameters of a query that leave out matches, checked."""
-    most = None if top is None else _checks.whole_number("top", top, 1)
-    return most, _checks.optional_fraction("min_similarity", min_similarity)
+@lru_cache(maxsize=64)
+def _recall_at(bands: Bands, num_seeds: int, similarity: float) -> float:
+    """Return the probability to share a band and to have an estimate of `similarity` or more; see `Cache.recall_at`."""
+    least = int(np.searchsorted(np.arange(num_seeds + 1) / num_seeds, similarity))
+    return bands.probability(similarity) * _sketch_filter.passing_whole(num_seeds, least, similarity)
 
 
 def _files() -> Any:

@@ -92,7 +92,7 @@ class Plan:
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
         if found < recall - MIN_RECALL:
             raise ValueError(
-                f"bands must reach a recall of {_below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
+                f"bands must reach a recall of {below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
                 f"{self.bands.to_string()}; use lsh.plan to find bands"
             )
         checked = {"threshold": threshold, "recall": recall, "num_seeds": num_seeds, "loss": loss}
@@ -190,13 +190,13 @@ class Plan:
         return f"Plan({', '.join(parts)})"
 
     def __str__(self) -> str:
-        threshold = _below_one(self.threshold, "g")
-        at = f"a pair at {threshold} shares a band with probability {_below_one(self.probability(self.threshold))}"
-        passed = f" and is found and verified with {_below_one(self.recall_at(self.threshold))}" if self.loss else ""
+        threshold = below_one(self.threshold, "g")
+        at = f"a pair at {threshold} shares a band with probability {below_one(self.probability(self.threshold))}"
+        passed = f" and is found and verified with {below_one(self.recall_at(self.threshold))}" if self.loss else ""
         seeds = "1 seed" if self.num_seeds == 1 else f"{self.num_seeds} seeds"
         lines = [
             str(self.bands),
-            f"planned for threshold {threshold}, recall {_below_one(self.recall, 'g')} and {seeds}",
+            f"planned for threshold {threshold}, recall {below_one(self.recall, 'g')} and {seeds}",
             at + passed,
         ]
         if self.false_candidates is not None:
@@ -212,7 +212,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def _below_one(value: float, form: str = ".4f") -> str:
+def below_one(value: float, form: str = ".4f") -> str:
     """Return a fraction as text, with enough digits to show that it is less than 1."""
     shown = format(value, form)
     if float(shown) < 1.0 or value >= 1.0:

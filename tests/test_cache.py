@@ -449,7 +449,7 @@ def test_a_stored_document_finds_itself():
     assert cache.get_duplicates_of(MARKET) == {0}
     assert cache.is_duplicate(MARKET, doc_id=0)
     assert cache.is_duplicate(doc_id=0) is cache.is_duplicate(None, 0) is True
-    assert cache.query(id=0) == []  # without itself
+    assert cache.query(id=0) == ()  # without itself
 
 
 def test_a_stored_document_without_shingles_does_not_find_itself():
@@ -898,7 +898,41 @@ def test_a_query_gives_the_best_first():
     assert (found[0].similarity, found[0].interval[1]) == (1.0, 1.0)
     assert 0.3 < found[3].similarity < 0.9
     assert {match.id for match in found} == cache.get_duplicates_of(FERRY)
-    assert cache.query("none of these") == cache.query("") == cache.query("same") == []
+    assert cache.query("none of these") == cache.query("") == cache.query("same") == ()
+
+
+def test_matches_say_what_was_asked():
+    """As those of an index: the least similarity, and the probability to find a document of this similarity."""
+    cache = Cache.create(MinHasher(100, 4), threshold=0.7, recall=0.95)
+    cache.add_docs([FERRY, FERRY_LESS, MARKET], "abc")
+    found = cache.query(FERRY, min_similarity=0.7)
+    assert type(found).__mro__[1] is lsh.Matches
+    assert (found.min_similarity, found.recall) == (0.7, cache.recall_at(0.7))
+    assert [match.id for match in found] == ["a", "b"]
+    everything = cache.query(FERRY)
+    assert (everything.min_similarity, everything.recall) == (0.0, cache.recall_at(0)) == (0, 0)
+    assert [(one.min_similarity, one.recall) for one in cache.query_docs([FERRY, ""], min_similarity=0.7)] == [
+        (found.min_similarity, found.recall)
+    ] * 2
+    copied = pickle.loads(pickle.dumps(found))
+    assert (copied, copied.recall, copied.min_similarity) == (found, found.recall, 0.7)
+    assert repr(found) == f"Matches({list(found)!r}, recall={found.recall:.4g}, min_similarity=0.7)"
+    rebuilt = eval(repr(found), vars(lsh))
+    assert rebuilt == found == tuple(found)
+    assert repr(rebuilt) == repr(found)
+    assert repr(lsh.Matches([], 0.99999, 0.8)) == "Matches([], recall=0.99999, min_similarity=0.8)"
+
+
+def test_recall_at():
+    """The exact probability for independent components: to share a band, times an estimate that is high enough."""
+    cache = Cache(MinHasher(8), bands=Bands(4, 2))
+    for similarity in (0.1, 0.5, 0.75, 0.76, 1.0):
+        enough = range(math.ceil(similarity * 8), 9)
+        estimated = sum(math.comb(8, e) * similarity**e * (1 - similarity) ** (8 - e) for e in enough)
+        assert math.isclose(cache.recall_at(similarity), cache.bands.probability(similarity) * estimated)
+    assert cache.recall_at(0) == 0
+    with pytest.raises(ValueError, match=r"similarity must be 0 to 1, got 1\.5"):
+        cache.recall_at(1.5)
 
 
 def test_a_query_by_id_leaves_out_the_document_itself():
@@ -906,7 +940,7 @@ def test_a_query_by_id_leaves_out_the_document_itself():
     cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
     assert [match.id for match in cache.query(id=1)] == [0, 2]
     assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
-    assert cache.query(id=3) == cache.query(id=4) == []
+    assert cache.query(id=3) == cache.query(id=4) == ()
     cache.add_doc(FERRY, 0)  # moves to the end
     assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
 
@@ -918,7 +952,7 @@ def test_a_query_of_the_best_and_of_the_similar():
         assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
     assert [match.id for match in cache.query(id="c", top=numpy.int64(2))] == ["a", "d"]
     assert [match.id for match in cache.query(id="b", min_similarity=estimate)] == list("acde")
-    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == []
+    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == ()
     assert cache.query(FERRY, min_similarity=0) == cache.query(FERRY)
     assert [match.id for match in cache.query(FERRY, top=3, min_similarity=1)] == list("acd")
     assert [match.id for match in cache.query(FERRY, top=5, min_similarity=1)] == list("acde")
@@ -1844,7 +1878,7 @@ def test_every_method_is_tried_below():
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
     assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
-    assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_"}
+    assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}
 
 
 @pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])

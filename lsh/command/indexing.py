@@ -17,7 +17,8 @@ from lsh.command import console, inputs
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
-    from lsh.index import Index, Matches
+    from lsh.cache import Matches
+    from lsh.index import Index
     from lsh.index._format import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)

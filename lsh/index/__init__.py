@@ -27,6 +27,7 @@ from lsh._progress import Progress
 from lsh._stored import FoundId, Stored
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
+from lsh.cache import Matches
 from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
 from lsh.index._arguments import DAY, Time
@@ -35,7 +36,7 @@ from lsh.index._format import NO_TIME, DamageError, DocId
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
-from lsh.index._query import Asked, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
+from lsh.index._query import Asked, Lookup, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -44,7 +45,7 @@ from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError", "Matches"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError"]
 
 Sketch = Literal["8bit", "full", "none"]
 

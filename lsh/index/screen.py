@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from lsh import _checks
 from lsh._batch import Batch
 from lsh._texts import Missing, Text, Texts
+from lsh.cache import Matches
 from lsh.dedup import MIN_RECALL
 from lsh.index import Index, Sketch, _arguments
 from lsh.index._arguments import Time
 from lsh.index._format import DocId
-from lsh.index._query import Lookup, Matches, bands_recall
+from lsh.index._query import Lookup, bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles

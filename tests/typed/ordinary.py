@@ -15,7 +15,7 @@ import lsh
 from lsh import cache as cache_module
 from lsh import minhash, plot, presets, recall, report, text_plot
 from lsh.bands import BandError
-from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError, Matches
+from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError
 from lsh.index.screen import Verdict
 from lsh.lsh import Cache as OlderCache
 
@@ -130,7 +130,7 @@ def bands_and_plans() -> None:
 
 
 def caches(folder: Path) -> None:
-    """Use `Cache` and `Match`."""
+    """Use `Cache`, `Match` and `Matches`."""
     hasher = lsh.MinHasher(128, char_ngram=4)
     lsh.Cache(hasher, 16)
     lsh.Cache(hasher, bands=lsh.plan(0.8, num_seeds=128))
@@ -141,9 +141,9 @@ def caches(folder: Path) -> None:
     cache.add_docs(texts=stream(), ids=IDS)
     cache.add_fingerprint(hasher.fingerprint(TEXTS[0]), ("any", "hashable"))
     cache.add_fingerprints(hasher.fingerprints(TEXTS), range(3))
-    assert_type(cache.query(TEXTS[0], top=2, min_similarity=0.5), list[lsh.Match])
-    assert_type(cache.query(id="cat"), list[lsh.Match])
-    assert_type(cache.query_docs(TEXTS, top=1), list[list[lsh.Match]])
+    assert_type(cache.query(TEXTS[0], top=2, min_similarity=0.5), lsh.Matches)
+    assert_type(cache.query(id="cat").recall, float)
+    assert_type(cache.query_docs(TEXTS, top=1), list[lsh.Matches])
     assert_type(cache.is_duplicate(TEXTS[0]), bool)
     found: set[str] = cache.get_duplicates_of(doc_id="cat", min_jaccard=0.5)
     pairs: set[tuple[str, str]] = cache.get_all_duplicates(min_jaccard=0.5)
@@ -154,6 +154,7 @@ def caches(folder: Path) -> None:
     assert cache.filter_candidates({("cat", "copy")}, 0.1)
     assert_type((cache.hasher, cache.plan, cache.bands), tuple[lsh.MinHasher, lsh.Plan, lsh.Bands])
     assert_type((cache.num_bands, len(cache), "cat" in cache), tuple[int, int, bool])
+    assert_type((cache.recall_at(0.8), cache.query(TEXTS[0]).min_similarity), tuple[float, float])
     for number, row in cache.bins_(TEXTS[0]):
         assert number + len(row) > 0
     cache.remove("dog")
@@ -177,9 +178,9 @@ def indexes(folder: Path) -> None:
         index.add(TEXTS[0], "cat", time=datetime.datetime.now(datetime.timezone.utc))
         index.add_docs(texts=TEXTS, ids=IDS, times=[None, 5, np.datetime64("2024-01-01")])
         index.set_time("cat", None)
-        assert_type(index.query(TEXTS[0], top=2, min_similarity=0.8), Matches)
+        assert_type(index.query(TEXTS[0], top=2, min_similarity=0.8), lsh.Matches)
         assert_type(index.query(id="cat").recall, float)
-        assert_type(index.query_docs(TEXTS), list[Matches])
+        assert_type(index.query_docs(TEXTS), list[lsh.Matches])
         names: list[str] = [match.id for match in index.query(TEXTS[0]) if match.verified]
         stored: list[str] = list(index)
         assert names, stored
@@ -221,7 +222,7 @@ def screens(folder: Path) -> None:
         assert_type(screen.check_docs(TEXTS), list[Verdict])
         decision, matches = screen.check(TEXTS[0])
         if decision == "reject":
-            assert_type(matches, Matches)
+            assert_type(matches, lsh.Matches)
         assert_type((screen.reject, screen.recommend, screen.top), tuple[float, float, int])
         assert_type(lsh.Screen(screen.index, 0.95, top=3), lsh.Screen)
         screen.store_thresholds()

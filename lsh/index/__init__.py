@@ -144,7 +144,7 @@ class Index(Stored):
         cls,
         path: str | os.PathLike[str],
         hasher: MinHasher | None = None,
-        plan: Plan | None = None,
+        bands: Bands | Plan | None = None,
         *,
         threshold: float | None = None,
         recall: float | None = None,
@@ -163,18 +163,22 @@ class Index(Stored):
             The folder. It must not exist, or be empty.
         hasher : MinHasher, optional
             Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
-        plan : Plan, optional
-            The bands, with their threshold and recall, from `lsh.plan`. Default: planned for `threshold` and `recall`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. `Bands` require a `threshold`. A plan must have the same number of
+            seeds, and the same shingles and threshold if they are given. Default: planned for `threshold` and `recall`.
         threshold : float, optional
-            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
+            plan that is given as `bands`, else 0.8.
         recall : float, optional
             The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
             matches have an estimate that reaches the threshold, which about half of these documents have; see
             `recall_at`.
         shingles : Shingles, optional
-            How a text becomes a set of shingles. Default: ``Shingles(8)``.
+            How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
+            as `bands`, else ``Shingles(8)``.
         num_seeds : int, optional
-            Components of a fingerprint. Default 128.
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An
+            error if `hasher` is given.
         random_state : int or None, optional
             The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
         sketch : {"8bit", "full", "none"}, optional
@@ -200,7 +204,7 @@ class Index(Stored):
             If a parameter is wrong, or no bands reach the recall.
         """
         parameters, lookup = _arguments.chosen_parameters(
-            hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
+            hasher, bands, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
         return cls._made(path, parameters, lookup, {})
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lsh import _checks
 from lsh._batch import Batch
 from lsh._texts import Missing, Text, Texts
+from lsh.bands import Bands
 from lsh.cache import Matches
 from lsh.dedup import MIN_RECALL
 from lsh.index import Index, Sketch, _arguments
@@ -47,7 +48,7 @@ class Settings(TypedDict, total=False):
     """The settings of `Screen.create` that are those of `Index.create`."""
 
     hasher: MinHasher | None
-    plan: Plan | None
+    bands: Bands | Plan | None
     recall: float | None
     shingles: Shingles | None
     num_seeds: int | None
@@ -154,11 +155,11 @@ class Screen:
         top : int, optional
             As for `Screen`.
         **settings
-            ``hasher``, ``plan``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
+            ``hasher``, ``bands``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
             ``period``, as for `Index.create`, with other defaults: ``shingles=Shingles(3, "word", lowercase=True)``,
             three consecutive words; ``num_seeds=400``, so that an estimate is within 0.05 of the similarity in 95 % of
             cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`. At
-            `reject` it is much closer to 1. Without texts, the estimates of about half of the documents of just this
+            `reject` it is much closer to 1. `Bands` are used with the threshold `recommend`. Without texts, the estimates of about half of the documents of just this
             similarity are lower, and likewise at `reject`.
 
         Returns
@@ -183,11 +184,16 @@ class Screen:
             raise TypeError(f"Screen.create() got an unexpected keyword argument {min(unknown)!r}")
         reject, recommend = _thresholds(reject, recommend)
         _checks.whole_number("top", top, 1)
-        own: dict[str, Any] = {"hasher": None, "plan": None, **(Index.create.__kwdefaults__ or {})}
-        if settings.get("hasher") is None:
-            own |= {"shingles": SHINGLES, "num_seeds": COMPONENTS}
-        if settings.get("plan") is None:
-            own |= {"threshold": recommend, "recall": RECALL}
+        hasher, bands = settings.get("hasher"), settings.get("bands")
+        own: dict[str, Any] = {"hasher": None, "bands": None, **(Index.create.__kwdefaults__ or {})}
+        if hasher is None and not isinstance(bands, Plan):
+            own["num_seeds"] = COMPONENTS
+        if hasher is None and not (isinstance(bands, Plan) and bands.shingles):
+            own["shingles"] = SHINGLES
+        if not isinstance(bands, Plan):
+            own["threshold"] = recommend
+        if bands is None:
+            own["recall"] = RECALL
         given = {name: value for name, value in settings.items() if value is not None or name == "random_state"}
         parameters, lookup = _arguments.chosen_parameters(**own | given)
         recall = bands_recall(parameters, recommend, settings.get("texts") is not None)

@@ -165,13 +165,23 @@ def test_a_screen_has_the_settings_of_an_index(folder):
     with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
         Screen.create(folder, threshold=0.5)
     plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
-    with Screen.create(folder / "a", plan=plan, num_seeds=64, shingles=shingles, sketch="full", period=5.0) as screen:
+    with Screen.create(folder / "a", bands=plan, shingles=shingles, sketch="full", period=5.0) as screen:
         assert (screen.index.plan, screen.index.hasher.num_seeds) == (plan, 64)
         assert screen.index.hasher.shingles == shingles
         assert (screen.index.info()["sketch"], screen.index.info()["period"]) == ("full", 5.0)
     hasher = lsh.MinHasher(100)
     with Screen.create(folder / "b", recommend=0.4, hasher=hasher, recall=0.8, shingles=None) as screen:
         assert (screen.index.hasher, screen.index.recall, screen.index.threshold) == (hasher, 0.8, 0.4)
+    bands = lsh.Bands(80, 3)
+    with Screen.create(folder / "c", recommend=0.4, bands=bands) as screen:
+        assert (screen.index.bands, screen.index.threshold) == (bands, 0.4)
+        assert (screen.index.hasher.num_seeds, screen.index.hasher.shingles) == (COMPONENTS, SHINGLES)
+    plan = lsh.plan(0.5, 0.9, 64, shingles=shingles, background=["red green blue", "red green white"])
+    with Screen.create(folder / "d", bands=plan) as screen:
+        assert (screen.index.plan, screen.index.hasher.shingles) == (plan, shingles)
+    for clash in ({"bands": bands, "recall": 0.9}, {"bands": plan, "recall": 0.9}):
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
+            Screen.create(folder / "e", **clash)
 
 
 def test_any_index_can_be_screened(folder):
@@ -356,7 +366,7 @@ def test_a_hostile_note_is_refused(folder, note):
 def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
     plan = lsh.plan(0.9, 0.99, num_seeds=COMPONENTS)
     with pytest.raises(ValueError, match=r"recommend=0.3 has a recall of"):
-        Screen.create(tmp_path / "x", recommend=0.3, plan=plan)
+        Screen.create(tmp_path / "x", recommend=0.3, bands=plan)
     assert not (tmp_path / "x").exists()
 
 

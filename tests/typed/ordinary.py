@@ -173,7 +173,8 @@ def indexes(folder: Path) -> None:
     lsh.Index.create(folder / "function", texts=text_of).close()
     lsh.Index.open(folder / "function", texts=text_of).close()
     shingles = lsh.Shingles(4)
-    lsh.Index.create(folder / "planned", plan=lsh.plan(0.7, 0.9), shingles=shingles, sketch="full").close()
+    lsh.Index.create(folder / "planned", bands=lsh.plan(0.7, 0.9), shingles=shingles, sketch="full").close()
+    lsh.Index.create(folder / "bands", bands=lsh.Bands(20, 6), threshold=0.8, random_state=None).close()
     with lsh.Index.create(folder / "index", threshold=0.7, recall=0.9, shingles=shingles, texts="stored") as index:
         index.add(TEXTS[0], "cat", time=datetime.datetime.now(datetime.timezone.utc))
         index.add_docs(texts=TEXTS, ids=IDS, times=[None, 5, np.datetime64("2024-01-01")])
@@ -228,6 +229,7 @@ def screens(folder: Path) -> None:
         screen.store_thresholds()
         screen.commit()
     lsh.Screen.open(folder / "screen", "a", top=5).close()
+    lsh.Screen.create(folder / "bands", bands=lsh.Bands(80, 3)).close()
 
 
 def reports_and_presets() -> None:

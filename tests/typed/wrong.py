@@ -87,7 +87,7 @@ def indexes(index: lsh.Index, screen: lsh.Screen) -> None:
     lsh.Index("folder")  # type: ignore[arg-type]
     lsh.Index.create("folder", texts="all")  # type: ignore[arg-type]
     lsh.Index.create("folder", sketch="4bit")  # type: ignore[arg-type]
-    lsh.Index.create("folder", plan=lsh.Bands(4, 5))  # type: ignore[arg-type]
+    lsh.Index.create("folder", bands="20x6")  # type: ignore[arg-type]
     lsh.Index.open("folder", "w")  # type: ignore[arg-type]
     index.add("one text", 1.5)  # type: ignore[arg-type]
     index.add("one text", ("a", 1))  # type: ignore[arg-type]

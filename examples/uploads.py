@@ -76,7 +76,7 @@ def upload(screen: lsh.Screen, paper: Paper) -> Verdict:
 
 def told(verdict: Verdict) -> dict[str, str]:
     """Return the readers who are told about a new paper, each with the most similar paper that they have read."""
-    if verdict.verdict != "similar":
+    if verdict.decision != "similar":
         return {}
     found: dict[str, str] = {}
     for match in verdict.matches:  # the most similar first
@@ -96,14 +96,14 @@ OUTCOMES = {
 
 def report(screen: lsh.Screen, paper: Paper, verdict: Verdict) -> Iterator[str]:
     """Yield the lines that the editor reads about a paper."""
-    yield f"{paper.name}, uploaded by {paper.member}: {OUTCOMES[verdict.verdict]}"
+    yield f"{paper.name}, uploaded by {paper.member}: {OUTCOMES[verdict.decision]}"
     for match in verdict.matches:
         low, high = match.interval
         share = f"{match.similarity:.0%}" if match.verified else f"{low:.0%} to {high:.0%} (estimated)"
         yield f"  {match.id!s}: {share} of all three-word phrases of the two papers are in both"
     for reader, name in told(verdict).items():
         yield f"  {reader}, who has read {name}, is told about {paper.name}"
-    if verdict.verdict == "reject":
+    if verdict.decision == "reject":
         yield from compared(str(verdict.matches[0].id), screen.index.text(verdict.matches[0].id).decode(), paper)
 
 

@@ -63,14 +63,14 @@ class Verdict(NamedTuple):
 
     Attributes
     ----------
-    verdict : {"accept", "similar", "reject"}
+    decision : {"accept", "similar", "reject"}
         ``"reject"``: a document of the index is as similar as `Screen.reject` or more. ``"similar"``: the most similar
         one reaches `Screen.recommend`. ``"accept"``: none does.
     matches : Matches
         The documents of the index that reach `Screen.recommend`, the most similar first, at most `Screen.top`.
     """
 
-    verdict: Decision
+    decision: Decision
     matches: Matches
 
 
@@ -112,8 +112,8 @@ class Screen:
     ...         ("moon", "In spring, when the moon is close to the earth, the tides of the northern bay are higher"),
     ...         ("bees", "Bees find their way home by the light of the sky, even when clouds hide the sun"),
     ...     ]:
-    ...         verdict, matches = screen.submit(text, name)
-    ...         print(name, verdict, [(match.id, round(match.similarity, 2)) for match in matches])
+    ...         decision, matches = screen.submit(text, name)
+    ...         print(name, decision, [(match.id, round(match.similarity, 2)) for match in matches])
     tides accept []
     again reject [('tides', 1.0)]
     moon similar [('tides', 0.78)]
@@ -158,9 +158,9 @@ class Screen:
             ``hasher``, ``bands``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
             ``period``, as for `Index.create`, with other defaults: ``shingles=Shingles(3, "word", lowercase=True)``,
             three consecutive words; ``num_seeds=400``, so that an estimate is within 0.05 of the similarity in 95 % of
-            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`. At
-            `reject` it is much closer to 1. `Bands` are used with the threshold `recommend`. Without texts, the estimates of about half of the documents of just this
-            similarity are lower, and likewise at `reject`.
+            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`, which
+            is the threshold of the index unless a plan is given. At `reject` it is much closer to 1. Without texts, the
+            estimates of about half of the documents of just this similarity are lower, and likewise at `reject`.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class Screen:
         Returns
         -------
         Verdict
-            The verdict and the matches.
+            The decision and the matches.
         """
         return self._verdict(self._index.query(text, top=self._top, min_similarity=self._recommend))
 
@@ -308,7 +308,7 @@ class Screen:
         Returns
         -------
         Verdict
-            The verdict and the matches.
+            The decision and the matches.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class Screen:
 
     def _submitted(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> list[Verdict]:
         def is_added(matches: Matches) -> bool:
-            return self._verdict(matches).verdict != "reject"
+            return self._verdict(matches).decision != "reject"
 
         return list(map(self._verdict, self._index._submit(codes, times, batch, self._top, self._recommend, is_added)))
 

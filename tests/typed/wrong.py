@@ -98,7 +98,7 @@ def indexes(index: lsh.Index, screen: lsh.Screen) -> None:
     lsh.Screen("folder")  # type: ignore[arg-type]
     lsh.Screen.create("folder", threshold=0.8)  # type: ignore[call-arg]
     screen.submit("one text")  # type: ignore[call-arg]
-    if screen.check("one text").verdict == "rejected":  # type: ignore[comparison-overlap]
+    if screen.check("one text").decision == "rejected":  # type: ignore[comparison-overlap]
         screen.reject = 0.8  # type: ignore[misc]
 
 

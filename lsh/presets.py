@@ -17,7 +17,7 @@ from lsh.minhash import MinHasher
 from lsh.planning import checked_bands
 from lsh.shingling import Shingles
 
-__all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]
+__all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "preset"]
 
 Name = Literal["fineweb", "bigcode", "nemo"]
 
@@ -29,7 +29,7 @@ class Preset:
     Attributes
     ----------
     name : str
-        Its name in `options` and on the command line.
+        Its name for `preset` and on the command line.
     hasher : MinHasher
         The hasher of fingerprints and shingles.
     bands : Bands
@@ -92,7 +92,21 @@ class Preset:
         return self.hasher.shingles
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments for `lsh.deduplicate`, a new dict at each call."""
+        """Return the keyword arguments for `lsh.deduplicate`.
+
+        Returns
+        -------
+        dict
+            ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new one at each call.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> from lsh import presets
+        >>> a = "The ferry to the islands sails again on Monday morning, after two days of storm."
+        >>> lsh.deduplicate([a, "Rain.", a.upper()], **presets.fineweb.options())
+        <Deduplication: 3 documents, 2 kept, 1 removed>
+        """
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "verify", "clusters")}
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,32 +241,3 @@ def preset(name: Name) -> Preset:
     True
     """
     return _PRESETS[_checks.choice("preset", name, NAMES)]
-
-
-def options(name: Name) -> dict[str, Any]:
-    """Return the keyword arguments of `lsh.deduplicate` for a preset.
-
-    Parameters
-    ----------
-    name : {"fineweb", "bigcode", "nemo"}
-        The name of the preset.
-
-    Returns
-    -------
-    dict
-        ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new one at each call.
-
-    Raises
-    ------
-    ValueError
-        If there is no such preset; the message lists the names.
-
-    Examples
-    --------
-    >>> import lsh
-    >>> from lsh import presets
-    >>> a = "The ferry to the islands sails again on Monday morning, after two days of storm."
-    >>> lsh.deduplicate([a, "Rain.", a.upper()], **presets.options("fineweb"))
-    <Deduplication: 3 documents, 2 kept, 1 removed>
-    """
-    return preset(name).options()

@@ -298,7 +298,7 @@ def matching(namespace: argparse.Namespace) -> Matching:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
         from lsh import presets  # slow to import
 
-        return _with_bands(presets.options(namespace.preset), recall=None)
+        return _with_bands(presets.preset(namespace.preset).options(), recall=None)
     if namespace.bands is not None and namespace.recall is not None:
         raise ValueError("--recall cannot be combined with --bands")
     verify = _given_or_default(namespace, "verify")

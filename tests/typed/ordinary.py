@@ -244,7 +244,7 @@ def reports_and_presets() -> None:
     assert_type(presets.fineweb.bands, lsh.Bands)
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
     assert presets.NAMES, presets.bigcode.to_dict()
-    lsh.deduplicate(TEXTS, **presets.options("fineweb"))
+    lsh.deduplicate(TEXTS, **presets.fineweb.options())
     assert_type(text_plot.s_curve(lsh.plan(), threshold=0.8, ascii_only=True), str)
     assert_type(lsh.__version__, str)
 

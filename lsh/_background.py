@@ -58,6 +58,7 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
     """
     if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+    _checks.not_called("background", background)
     texts = _texts_of(background)
     if texts is not None:
         shingles = checked_shingles(shingles)

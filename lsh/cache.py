@@ -20,7 +20,15 @@ import numpy as np
 
 from lsh import _checks, _sketch_filter
 from lsh._cache_store import BandBins, DocId, FingerprintView, StoredDocuments
-from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
+from lsh._fingerprints import (
+    CONFIDENCE,
+    Array,
+    Fingerprint,
+    Fingerprints,
+    many_fingerprints,
+    one_fingerprint,
+    wilson_interval,
+)
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
@@ -373,7 +381,8 @@ class Cache:
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be an array or a sequence, got {got}; use add_doc for a text")
-        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
+        row = one_fingerprint("fingerprint", fingerprint, self._hasher.num_seeds, self._hasher.dtype)
+        self._add(row[None], [new_id("doc_id", doc_id)])
 
     def add_docs(self, texts: Texts, ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once; if there is an error, none of them is added.

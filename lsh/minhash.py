@@ -579,7 +579,7 @@ def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint)
     """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is its parameter."""
     if isinstance(value, _checks.TEXT_TYPES):
         return hasher.fingerprint(value)
-    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype)
+    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype, "a text or a fingerprint")
 
 
 def _kind(scheme: object, hashbytes: object) -> str:

@@ -1364,7 +1364,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprint None": (
             TypeError,
-            "fingerprint must hold uint64 components",
+            "^fingerprint must be an array or a sequence, got NoneType$",
             lambda c: c.add_fingerprint(None, 1),
         ),
         "fingerprint of two": (

@@ -570,6 +570,16 @@ def test_a_query_below_the_bands_is_refused(folder):
             index.query(FERRY, min_similarity="0.9")
 
 
+def test_a_function_must_be_called(folder):
+    message = "^texts must be a collection of texts, got a function; call it, and pass what it returns$"
+    with Index.create(folder) as index:
+        with pytest.raises(TypeError, match=message):
+            index.add_docs(lambda: [FERRY], [1])
+        with pytest.raises(TypeError, match=message):
+            index.query_docs(lambda: [FERRY])
+        assert len(index) == 0
+
+
 def test_parameters_that_clash(folder):
     hasher, plan = lsh.MinHasher(64), lsh.plan(0.8, 0.9, 64)
     for named, message in [

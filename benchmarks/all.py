@@ -282,12 +282,18 @@ def engine_table(result: Result) -> str:
     head = ["corpus", "documents", "MB", "s", "first s", "s on the wall", "us a document", "MB more memory"]
     head += ["removed", "compared", "capped", "planted found"]
     text = f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
-    ways = "one_thread", "two_threads"
     rows = [
-        [name, f"{one['documents']:,}", *(figure(one[f"{way}_seconds"]) for way in ways), f"{one['ratio']:.2f}"]
-        for name, one in result.get("threads", {}).items()
+        [
+            f"{name}, {stage}",
+            f"{found['documents']:,}",
+            figure(found[f"{stage}_1"]),
+            figure(found[f"{stage}_2"]),
+            f"{found[f'{stage}_1'] / found[f'{stage}_2']:.2f}",
+        ]
+        for name, found in result.get("threads", {}).items()
+        for stage in ("comparing", "all")
     ]
-    head = ["comparing, in memory", "documents", "s of one thread, on the wall", "s of two threads", "times faster"]
+    head = ["in memory", "documents", "s of one thread, on the wall", "s of two threads", "times faster"]
     return f"{text}\n\n{table(head, rows)}" if rows else text
 
 

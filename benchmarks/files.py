@@ -41,7 +41,7 @@ from pyarrow import parquet
 import lsh
 from lsh import files
 from lsh._batch import Batch
-from lsh._texts import Pieces
+from lsh.typing import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows

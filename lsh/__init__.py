@@ -31,6 +31,7 @@ except ImportError as _error:
 from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
+from lsh import typing as typing
 from lsh._minhash import simd_level
 from lsh.bands import Bands
 from lsh.cache import Cache, Match, Matches

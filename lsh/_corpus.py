@@ -21,13 +21,13 @@ from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
-from lsh._progress import Progress
 from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
+from lsh._texts import TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
+from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound

@@ -5,30 +5,19 @@ The caller says how many components a fingerprint has, and of which dtype. `lsh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set, Sized
+from collections.abc import Mapping, Set, Sized
 from math import sqrt
 from operator import index
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsh import _checks
+from lsh.typing import Array, Fingerprint, Fingerprints
 
 CONFIDENCE = 0.95  # of an interval, by default
 
-Array = NDArray[np.uint32 | np.uint64]  # one fingerprint, or a matrix of them
 Dtype = np.dtype[np.uint32 | np.uint64]
-
-
-class SupportsArray(Protocol):
-    """An object that numpy converts to an array, such as an array or a column of pandas; used in annotations only."""
-
-    def __array__(self) -> np.ndarray[Any, Any]: ...
-
-
-Fingerprint = SupportsArray | Sequence[int]
-Fingerprints = SupportsArray | Sequence[SupportsArray | Sequence[int]]
 
 
 def one_fingerprint(
@@ -63,7 +52,8 @@ def one_or_many(
         raise TypeError(f"{name} must be {what}, got {kind.__name__}")
     array = _array(name, value)
     if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
-        if texts := {type(one).__name__ for one in value if isinstance(one, _checks.TEXT_TYPES)}:
+        elements: Any = value if hasattr(kind, "__iter__") else ()
+        if texts := {type(one).__name__ for one in elements if isinstance(one, _checks.TEXT_TYPES)}:
             raise TypeError(
                 f"{name} must be {what}, got texts ({kind.__name__} of {min(texts)}); compute them with fingerprints"
             )

@@ -19,18 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsh import _checks, _sketch_filter
-from lsh._cache_store import BandBins, DocId, FingerprintView, StoredDocuments
-from lsh._fingerprints import (
-    CONFIDENCE,
-    Array,
-    Fingerprint,
-    Fingerprints,
-    many_fingerprints,
-    one_fingerprint,
-    wilson_interval,
-)
+from lsh._cache_store import BandBins, FingerprintView, StoredDocuments
+from lsh._fingerprints import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
-from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
 from lsh.planning import (
@@ -46,6 +37,7 @@ from lsh.planning import (
     plan_of,
 )
 from lsh.shingling import Shingles
+from lsh.typing import Array, Fingerprint, Fingerprints, FoundId, Missing, Text, Texts
 
 __all__ = ["Cache", "Match", "Matches"]
 
@@ -79,7 +71,7 @@ class Match(NamedTuple):
         Whether the texts were compared. A cache has no texts, so it is False there.
     """
 
-    id: DocId
+    id: FoundId
     similarity: float
     interval: tuple[float, float]
     verified: bool
@@ -247,7 +239,7 @@ class Cache:
         self._lock = threading.RLock()
         _caches.add(self)
 
-    def _store(self, ids: list[DocId], rows: Array) -> None:
+    def _store(self, ids: list[FoundId], rows: Array) -> None:
         """Replace the store by a new one with these documents, whose ids differ from each other."""
         stored = StoredDocuments(self._hasher, self._bands)
         stored.add(ids, rows)
@@ -303,7 +295,7 @@ class Cache:
         return self._bands.band_width
 
     @property
-    def bins(self) -> tuple[Mapping[int, KeysView[DocId]], ...]:
+    def bins(self) -> tuple[Mapping[int, KeysView[FoundId]], ...]:
         """A read-only view of the buckets: for each band a mapping from key to the set of ids, in order of addition.
 
         To read all buckets, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
@@ -311,7 +303,7 @@ class Cache:
         return tuple(BandBins(self, band) for band in range(self.num_bands))
 
     @property
-    def fingerprints(self) -> Mapping[DocId, Array]:
+    def fingerprints(self) -> Mapping[FoundId, Array]:
         """A read-only view of the fingerprints: a mapping from id to fingerprint.
 
         If other threads may change the cache, make a dict with ``dict(cache.fingerprints.items())``, which reads all
@@ -334,7 +326,7 @@ class Cache:
         with self._reading() as stored:
             return doc_id in stored.numbers
 
-    def __iter__(self) -> Iterator[DocId]:
+    def __iter__(self) -> Iterator[FoundId]:
         """Iterate over the ids in order of addition."""
         with self._reading() as stored:
             version, ids = self._version, stored.current_ids()
@@ -588,7 +580,7 @@ class Cache:
 
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
-    ) -> set[DocId]:
+    ) -> set[FoundId]:
         """Find the stored documents that share a bucket with a document.
 
         Parameters
@@ -660,7 +652,7 @@ class Cache:
         """
         return bool(self.get_duplicates_of(doc, doc_id))
 
-    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[DocId, DocId]]:
+    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[FoundId, FoundId]]:
         """Find all pairs of stored documents that share a bucket.
 
         Parameters
@@ -676,7 +668,7 @@ class Cache:
         """
         return set(self.iter_duplicates(min_jaccard))
 
-    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[DocId, DocId]]:
+    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[FoundId, FoundId]]:
         """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
 
         Raises
@@ -686,7 +678,7 @@ class Cache:
         """
         return self._pairs(_checks.optional_fraction("min_jaccard", min_jaccard))
 
-    def _pairs(self, least: float | None) -> Iterator[tuple[DocId, DocId]]:
+    def _pairs(self, least: float | None) -> Iterator[tuple[FoundId, FoundId]]:
         with self._lock:
             version = self._version
         for band in range(self.num_bands):
@@ -709,7 +701,9 @@ class Cache:
                         yield ids[i], ids[i + 1 + j]
                         self._check_version(version)
 
-    def filter_candidates(self, pairs: Iterable[tuple[DocId, DocId]], min_jaccard: float) -> set[tuple[DocId, DocId]]:
+    def filter_candidates(
+        self, pairs: Iterable[tuple[FoundId, FoundId]], min_jaccard: float
+    ) -> set[tuple[FoundId, FoundId]]:
         """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
 
         Raises

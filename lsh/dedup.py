@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import STEP, Collection, CollisionError, Corpus
-from lsh._fingerprints import SupportsArray
 from lsh._layout import Layout, Part
 from lsh._linking import Order, positions_of
 from lsh._placing import merged
-from lsh._progress import Progress, checked_progress
+from lsh._progress import checked_progress
 from lsh._spill import Array, Spill, bounded
-from lsh._stored import FoundId, Members, Snapshot, Stored
-from lsh._texts import Missing, TextsOrCallable, allows_missing
+from lsh._stored import Members, Snapshot, Stored
+from lsh._texts import allows_missing
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
 from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Clusters, FoundId, Keep, Missing, Progress, SupportsArray, Table, TextsOrCallable, Verify
 
 if TYPE_CHECKING:
     import pandas
@@ -44,10 +44,6 @@ __all__ = ["Deduplication", "Duplicate", "deduplicate", "find_pairs"]
 MIN_RECALL = 0.5  # of an index at a similarity; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
 
-Keep = Literal["first", "last", "longest"]
-Clusters = Literal["representative", "components"]
-Verify = Literal["exact", "sketch", None]
-Table = Literal["removed", "near", "clusters"]
 
 NUMBER, DATETIME64 = "number", "datetime64"  # kinds of elements of `keep`; the others are types of `datetime`
 

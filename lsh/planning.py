@@ -17,11 +17,11 @@ import numpy as np
 
 from lsh import _checks, _sketch_filter
 from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
-from lsh._texts import Texts
 from lsh._words import counted
-from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
+from lsh.bands import MAX_BANDS, BandError, Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Floats, Numbers, Texts
 
 __all__ = ["Plan", "plan"]
 

@@ -8,18 +8,16 @@ and other differences. The figures are from the originals' code and papers, whic
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from lsh import _checks
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Verify
 from lsh.minhash import MinHasher
 from lsh.planning import checked_bands
 from lsh.shingling import Shingles
+from lsh.typing import Clusters, PresetName, Verify
 
 __all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "preset"]
-
-Name = Literal["fineweb", "bigcode", "nemo"]
 
 
 @dataclass(frozen=True)
@@ -216,12 +214,12 @@ nemo = Preset(
     ),
 )
 
-_PRESETS: dict[Name, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
+_PRESETS: dict[PresetName, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
 #: The names of the presets.
-NAMES: tuple[Name, ...] = get_args(Name)
+NAMES: tuple[PresetName, ...] = get_args(PresetName)
 
 
-def preset(name: Name) -> Preset:
+def preset(name: PresetName) -> Preset:
     """Return the preset of a name.
 
     Parameters

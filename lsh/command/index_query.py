@@ -18,7 +18,7 @@ from lsh.dedup import MIN_RECALL
 if TYPE_CHECKING:
     from lsh.cache import Matches
     from lsh.index import Index
-    from lsh.index._format import DocId
+    from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
 

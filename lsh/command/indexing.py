@@ -19,7 +19,7 @@ from lsh.dedup import MIN_RECALL
 if TYPE_CHECKING:  # other commands do not need it
     from lsh.cache import Matches
     from lsh.index import Index
-    from lsh.index._format import DocId
+    from lsh.typing import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 MAX_DIGITS = 40  # of an id that may be a number, with zeros before it

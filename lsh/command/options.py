@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import lsh
 from lsh import _checks, _threads, files
@@ -18,9 +18,10 @@ from lsh._spill import memory_size, temporary_folder
 from lsh.minhash import MAX_FSS_SEEDS
 from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
+from lsh.typing import Missing, PresetName
 
-MISSING = ("error", "empty")
-PRESETS = ("fineweb", "bigcode", "nemo")  # the names in `lsh.presets`, which is slow to import
+MISSING = get_args(Missing)
+PRESETS = get_args(PresetName)
 
 
 def whole(text: str) -> int:

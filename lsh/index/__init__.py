@@ -21,22 +21,19 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._fingerprints import Array
 from lsh._grouping import band_keys
-from lsh._progress import Progress
-from lsh._stored import FoundId, Stored
-from lsh._texts import Missing, Text, Texts
+from lsh._stored import Stored
 from lsh.bands import Bands
 from lsh.cache import Matches
-from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
+from lsh.dedup import Duplicate, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
-from lsh.index._arguments import DAY, Time
+from lsh.index._arguments import DAY
 from lsh.index._disk import Disk
-from lsh.index._format import NO_TIME, DamageError, DocId
+from lsh.index._format import NO_TIME, DamageError
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
-from lsh.index._query import Asked, Lookup, Search, bands_recall, estimator_of, recall_at
+from lsh.index._query import Asked, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -44,10 +41,9 @@ from lsh.index._writer import Writer
 from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+from lsh.typing import Array, Clusters, DocId, FoundId, Lookup, Missing, Progress, Sketch, Text, Texts, Time, Verify
 
 __all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError"]
-
-Sketch = Literal["8bit", "full", "none"]
 
 MAX_SEARCHES = 64  # of which the parameters are kept
 

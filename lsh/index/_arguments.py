@@ -14,17 +14,14 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.index import _format, _manifest
-from lsh.index._format import NO_TIME, DocId
+from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
-from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
 from lsh.planning import Plan, chosen_hasher, chosen_plan
 from lsh.shingling import Shingles
-
-Time = float | datetime | np.datetime64
+from lsh.typing import DocId, Lookup, Missing, Text, Texts, Time
 
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once

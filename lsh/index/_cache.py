@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsh._cache_store import DocId
-from lsh._fingerprints import Array
 from lsh.index import Index, _format
 from lsh.index._format import NO_TIME
 from lsh.index._segment import Documents
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
+from lsh.typing import Array, DocId
 
 STEP = 1 << 13  # documents that are written or read at once
 

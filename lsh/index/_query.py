@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import pairwise, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,16 @@ from lsh import _checks, _sketch_filter
 from lsh._fingerprints import CONFIDENCE, wilson_interval
 from lsh.cache import Match, Matches, as_match, matches_with
 from lsh.dedup import MIN_RECALL
-from lsh.index._format import Array, DocId
+from lsh.index._format import Array
 from lsh.index._manifest import Parameters
 from lsh.index._view import Found, Place, View
 from lsh.planning import Plan
 from lsh.shingling import shingle_sets
+from lsh.typing import DocId, Lookup
 
 COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
-
-Lookup = Callable[[Any], "str | bytes | None"]  # Any: the ids of an index are often of one type only
 
 
 class Estimator:

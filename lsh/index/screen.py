@@ -16,24 +16,21 @@ from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._batch import Batch
-from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands
 from lsh.cache import Matches
 from lsh.dedup import MIN_RECALL
-from lsh.index import Index, Sketch, _arguments
-from lsh.index._arguments import Time
-from lsh.index._format import DocId
-from lsh.index._query import Lookup, bands_recall
+from lsh.index import Index, _arguments
+from lsh.index._query import bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["Screen", "Verdict"]
 
-Decision = Literal["accept", "similar", "reject"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 REJECT, RECOMMEND = 0.9, 0.5

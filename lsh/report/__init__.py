@@ -16,8 +16,9 @@ from lsh import _checks, recall
 from lsh.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
-from lsh.report.lookup import Indexed, TextLookup, TextsByPosition, TextStream
+from lsh.report.lookup import TextLookup
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
+from lsh.typing import Indexed, TextsByPosition, TextStream
 
 __all__ = ["Choice", "Pair", "choose", "html"]
 

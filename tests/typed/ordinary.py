@@ -13,7 +13,7 @@ from typing_extensions import assert_type
 
 import lsh
 from lsh import cache as cache_module
-from lsh import minhash, plot, presets, recall, report, text_plot
+from lsh import minhash, plot, presets, recall, report, text_plot, typing
 from lsh.bands import BandError
 from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError
 from lsh.index.screen import Verdict
@@ -229,7 +229,7 @@ def screens(folder: Path) -> None:
         screen.store_thresholds()
         screen.commit()
     lsh.Screen.open(folder / "screen", "a", top=5).close()
-    lsh.Screen.create(folder / "bands", bands=lsh.Bands(80, 3)).close()
+    lsh.Screen.create(folder / "screen of bands", bands=lsh.Bands(80, 3)).close()
 
 
 def reports_and_presets() -> None:
@@ -249,6 +249,46 @@ def reports_and_presets() -> None:
     assert_type(lsh.__version__, str)
 
 
+def aliases(
+    texts: typing.Texts,
+    read: typing.TextsOrCallable,
+    lookup: typing.Lookup,
+    progress: typing.Progress,
+    similarities: typing.Numbers = (0.5, 0.9),
+    verify: typing.Verify = None,
+    clusters: typing.Clusters = "components",
+    missing: typing.Missing = "empty",
+    keep: typing.Keep = "longest",
+    name: typing.PresetName = "nemo",
+) -> typing.Floats:
+    """Use the types of `lsh.typing` for what a program passes on."""
+    scheme: typing.Scheme = "fss"
+    unit: typing.Unit = "char"
+    form: typing.NormalForm = "NFC"
+    hasher = lsh.MinHasher(16, scheme=scheme, shingles=lsh.Shingles(3, unit, normalize=form))
+    width: typing.HashBytes = hasher.hashbytes
+    rows: typing.Array = hasher.fingerprints(texts, missing=missing)
+    one: typing.Fingerprint = rows[0]
+    many: typing.Fingerprints = [rows[0], rows[1]]
+    array: typing.SupportsArray = hasher.similarities(one, many)
+    assert width == np.asarray(array).ndim * 4
+    result = lsh.deduplicate(read, clusters=clusters, verify=verify, keep=keep, progress=progress)
+    ids: typing.TextsByPosition = {position: str(position) for position in range(len(result))}
+    sizes: typing.Indexed = [len(text) for text in TEXTS]
+    again: typing.TextStream = stream
+    assert report.html(result, texts=again, ids=ids, sizes=sizes), presets.preset(name)
+    table: typing.Table = "near"
+    sketch: typing.Sketch = "full"
+    decision: typing.Decision = "accept"
+    doc_id: typing.DocId = "cat"
+    found: typing.FoundId = doc_id
+    text: typing.Text | None = lookup(found)
+    time: typing.Time = 5.0
+    arrow: list[typing.ArrowArray | typing.ArrowStream] = []
+    print(table, sketch, decision, text, time, arrow)
+    return lsh.plan().recall_at(similarities)
+
+
 def figures(similarities: NDArray[np.float64]) -> None:
     """Use `lsh.plot`, which requires matplotlib."""
     plot.s_curve(lsh.Bands(20, 5), lsh.plan(), threshold=0.8)
@@ -265,3 +305,4 @@ def main(folder: Path) -> None:
     indexes(folder)
     screens(folder)
     reports_and_presets()
+    aliases(TEXTS, stream, dict(zip(IDS, TEXTS)).get, lambda stage, done, total: None)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import lsh
 from lsh.index.screen import Verdict
-from lsh.report.pairs import Excerpt, excerpts
 
 LENGTH = 500  # characters of a text in the report
 WIDTH = 110  # characters of a line
@@ -113,11 +112,11 @@ def compared(name: str, stored: str, paper: Paper) -> Iterator[str]:
         yield "  the texts are identical"
         return
     yield "  words that only one of them has are in brackets:"
-    for title, excerpt in zip((name, paper.name), excerpts(stored, paper.text, LENGTH)):
+    for title, excerpt in zip((name, paper.name), lsh.report.excerpts(stored, paper.text, LENGTH)):
         yield textwrap.fill(f"{title}: {marked(excerpt)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def marked(excerpt: Excerpt) -> str:
+def marked(excerpt: lsh.report.Excerpt) -> str:
     """Return an excerpt with brackets around what differs."""
     parts = [f"[{piece.strip()}]" if differs and piece.strip() else piece for piece, differs in excerpt.pieces]
     return f"{'... ' if excerpt.before else ''}{''.join(parts)}{' ...' if excerpt.after else ''}"

@@ -240,6 +240,9 @@ def reports_and_presets() -> None:
     assert_type(choice.removed, tuple[report.Pair, ...])
     assert_type(report.html(result, texts=TEXTS, ids=IDS, sources=["a", "b", "a"]), str)
     assert_type(report.html(result, texts=lambda: stream()), str)
+    for excerpt in report.excerpts(TEXTS[0], TEXTS[2], length=100):
+        assert_type(excerpt, report.Excerpt)
+        assert_type(excerpt.pieces, list[tuple[str, bool]])
     assert_type(presets.preset("nemo"), presets.Preset)
     assert_type(presets.fineweb.bands, lsh.Bands)
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])

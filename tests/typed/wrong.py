@@ -108,6 +108,7 @@ def reports_presets_and_plots() -> None:
     report.html(result)  # type: ignore[call-arg]
     report.html(TEXTS, texts=TEXTS)  # type: ignore[arg-type]
     report.choose(result, [8, 12])  # type: ignore[call-arg]
+    report.excerpts(b"bytes", "str")  # type: ignore[arg-type]
     presets.preset("llama")  # type: ignore[arg-type]
     plot.s_curve(5)  # type: ignore[arg-type]
     text_plot.s_curve("20x5")  # type: ignore[arg-type]

@@ -541,10 +541,15 @@ class Corpus:
     def take_sketches(self, numbers: Array, count: int) -> Array:
         """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
         sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
-        for start, rows in self.sketches.parts():
+
+        def take(part: tuple[int, Array]) -> None:
+            start, rows = part
             places = numbers[start : start + len(rows)]
-            chosen = places >= 0
-            sketches[places[chosen]] = rows[chosen]
+            chosen = np.flatnonzero(places >= 0)
+            sketches[places.take(chosen)] = rows.take(chosen, axis=0)
+
+        threads = 1 if self.spill.is_bounded else _threads.worth(self.num_threads, sketches.size)
+        for _ in _threads.map_in_order(take, self.sketches.parts(), threads):
             self.spill.release()
         self.sketches.free()
         return sketches

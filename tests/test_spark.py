@@ -208,6 +208,7 @@ KINDS = {
     "decimal(30, 3)": lambda i: Decimal(i) / 1000 + 10**20,
     "date": lambda i: (moment(0) + timedelta(days=i)).date(),
     "binary": lambda i: i.to_bytes(4, "big"),
+    "struct<day: date, place: array<int>>": lambda i: ((moment(0) + timedelta(days=i // 9)).date(), [i % 9, 0]),
 }
 
 
@@ -329,7 +330,13 @@ def test_large_strings_and_small_batches(spark):
             r"df\['id'\] must be a column of type string or binary, got bigint",
             lambda df: lsh.spark.removed(df, text="id"),
         ),
-        (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.array("id")))),
+        (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.create_map("id", "id")))),
+        (
+            TypeError,
+            "got struct<m:map<bigint,bigint>>",
+            lambda df: lsh.spark.removed(df.withColumn("id", f.struct(f.create_map("id", "id").alias("m")))),
+        ),
+        (ValueError, "it has none; name another one as text", lambda df: lsh.spark.removed(df.select())),
         (
             TypeError,
             "got interval year",
@@ -347,6 +354,7 @@ def test_large_strings_and_small_batches(spark):
         ),
         (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
         (ValueError, "max_nodes must be 1 or more", lambda df: lsh.spark.removed(df, max_nodes=0)),
+        (ValueError, "max_nodes must be at most 2000000000", lambda df: lsh.spark.removed(df, max_nodes=2**31)),
         (
             ValueError,
             r"without asc\(\) or desc\(\), got .*; for the greatest",
@@ -482,6 +490,13 @@ def program() -> Any:
     [
         ("-o {}", "exists already; delete it, or name a folder that does not exist"),
         ("-o {}/kept --removed {}", "exists already"),
+        (
+            "-o {}/kept --removed file:{}/kept/",
+            "must be two folders, neither in the other, got file:.*/kept/ and file:",
+        ),
+        ("-o {}/all/kept --removed {}/all", "must be two folders"),
+        ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
+        ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
         ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
         ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
     ],
@@ -489,6 +504,7 @@ def program() -> Any:
 def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, given, match):
     """What cannot be written is an error before the documents are compared."""
     parquet.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "in.parquet")
+    (tmp_path / "old.jsonl").write_text('{"id": 1, "text": "a text"}\n', encoding="utf-8")
     monkeypatch.setattr(lsh.spark, "removed", lambda *_, **__: pytest.fail("the job started"))
     with pytest.raises(ValueError, match=match):
         program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])

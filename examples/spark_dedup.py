@@ -1,6 +1,6 @@
 """Remove the near duplicates of a corpus with Apache Spark.
 
-    spark-submit examples/spark_dedup.py s3a://bucket/reviews/ --output s3a://bucket/unique/ --threshold 0.8 --ngram 5
+    spark-submit spark_dedup.py s3a://bucket/reviews/ --output s3a://bucket/unique/ --threshold 0.8 --ngram 5
 
 Reads and writes Parquet or JSON lines at any URL that Spark reads. The names of the options are those of `lsh dedup`.
 Requires lsh-dedup[spark] on the driver and in the Python of the executors.

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -510,6 +511,26 @@ def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, gi
         program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])
 
 
+@pytest.mark.slow
+def test_page(spark, tmp_path, monkeypatch, capsys):
+    """The examples of docs/spark.md run as printed, with a folder in place of a bucket."""
+    root = Path(__file__).resolve().parents[1]
+    monkeypatch.chdir(root / "examples")
+    frame_of(spark, TEXTS).withColumn("stars", f.lit(5)).write.parquet(str(tmp_path / "reviews"))
+    page, names = (root / "docs" / "spark.md").read_text(encoding="utf-8"), {}
+    try:
+        for block in re.findall("```python\n(.*?)```", page, re.DOTALL):
+            exec(block.replace("s3a://bucket", str(tmp_path)), names)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
+    printed, _, table = capsys.readouterr().out.partition("\n")
+    assert f"# {printed}\n" in page
+    assert "|s003|   s002|0.9417" in table
+    expected = [(i, TEXTS[i], 5) for i in lsh.deduplicate(TEXTS, 0.8).kept.tolist()]
+    assert collected(spark.read.parquet(str(tmp_path / "unique"))) == expected
+    assert collected(names["kept"]) == expected
+
+
 # Failures.
 
 
@@ -586,9 +607,28 @@ def measured(task: Any, folder: str, *arguments: Any) -> Any:
     Path(folder, f"{task.__name__} {os.getpid()} {time.time_ns()}").write_text(str(peak))
 
 
+TASKS = ("fingerprint", "link", "connect", "choose_members", "decide")
+
+
+@pytest.fixture
+def peaks(monkeypatch, tmp_path):
+    """A function that returns the peaks of the tasks so far, in MB, by the name of the task."""
+    folder = tmp_path / "peaks"
+    folder.mkdir()
+    for name in TASKS:
+        monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
+
+    def found() -> dict[str, int]:
+        values = [(path.name.split()[0], int(path.read_text())) for path in folder.iterdir()]
+        assert {name for name, _ in values} == set(TASKS)
+        return {name: max(peak for one, peak in values if one == name) for name in TASKS}
+
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_of_the_workers(spark, monkeypatch, tmp_path):
+def test_memory_of_the_workers(spark, peaks, tmp_path):
     """A component of 160 MB of texts, half of them copies, passes in workers of 280 MB, of which 170 are the packages
     and the buffers of the first stage."""
     draw, base = random.Random(0), words(random.Random(1), 250)
@@ -600,13 +640,39 @@ def test_memory_of_the_workers(spark, monkeypatch, tmp_path):
         ids = range(part, 4 * len(texts), 4)
         table = pa.table({"id": list(ids), "text": texts}, schema)
         parquet.write_table(table, tmp_path / f"{part}.parquet", row_group_size=2000)
-    folder = tmp_path / "peaks"
-    folder.mkdir()
-    for name in ("fingerprint", "link", "connect", "choose_members", "decide"):
-        monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
     frame = spark.read.parquet(*(str(tmp_path / f"{part}.parquet") for part in range(4)))
     found = lsh.spark.removed(frame, max_memory="40MB")
     assert found.count() == len(lsh.deduplicate(copies + similar).removed)
-    peaks = {path.name: int(path.read_text()) for path in folder.iterdir()}
-    assert {name.split()[0] for name in peaks} >= {"fingerprint", "link", "connect", "choose_members", "decide"}
-    assert max(peaks.values()) < 280, peaks
+    assert max(peaks().values()) < 280, peaks()
+
+
+WORD = "hex(hash({}, 1))"
+SKEWED = {
+    "copies": (10_000_000, "'one text with a few words'"),
+    "chain": (1_000_000, f"concat_ws(' ', transform(sequence(id, id + 30), i -> {WORD.format('i')}))"),
+    "one text": (
+        1_000_000,
+        f"concat_ws(' ', transform(sequence(0, 60), i -> if(i = id % 61, {WORD.format('id')}, {WORD.format('i')})))",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("LSH_TEST_FULL" not in os.environ, reason="takes minutes: LSH_TEST_FULL=1 runs it")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", SKEWED)
+def test_memory_of_large_components(spark, peaks, tmp_path, name):
+    """A bucket of ten million copies, a chain of a million texts, and a million near duplicates of one text."""
+    count, text = SKEWED[name]
+    path = str(tmp_path / "texts")
+    spark.range(count).selectExpr("id", f"{text} as text").repartition(16).write.parquet(path)
+    found = lsh.spark.removed(spark.read.parquet(path), max_memory="250MB")
+    found.write.parquet(str(tmp_path / "removed"))
+    used = peaks()
+    print(name, used)
+    expected = lsh.deduplicate(parquet.read_table(path).sort_by("id")["text"]).removed
+    table = parquet.read_table(tmp_path / "removed").sort_by("id")
+    for column, field in {"id": "document", "kept_id": "kept", "similarity": "similarity"}.items():
+        assert np.array_equal(table[column].to_numpy(), expected[field])
+    assert len(table) > count / 3
+    assert max(used.values()) < 600, used

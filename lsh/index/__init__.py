@@ -281,16 +281,15 @@ class Index(Stored):
     def close(self) -> None:
         """Commit, and close the index. It may be closed already."""
         with self._lock:
-            if self._closed:
-                return
-            if self._writer is not None and os.getpid() == self._process:
+            if not self._closed and self._writer is not None and os.getpid() == self._process:
                 self._writer.commit()
-            self._release()
+            self._release()  # also what an interrupted call has left
 
     def _release(self) -> None:
         self._closed = True
-        if self._writing_ends is not None:
-            self._writing_ends()
+        if self._writing_ends is not None and (left := self._writing_ends.peek()) is not None:
+            _end_writing(*left[2])
+            self._writing_ends.detach()  # last: the next call completes one that was interrupted
         self._writer = self._writing_ends = None
         self._view = View(Manifest(self._parameters), [])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import shutil
@@ -18,7 +19,8 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexReplacedError, _disk, _log, _manifest, _recent, _view, _writer
+from lsh import _positions
+from lsh.index import Index, IndexReplacedError, _disk, _lock, _log, _manifest, _recent, _view, _writer
 
 
 @pytest.fixture
@@ -164,6 +166,35 @@ def test_a_full_disk_keeps_no_files_of_failed_commits(folder, monkeypatch, after
     now = contents(index)
     index.close()
     assert reopened(folder) == now
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_error_of_the_disk_names_the_file(folder, monkeypatch, large):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # the system knows only a descriptor
+
+    with Index.create(folder, **SETTINGS) as index:
+        index.add(text(1), 1)
+        index._writer._state.needs_manifest = large
+        with monkeypatch.context() as patched:
+            patched.setattr(_positions, "write_at", full)
+            with pytest.raises(OSError, match=r"; free space and try again: .*(log|segment)-00000[12]") as raised:
+                index.commit()
+        assert raised.value.errno == errno.ENOSPC
+    assert reopened(folder) == {1: (text(1), None)}
+
+
+@pytest.mark.parametrize(("owner", "name"), [(_lock.WriterLock, "release"), (_writer.Writer, "close")])
+def test_an_interrupted_close_is_completed_by_the_next_one(folder, monkeypatch, owner, name):
+    index = Index.create(folder, **SETTINGS)
+    index.add(text(1), 1)
+    index.commit()
+    interrupted_once(monkeypatch, owner, name, after=False)
+    with pytest.raises(KeyboardInterrupt):
+        index.close()
+    index.close()
+    Index.open(folder, "a").close()
+    assert list(Index.open(folder)) == [1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the folder of an open index cannot be removed")

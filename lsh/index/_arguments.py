@@ -139,10 +139,11 @@ def folder_of(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(name)
 
 
-def check_sequence(name: str, values: object) -> None:
-    """Check that `ids` or `times` has elements in an order."""
+def elements(name: str, values: Any) -> Iterator[Any]:
+    """Return an iterator over `ids` or `times`, which have an order; over Python's values of an Arrow column."""
     if isinstance(values, (str, bytes, set, frozenset)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name} must have one element for each text, in order, got {type(values).__name__}")
+    return iter(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 
 def made_folders(folder: str) -> list[str]:
@@ -193,10 +194,7 @@ def pieces(
     an iterator.
     """
     allowed = _texts.allows_missing(missing)
-    for name, given in (("ids", ids), ("times", times)):
-        if given is not None or name == "ids":
-            check_sequence(name, given)
-    next_ids, next_times = iter(ids), None if times is None else iter(times)
+    next_ids, next_times = elements("ids", ids), None if times is None else elements("times", times)
     found, first = _texts.pieces("texts", texts, PIECE), 0
     more = isinstance(found, Iterator)
     for piece in found if isinstance(found, Iterator) else (found,):

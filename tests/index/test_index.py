@@ -101,6 +101,18 @@ def test_numbers_of_numpy_are_ids(folder):
         assert list(index) == [5, 6, 7]
 
 
+def test_columns_of_arrow_are_ids_and_times(folder):
+    pa = pytest.importorskip("pyarrow")
+    stamps = pa.array([1, None, 3], pa.timestamp("s", tz="UTC"))
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs(pa.array([text(1), text(2), text(3)]), pa.chunked_array([["a", "b"], ["c"]]), times=stamps)
+        assert contents(index) == {"a": (text(1), 1.0), "b": (text(2), None), "c": (text(3), 3.0)}
+        index.add_docs([text(4), text(5)], pa.array([4, 5]), times=pa.array([1, 2.5]))
+        assert [index.time_of(doc_id) for doc_id in (4, 5)] == [1.0, 2.5]
+        with pytest.raises(TypeError, match=r"ids\[1\] must be str, bytes or a whole number, got NoneType"):
+            index.add_docs([text(6), text(7)], pa.array(["x", None]))
+
+
 def test_a_document_replaces_that_with_the_same_id(folder, monkeypatch):
     indexing.small_limits(monkeypatch)
     expected = {}

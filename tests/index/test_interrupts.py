@@ -184,6 +184,20 @@ def test_an_error_of_the_disk_names_the_file(folder, monkeypatch, large):
     assert reopened(folder) == {1: (text(1), None)}
 
 
+def test_too_many_open_files_are_named(folder, monkeypatch):
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    filled(folder, 0, 3).close()
+    monkeypatch.setattr("mmap.mmap", fails)
+    for mode in ("r", "a"):
+        with pytest.raises(OSError, match="segment-000") as raised:
+            Index.open(folder, mode)
+        assert raised.value.errno == errno.EMFILE
+    monkeypatch.undo()
+    assert len(reopened(folder)) == 3
+
+
 @pytest.mark.parametrize(("owner", "name"), [(_lock.WriterLock, "release"), (_writer.Writer, "close")])
 def test_an_interrupted_close_is_completed_by_the_next_one(folder, monkeypatch, owner, name):
     index = Index.create(folder, **SETTINGS)

@@ -292,7 +292,7 @@ def by_minhashlsh(folder: Path, count: int) -> dict[str, Any]:
 
     def ours() -> list[Any]:
         found = lsh.spark.find_pairs(documents, threshold=THRESHOLD, shingles=lsh.Shingles(N, "byte"))
-        return list(found.select("id1", "id2").collect())
+        return list(found.select("a", "b").collect())
 
     def theirs() -> list[Any]:
         letters = RegexTokenizer(inputCol="text", outputCol="letters", pattern="", toLowercase=False, minTokenLength=1)
@@ -341,7 +341,7 @@ def same_rows(folder: Path) -> int:
     import pyarrow.csv
     import pyarrow.parquet
 
-    names = ["id", "kept_id", "similarity"]
+    names = ["id", "kept", "similarity"]
     read = pyarrow.csv.ReadOptions(autogenerate_column_names=True)  # after these columns come those of the files
     parse = pyarrow.csv.ParseOptions(delimiter="\t")
     every = pyarrow.csv.read_csv(folder / "removed.tsv", read_options=read, parse_options=parse)

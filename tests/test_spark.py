@@ -219,7 +219,7 @@ def test_ids_of_every_type(spark, kind):
     rows = [(id_of(i), text) for i, text in enumerate(texts)]
     frame = spark.createDataFrame(rows[::-1], f"id {kind}, text string")
     found = lsh.spark.removed(frame)
-    assert found.schema["kept_id"].dataType == frame.schema["id"].dataType
+    assert found.schema["kept"].dataType == frame.schema["id"].dataType
     assert [tuple(row) for row in found.orderBy("id").collect()] == [
         (id_of(i), id_of(j), *rest) for i, j, *rest in rows_of(texts)
     ]
@@ -461,7 +461,7 @@ def test_program(spark, tmp_path, kind):
         (f"{i:04}", texts[i], i % 2) for i in expected.kept.tolist()
     ]
     assert {path.name for path in folders["kept"].iterdir() if path.is_dir()} == {"part=0", "part=1"}
-    assert collected(read(str(folders["removed"])).select("id", "kept_id")) == [
+    assert collected(read(str(folders["removed"])).select("id", "kept")) == [
         (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
     ]
     assert "100" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -144,8 +144,8 @@ def removed(
     Returns
     -------
     pyspark.sql.DataFrame
-        ``id`` of the removed document, ``kept_id`` of its witness, their ``similarity``, and whether their texts are
-        ``identical``. With `against` also ``side``, ``"new"`` or ``"old"``: the DataFrame that has ``kept_id``. The
+        ``id`` of the removed document, ``kept`` of its witness, their ``similarity``, and whether their texts are
+        ``identical``. With `against` also ``side``, ``"new"`` or ``"old"``: the DataFrame that has ``kept``. The
         order of the rows is undefined.
     """
     run = _started("against", **{**locals(), "second": against})
@@ -185,11 +185,11 @@ def find_pairs(
     Returns
     -------
     pyspark.sql.DataFrame
-        ``id1``, ``id2`` and ``similarity``; ``id1 < id2``, or ``id2`` is an id of `others`. The number of pairs is not
+        ``a``, ``b`` and ``similarity``; ``a < b``, or ``b`` is an id of `others`. The number of pairs is not
         limited: a thousand copies of a text are half a million pairs.
     """
     run = _started("others", **{**locals(), "second": others, "order": None, "clusters": "representative"})
-    return run.described(run.pairs(), "id1")
+    return run.described(run.pairs(), "a")
 
 
 class _Run(NamedTuple):
@@ -218,7 +218,7 @@ class _Run(NamedTuple):
         from lsh.spark import _tasks
 
         kind = self.sources[0].id_type
-        schema = StructType().add("id", kind).add("kept_id", kind)
+        schema = StructType().add("id", kind).add("kept", kind)
         schema = schema.add("similarity", DoubleType()).add("identical", BooleanType())
         return self._decided(_tasks.decide, schema.add("side", StringType()) if len(self.sources) == 2 else schema)
 
@@ -229,7 +229,7 @@ class _Run(NamedTuple):
         from lsh.spark import _tasks
 
         kind = self.sources[0].id_type
-        schema = StructType().add("id1", kind).add("id2", kind).add("similarity", DoubleType())
+        schema = StructType().add("a", kind).add("b", kind).add("similarity", DoubleType())
         return self._decided(_tasks.pair, schema)
 
     def described(self, frame: DataFrame, id: str) -> DataFrame:

@@ -419,7 +419,7 @@ def _taken(values: pa.ChunkedArray, positions: Array) -> pa.Array:
 def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
     """Decide the documents of whole components, in rows (component, old, id, text) in order of priority.
 
-    Returns rows (id, kept_id, similarity, identical), with the side if there may be old documents.
+    Returns rows (id, kept, similarity, identical), with the side if there may be old documents.
     """
     for segment, schema in segments(batches):
         ids, texts = segment.new.columns(schema)
@@ -434,7 +434,7 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
             kept = part["kept"] + np.where(part["side"] == "old", len(ids), 0) if has_old else part["kept"]
             columns = {
                 "id": _taken(ids, part["document"]),
-                "kept_id": _taken(all_ids, kept),
+                "kept": _taken(all_ids, kept),
                 "similarity": pa.array(np.ascontiguousarray(part["similarity"])),
                 "identical": pa.array(np.ascontiguousarray(part["identical"])),
             }
@@ -444,7 +444,7 @@ def decide(matching: Matching, has_old: bool, batches: Batches) -> Batches:
 
 
 def pair(matching: Matching, two: bool, batches: Batches) -> Batches:
-    """Find the pairs among the documents of whole components, in rows as for `decide`: (id1, id2, similarity)."""
+    """Find the pairs among the documents of whole components, in rows as for `decide`: (a, b, similarity)."""
     for segment, schema in segments(batches):
         ids, texts = segment.new.columns(schema)
         other_ids, other_texts = segment.old.columns(schema)
@@ -453,4 +453,4 @@ def pair(matching: Matching, two: bool, batches: Batches) -> Batches:
         while some := list(islice(found, OUT)):
             i, j, similarity = (np.array(values) for values in zip(*some))
             arrays = [_taken(ids, i), _taken(seconds, j), pa.array(similarity)]
-            yield pa.RecordBatch.from_arrays(arrays, names=["id1", "id2", "similarity"])
+            yield pa.RecordBatch.from_arrays(arrays, names=["a", "b", "similarity"])

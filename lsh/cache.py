@@ -360,13 +360,11 @@ class Cache:
         TypeError
             If `doc` is not a text, or the id is ``None`` or not hashable.
         """
-        row = self._hasher.fingerprint(_checks.text("doc", doc))
-        self._add(row[None], [new_id("doc_id", doc_id)])
+        self._add_text("doc", doc, "doc_id", doc_id)
 
     def add(self, text: Text, id: Hashable) -> None:
         """Add a document; the same as `add_doc`, by the names that `Index` has for it."""
-        row = self._hasher.fingerprint(_checks.text("text", text))
-        self._add(row[None], [new_id("id", id)])
+        self._add_text("text", text, "id", id)
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
         """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
@@ -402,6 +400,11 @@ class Cache:
         given = in_order(ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
         self._add(rows, listed_ids(given, ids, len(rows)))
+
+    def _add_text(self, name: str, text: Text, id_name: str, doc_id: Hashable) -> None:
+        """Add a document; the names are those of the parameters, for messages."""
+        row = self._hasher.fingerprint(_checks.text(name, text))
+        self._add(row[None], [new_id(id_name, doc_id)])
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints, shape (n, k), under n ids."""

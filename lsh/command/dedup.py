@@ -177,7 +177,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     _add_keeping(parser)
     options.add_reading(parser)
-    options.add_running(parser, ", 36 with --keep longest")
+    options.add_running(parser)
     parser.set_defaults(run=run)
 
 

@@ -217,15 +217,18 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(preset=None, clusters_mode=None)
 
 
-def add_running(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add the options of `running`; `more` says when a document takes more memory than the least."""
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `running`."""
     group = parser.add_argument_group("running")
-    group.add_argument("--num-threads", type=whole, metavar="N", help="number of threads (default: all cores)")
+    group.add_argument(
+        "--num-threads", type=whole, metavar="N", help="number of threads (default: all cores that the process may use)"
+    )
     group.add_argument(
         "--max-memory",
         metavar="SIZE",
-        help=f"memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document{more}; "
-        "the process needs about 100 MB beside it, and more for Parquet and URLs",
+        help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least 24 "
+        "bytes a document (36 with lsh dedup --keep longest); the process needs up to 120 MB beside it, and more for "
+        "Parquet and URLs",
     )
     group.add_argument(
         "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"

@@ -54,7 +54,11 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--recommend", type=float, metavar="S", help=f"list documents from this similarity ({stored} 0.5)"
     )
     parser.add_argument(
-        "--top", type=options.whole, metavar="N", default=10, help="the most matches of a document (default 10)"
+        "--top",
+        type=options.whole,
+        metavar="N",
+        default=10,
+        help="maximum number of matches of a document (default 10)",
     )
     indexing.add_quiet(parser)
     options.add_reading(parser)

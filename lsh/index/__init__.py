@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,17 +71,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-class _Opened(NamedTuple):
-    """The files of an index that `Index.open` or `Index.create` opened."""
-
-    path: str
-    parameters: Parameters
-    lookup: Lookup | None
-    view: View
-    log: LogReader
-    disk: Disk
-
-
 class Index(Stored):
     """Documents in a folder that are found by similarity.
 
@@ -114,10 +103,12 @@ class Index(Stored):
 
     _lock: threading.RLock
 
-    def __init__(self, opened: _Opened) -> None:
-        if not isinstance(opened, _Opened):
-            raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
-        path, parameters, lookup, view, log, disk = opened
+    def __init__(self, path: NoReturn) -> None:
+        raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
+
+    def _set_up(self, path: str, lookup: Lookup | None, view: View, log: LogReader, disk: Disk) -> Index:
+        """Hold the files of an index, open for reading."""
+        parameters = view.manifest.parameters
         self._path, self._disk = path, disk
         self._parameters, self._lookup = parameters, lookup
         self._view: View = view
@@ -132,6 +123,7 @@ class Index(Stored):
         self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
+        return self
 
     # ---- opening ----
 
@@ -259,14 +251,14 @@ class Index(Stored):
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
         view, log = _view.opened(folder)
-        parameters = view.manifest.parameters
-        return cls(_Opened(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk))
+        lookup = _arguments.checked_lookup(texts, view.manifest.parameters)
+        return cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
         try:
             view, log = _view.opened(folder)
-            index = cls(_Opened(folder, view.manifest.parameters, lookup, view, log, disk))
+            index = cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
             index._writer = Writer(disk, folder, view, log, lock)
             index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
             index._writing_ends.atexit = False  # the process ends, and the lock with it

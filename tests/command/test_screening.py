@@ -124,7 +124,7 @@ def test_the_help_has_the_defaults(tmp_path):
     text = " ".join(done(tmp_path, "screen", "--help").decode().split())
     assert f"reject from this similarity (default: as stored with the index, else {REJECT})" in text
     assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
-    assert f"the most matches of a document (default {TOP})" in text
+    assert f"maximum number of matches of a document (default {TOP})" in text
     text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
     assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
     assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text

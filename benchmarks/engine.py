@@ -8,7 +8,8 @@ again each time it is read, which takes longer than `deduplicate` itself; the ti
 `engine.py` runs the cases that take minutes, `engine.py --all` the longer ones, too. `engine.py --only reviews --count
 140000000 --max-memory 6GB` runs one case at any size and prints the result; with `--update` it is put into the stored
 result, so that the cases can be measured one by one. Under a bound, `bound_kept` tells whether the peak memory of the
-whole process is at most `max_memory` and 120 MB.
+whole process is at most `max_memory` and 120 MB. `engine.py --threads` compares two threads with one on the wall, in
+turns; use it with `--update` on a machine without other work.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ CASES = {
     "stories": Case(corpora.stories, threads=2),
     "reviews": Case(corpora.reviews, streamed=True, threads=2, long=True),
 }
+# Documents of the cases that are compared on one thread and on two.
+IN_THREADS = {"stories": 806_791, "template": 100_000, "copies": 300_000}
+ROUNDS = 5
 BOUNDS = ("500MB", "1GB", "2GB")
 # The documents and the bounds of a case that has several: those that are above the smallest bound.
 SEVERAL = {
@@ -139,6 +143,22 @@ def run(name: str, count: int | None, max_memory: str | None) -> dict[str, Any]:
     return {**found, **check(corpus, result)}
 
 
+def compare_threads(name: str) -> dict[str, Any]:
+    """Measure seconds of one thread and of two, in turns, on texts in memory; the results have to be equal."""
+    texts = list(CASES[name].make(IN_THREADS[name]).texts())
+    seconds: dict[str, list[float]] = {f"{stage}_{count}": [] for stage in ("comparing", "all") for count in (1, 2)}
+    keep = None
+    for _ in range(ROUNDS):
+        for count in (1, 2):
+            result = lsh.deduplicate(texts, THRESHOLD, shingles=lsh.Shingles(N, "byte"), num_threads=count)
+            took = result.summary()["seconds"]
+            seconds[f"comparing_{count}"].append(took["comparing"])
+            seconds[f"all_{count}"].append(sum(took.values()))
+            harness.must(keep is None or np.array_equal(keep, result.keep), f"{count} threads keep other documents")
+            keep = result.keep
+    return {"documents": len(texts), **{key: min(measured) for key, measured in seconds.items()}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
@@ -146,15 +166,21 @@ def main() -> None:
     parser.add_argument("--only", choices=CASES, help="run one case and print its result")
     parser.add_argument("--count", type=int, help="number of documents of that case")
     parser.add_argument("--update", action="store_true", help="put what runs into the result that is there")
+    parser.add_argument("--threads", action="store_true", help="compare two threads with one; runs no case")
     parser.add_argument("--max-memory", metavar="SIZE", help="its bound, such as 500MB")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
         print(json.dumps(run(options.case, options.count, options.max_memory)))
         return
+    folder = options.folder or harness.RESULTS
+    stored = json.loads((folder / "engine.json").read_text(encoding="utf-8")) if options.update else {}
+    in_threads = stored.get("threads", {})
+    if options.threads:
+        in_threads = {name: compare_threads(name) for name in IN_THREADS}
     found = {}
     for name, case in CASES.items():
-        if name != options.only and (options.only or (case.long and not options.all)):
+        if options.threads or (name != options.only and (options.only or (case.long and not options.all))):
             continue
         several = (
             [(options.count, options.max_memory)] if options.count else SEVERAL.get(name, [(None, options.max_memory)])
@@ -171,18 +197,16 @@ def main() -> None:
                 subprocess.run(command, stdout=out, check=True, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
                 out.seek(0)
                 found[key] = json.loads(out.read())
-    folder = options.folder or harness.RESULTS
-    if options.update:
-        found = {**json.loads((folder / "engine.json").read_text(encoding="utf-8"))["cases"], **found}
-    elif options.only:
-        print(json.dumps(found, indent=1))
+    if (options.only or options.threads) and not options.update:
+        print(json.dumps(found or in_threads, indent=1))
         return
+    found = {**stored.get("cases", {}), **found}
     about = "deduplicate from raw text to the result, 5 bytes, threshold 0.8, defaults otherwise; CPU time"
     data = {
         "documents": sum(case["documents"] for case in found.values()),
         "bytes": round(sum(case["megabytes"] for case in found.values()) * 1e6),
     }
-    harness.write("engine", {"about": about, "data": data, "cases": found}, folder)
+    harness.write("engine", {"about": about, "data": data, "cases": found, "threads": in_threads}, folder)
 
 
 if __name__ == "__main__":

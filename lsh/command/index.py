@@ -63,6 +63,22 @@ examples:
 Each line is a JSON object: the id of a document, its time in seconds since 1970 (null if it has none), and with --texts
 its text. To add the documents to an index with other parameters: lsh index add INDEX news.jsonl --time-field time.
 """
+INFO = """\
+example:
+  lsh index info news.index --json
+"""
+VERIFY = """\
+example:
+  lsh index verify news.index
+
+A file that is damaged is an error that names it.
+"""
+COMPACT = """\
+example:
+  lsh index compact news.index
+
+Files of similar size are also merged as they are written; until then, removed documents take space on disk.
+"""
 MERGE = """\
 example:
   lsh index merge all.index part-1.index part-2.index
@@ -272,11 +288,11 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
     parser.add_argument("--texts", action="store_true", help="also print the stored texts")
     options.add_output(parser)
-    parser = _action(actions, "info", _info, "print the size of an index, and its parameters")
+    parser = _action(actions, "info", _info, "print the size of an index, and its parameters", INFO)
     options.add(parser, "--json")
-    parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
+    parser = _action(actions, "verify", _verify, "read all files of an index, and check them", VERIFY)
     indexing.add_quiet(parser)
-    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents")
+    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents", COMPACT)
     indexing.add_quiet(parser)
     parser = _action(
         actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids", MERGE

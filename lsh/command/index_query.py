@@ -16,8 +16,9 @@ from lsh.command.new_documents import NewDocuments
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
-    from lsh.index import Index, Matches
-    from lsh.index._format import DocId
+    from lsh.cache import Matches
+    from lsh.index import Index
+    from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
 
@@ -50,10 +51,15 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument("--text", action=options.Once, help="a text, in place of INPUT")
     parser.add_argument(
-        "--id", metavar="ID", nargs="+", help="ids of documents of the index, in place of INPUT; not among the matches"
+        "--id",
+        metavar="ID",
+        nargs="+",
+        help="ids of documents of the index, in place of INPUT; a document is not among its own matches",
     )
     options.add_output(parser)
-    parser.add_argument("--top", type=options.whole, metavar="N", help="the most matches of a document (default: all)")
+    parser.add_argument(
+        "--top", type=options.whole, metavar="N", help="maximum number of matches of a document (default: all)"
+    )
     parser.add_argument(
         "--min-similarity",
         type=float,

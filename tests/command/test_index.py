@@ -652,6 +652,18 @@ def test_a_file_of_a_folder_that_was_renamed_starts_a_run_anew(tmp_path, monkeyp
     assert json.loads(result.stdout)["documents"] == 4
 
 
+def test_options_may_stand_before_what_may_be_missing(tmp_path):
+    write_lines(tmp_path / "a.jsonl", range(5))
+    done(tmp_path, "index", "create", "x.index", "--screen", "-q")
+    done(tmp_path, "screen", "x.index", "-o", "out.jsonl", "a.jsonl")
+    done(tmp_path, "index", "remove", "x.index", "--unknown", "skip", "d1", "d9")
+    done(tmp_path, "index", "list", "x.index", "-o", "list.jsonl", "d0", "d2")
+    listed = [json.loads(line)["id"] for line in (tmp_path / "list.jsonl").read_bytes().splitlines()]
+    assert listed == ["d0", "d2"]
+    with Index.open(tmp_path / "x.index") as index:
+        assert sorted(index) == ["d0", "d2", "d3", "d4"]
+
+
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
     note = {"screen": {"reject": 0.7, "recommend": 0.5}}

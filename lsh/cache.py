@@ -309,6 +309,14 @@ class Cache:
         ------
         TypeError, ValueError
             If a text or an id is wrong, or the number of ids is not that of texts.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park."], ["cat", "dog"])
+        >>> len(cache), "cat" in cache
+        (2, True)
         """
         given = in_order(ids)
         rows = self._hasher.fingerprints(texts, missing=missing)
@@ -561,11 +569,29 @@ class Cache:
         -------
         set of tuple
             Pairs of ids, each pair once, the id that was added earlier first.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"], "abc")
+        >>> cache.get_all_duplicates()
+        {('a', 'c')}
         """
         return set(self.iter_duplicates(min_jaccard))
 
     def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[DocId, DocId]]:
         """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
+
+        Parameters
+        ----------
+        min_jaccard : float, optional
+            As for `get_all_duplicates`.
+
+        Yields
+        ------
+        tuple
+            Two ids, that of the document that was added earlier first.
 
         Raises
         ------
@@ -599,6 +625,18 @@ class Cache:
 
     def filter_candidates(self, pairs: Iterable[tuple[DocId, DocId]], min_jaccard: float) -> set[tuple[DocId, DocId]]:
         """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
+
+        Parameters
+        ----------
+        pairs : iterable of tuple
+            Pairs of ids of stored documents.
+        min_jaccard : float
+            Estimated similarity, 0 to 1.
+
+        Returns
+        -------
+        set of tuple
+            Those of the pairs.
 
         Raises
         ------

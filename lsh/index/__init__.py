@@ -598,6 +598,11 @@ class Index(Stored):
     def remove(self, id: DocId) -> None:
         """Remove the document with this id.
 
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
         Raises
         ------
         KeyError
@@ -657,9 +662,24 @@ class Index(Stored):
             writer.add(self._stored_document(writer.view, id, self._place(writer.view, id), stamp))
 
     def expire(self, before: Time) -> int:
-        """Remove the documents whose time is before the given one, and return their number.
+        """Remove the documents whose time is before the given one.
 
         Files whose documents are all older are dropped as a whole. Documents without a time stay.
+
+        Parameters
+        ----------
+        before : float, datetime or numpy.datetime64
+            A time, as for `add`.
+
+        Returns
+        -------
+        int
+            The number of documents that were removed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `before` is not a time.
         """
         limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
@@ -742,13 +762,47 @@ class Index(Stored):
         return place
 
     def time_of(self, id: DocId) -> float | None:
-        """Return the time of a document in seconds since 1970, ``None`` if it has none; a KeyError if it is unknown."""
+        """Return the time of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        float or None
+            Seconds since 1970, UTC; ``None`` if the document has no time.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        """
         with self._reading() as view:
             time = view.time(self._place(view, id))
         return None if time is None else time / 1e6
 
     def text(self, id: DocId) -> bytes:
-        """Return the stored text of a document; a KeyError if it is unknown."""
+        """Return the stored text of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        bytes
+            The text in UTF-8.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        ValueError
+            If the index stores no texts.
+        """
         if not self._parameters.texts:
             raise ValueError("the index stores no texts; create it with texts='stored'")
         with self._reading() as view:

@@ -31,9 +31,10 @@ except ImportError as _error:
 from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
+from lsh import typing as typing
 from lsh._minhash import simd_level
 from lsh.bands import Bands
-from lsh.cache import Cache, Match
+from lsh.cache import Cache, Match, Matches
 from lsh.dedup import Deduplication, deduplicate, find_pairs
 from lsh.minhash import MinHasher
 from lsh.planning import Plan, plan
@@ -48,6 +49,7 @@ __all__ = [
     "Deduplication",
     "Index",
     "Match",
+    "Matches",
     "MinHasher",
     "Plan",
     "Screen",

@@ -21,13 +21,13 @@ from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
-from lsh._progress import Progress
 from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
+from lsh._texts import TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
+from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
@@ -102,8 +102,13 @@ class Collection:
 
     @property
     def is_held(self) -> bool:
-        """Whether the texts are in memory."""
+        """Whether the texts are in memory, so that `needed_texts` costs nothing."""
         return self._again is None
+
+    @property
+    def batches_remain(self) -> bool:
+        """Whether the batches of `needed_texts` stay valid after the next one."""
+        return self.is_held
 
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece that begins at position `first`."""
@@ -182,7 +187,7 @@ class MoreDocuments(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
     low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
-    is_held = False
+    is_held, batches_remain = False, True  # as for a `Collection`
 
     @abstractmethod
     def find(self, corpus: Corpus, keyed: Array) -> None:
@@ -203,7 +208,7 @@ class MoreDocuments(ABC):
     def needed_texts(
         self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
     ) -> Iterator[tuple[Array, Batch]]:
-        """Yield texts as `Collection.needed_texts` does; the batches have their own memory."""
+        """Yield texts as `Collection.needed_texts` does; the batches stay valid."""
 
 
 @dataclass(eq=False)
@@ -513,10 +518,10 @@ class Corpus:
         self.sizes.free()
 
     def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
-        """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
+        """Return one of several identical texts of `here`, those in `stands`; copy batches that do not remain."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
-        if collection.is_held or collection is self.more:  # the texts remain in memory
+        if collection.batches_remain:
             batch = Batch.join([batch for _, batch in found])
             copies = np.flatnonzero(stands != here)
             if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):

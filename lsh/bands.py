@@ -9,7 +9,7 @@ chooses bands.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import NoReturn, overload
 
@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._fingerprints import Array, SupportsArray
 from lsh._grouping import band_keys
 from lsh._words import counted
+from lsh.typing import Array, Floats, Numbers
 
 __all__ = ["BandError", "Bands"]
 
 MAX_BANDS = 2**20  # bands, and components of a band: the largest number of components of a fingerprint
-Floats = NDArray[np.float64]
-Numbers = Sequence[float] | SupportsArray
 
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 

@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import STEP, Collection, CollisionError, Corpus
-from lsh._fingerprints import SupportsArray
 from lsh._layout import Layout, Part
 from lsh._linking import Order, positions_of
 from lsh._placing import merged
-from lsh._progress import Progress, checked_progress
+from lsh._progress import checked_progress
 from lsh._spill import Array, Spill, bounded
-from lsh._stored import FoundId, Members, Snapshot, Stored
-from lsh._texts import Missing, TextsOrCallable, allows_missing
+from lsh._stored import Members, Snapshot, Stored
+from lsh._texts import allows_missing
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands
+from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Clusters, FoundId, Keep, Missing, Progress, SupportsArray, Table, TextsOrCallable, Verify
 
 if TYPE_CHECKING:
     import pandas
@@ -43,12 +43,7 @@ __all__ = ["Deduplication", "Duplicate", "deduplicate", "find_pairs"]
 
 MIN_RECALL = 0.5  # of an index at a similarity; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-DEFAULT_SEEDS = 128
 
-Keep = Literal["first", "last", "longest"]
-Clusters = Literal["representative", "components"]
-Verify = Literal["exact", "sketch", None]
-Table = Literal["removed", "near", "clusters"]
 
 NUMBER, DATETIME64 = "number", "datetime64"  # kinds of elements of `keep`; the others are types of `datetime`
 
@@ -702,7 +697,8 @@ def _matching_of(
     """
     if not isinstance(stored, Stored):
         least = _threshold(DEFAULT_THRESHOLD if threshold is None else threshold, second)
-        hasher = _hasher(given["hasher"], given["shingles"], given["num_seeds"], random_state, given["bands"])
+        own, shingles, num_seeds = given["hasher"], given["shingles"], given["num_seeds"]
+        hasher = chosen_hasher(own, shingles, num_seeds, random_state, given["bands"])
         return _matching(hasher, least, verify, given["recall"], given["bands"]), None
     _check_same(second, stored, given, random_state)
     return _matching_in(second, stored, threshold, verify)
@@ -756,25 +752,6 @@ def _matching(hasher: MinHasher, threshold: float, verify: object, recall: objec
     loss = _sketch_filter.LOSS if plan is None else plan.loss or _sketch_filter.LOSS
     least_equal = _sketch_filter.least_equal(hasher.num_seeds, threshold, loss) if exact else None
     return _Matching(hasher, threshold, checked, chosen, plan, least_equal)
-
-
-def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: int | None, bands: object) -> MinHasher:
-    """Return the given hasher, or make one from the other parameters."""
-    if hasher is None:
-        if num_seeds is None:
-            num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
-        count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
-        if shingles is None and isinstance(bands, Plan):
-            shingles = bands.shingles
-        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    if num_seeds is not None:
-        raise ValueError("num_seeds and hasher cannot be combined; give one of them")
-    if random_state != 0:
-        raise ValueError("random_state and hasher cannot be combined; give one of them")
-    if shingles is not None and checked_shingles(shingles) != hasher.shingles:
-        raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
-    return hasher
 
 
 def _threshold(threshold: object, second: str) -> float:

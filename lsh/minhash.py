@@ -11,32 +11,22 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _texts, _threads
 from lsh._batch import Batch, extent
-from lsh._fingerprints import (
-    CONFIDENCE,
-    Array,
-    Fingerprint,
-    Fingerprints,
-    one_fingerprint,
-    one_or_many,
-)
+from lsh._fingerprints import CONFIDENCE, one_fingerprint, one_or_many
 from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
 from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
 from lsh._seeds import fss_seed, least_random_state, murmur3_seeds
-from lsh._texts import Missing, Piece, Text, Texts
 from lsh.shingling import Shingles, ascii_flags, checked_shingles, normalizer
+from lsh.typing import Array, Fingerprint, Fingerprints, HashBytes, Missing, Piece, Scheme, Text, Texts
 
 __all__ = ["MinHasher"]
-
-Scheme = Literal["murmur3", "fss"]
-HashBytes = Literal[4, 8]
 
 SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
 STREAM_BATCH = 512  # texts in a batch of a stream
@@ -631,7 +621,7 @@ def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint)
     """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is its parameter."""
     if isinstance(value, _checks.TEXT_TYPES):
         return hasher.fingerprint(value)
-    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype)
+    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype, "a text or a fingerprint")
 
 
 def _kind(scheme: object, hashbytes: object) -> str:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._texts import Text
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, wilson_interval
 from lsh.shingling import jaccard_matrix
+from lsh.typing import Text
 
 __all__ = ["MeasuredRecall", "SimilarityInterval", "choose_sample", "confidence_interval", "measure"]
 

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,13 @@ from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES, end_if_stopped
 from lsh._minhash import shingles as _shingles
 from lsh._sets import MAX_CACHED, ShingleSets
-from lsh._texts import Missing, Text, Texts
+from lsh.typing import Missing, NormalForm, Text, Texts, Unit
 
 __all__ = ["Shingles", "jaccard", "jaccard_matrix"]
 
-Unit = Literal["byte", "char", "word"]
-NormalForm = Literal["NFC", "NFKC"]
-
-UNITS: tuple[Unit, ...] = ("byte", "char", "word")
+UNITS: tuple[Unit, ...] = get_args(Unit)
 MAX_UNITS = 2**62 - 1  # units of a shingle: more than any text has, and within the range of Py_ssize_t
-NORMAL_FORMS: tuple[NormalForm, ...] = ("NFC", "NFKC")
+NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 
 PIECE = 1 << 20  # bytes of a text that are normalised at once
 # Between such a character and a space no normalisation looks at both sides: the pieces can be normalised one by one.

@@ -31,7 +31,8 @@ from lsh import Shingles, deduplicate, find_pairs
 from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._spill import Spill, _File, memory_size
-from lsh._texts import Pieces, TextSource
+from lsh._texts import TextSource
+from lsh.typing import Pieces
 
 SHINGLES = Shingles(2, "word")
 

@@ -19,7 +19,6 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh._stored import DocId
 from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
@@ -27,6 +26,7 @@ from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
+from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.index import Index

@@ -16,8 +16,9 @@ from lsh.command.new_documents import NewDocuments
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
-    from lsh.index import Index, Matches
-    from lsh.index._format import DocId
+    from lsh.cache import Matches
+    from lsh.index import Index
+    from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
 

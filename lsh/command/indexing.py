@@ -17,8 +17,9 @@ from lsh.command import console, inputs
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
-    from lsh.index import Index, Matches
-    from lsh.index._format import DocId
+    from lsh.cache import Matches
+    from lsh.index import Index
+    from lsh.typing import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 MAX_DIGITS = 40  # of an id that may be a number, with zeros before it

@@ -14,9 +14,10 @@ from lsh import files
 from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._spill import Column, Spill
-from lsh._texts import Pieces, TextSource
+from lsh._texts import TextSource
 from lsh.command import console
 from lsh.command.options import Reading, Running
+from lsh.typing import Pieces
 
 INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.index._format, which has it, is slow to import
 NO_TEXT = -1  # the size of a missing text

@@ -9,19 +9,19 @@ from __future__ import annotations
 import argparse
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import lsh
 from lsh import _checks, _threads, files
 from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size, temporary_folder
-from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
-from lsh.planning import DEFAULT_RECALL, chosen_bands
+from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
+from lsh.typing import Missing, PresetName
 
-MISSING = ("error", "empty")
-PRESETS = ("fineweb", "bigcode", "nemo")  # the names in `lsh.presets`, which is slow to import
+MISSING = get_args(Missing)
+PRESETS = get_args(PresetName)
 
 
 def whole(text: str) -> int:
@@ -302,7 +302,7 @@ def matching(namespace: argparse.Namespace) -> Matching:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
         from lsh import presets  # slow to import
 
-        return _with_bands(presets.options(namespace.preset), recall=None)
+        return _with_bands(presets.preset(namespace.preset).options(), recall=None)
     if namespace.bands is not None and namespace.recall is not None:
         raise ValueError("--recall cannot be combined with --bands")
     verify = _given_or_default(namespace, "verify")

@@ -14,28 +14,26 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._fingerprints import Array
 from lsh._grouping import band_keys
-from lsh._progress import Progress
-from lsh._stored import FoundId, Stored
-from lsh._texts import Missing, Text, Texts
+from lsh._stored import Stored
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
+from lsh.cache import Matches
+from lsh.dedup import Duplicate, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
-from lsh.index._arguments import DAY, Time
+from lsh.index._arguments import DAY
 from lsh.index._disk import Disk
-from lsh.index._format import NO_TIME, DamageError, DocId
+from lsh.index._format import NO_TIME, DamageError
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
-from lsh.index._query import Asked, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
+from lsh.index._query import Asked, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -43,10 +41,9 @@ from lsh.index._writer import Writer
 from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+from lsh.typing import Array, Clusters, DocId, FoundId, Lookup, Missing, Progress, Sketch, Text, Texts, Time, Verify
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError", "Matches"]
-
-Sketch = Literal["8bit", "full", "none"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError"]
 
 MAX_SEARCHES = 64  # of which the parameters are kept
 
@@ -72,17 +69,6 @@ def _end_writing(writer: Writer, lock: WriterLock) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
-
-
-class _Opened(NamedTuple):
-    """The files of an index that `Index.open` or `Index.create` opened."""
-
-    path: str
-    parameters: Parameters
-    lookup: Lookup | None
-    view: View
-    log: LogReader
-    disk: Disk
 
 
 class Index(Stored):
@@ -117,10 +103,12 @@ class Index(Stored):
 
     _lock: threading.RLock
 
-    def __init__(self, opened: _Opened) -> None:
-        if not isinstance(opened, _Opened):
-            raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
-        path, parameters, lookup, view, log, disk = opened
+    def __init__(self, path: NoReturn) -> None:
+        raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
+
+    def _set_up(self, path: str, lookup: Lookup | None, view: View, log: LogReader, disk: Disk) -> Index:
+        """Hold the files of an index, open for reading."""
+        parameters = view.manifest.parameters
         self._path, self._disk = path, disk
         self._parameters, self._lookup = parameters, lookup
         self._view: View = view
@@ -135,6 +123,7 @@ class Index(Stored):
         self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
+        return self
 
     # ---- opening ----
 
@@ -143,7 +132,7 @@ class Index(Stored):
         cls,
         path: str | os.PathLike[str],
         hasher: MinHasher | None = None,
-        plan: Plan | None = None,
+        bands: Bands | Plan | None = None,
         *,
         threshold: float | None = None,
         recall: float | None = None,
@@ -162,18 +151,22 @@ class Index(Stored):
             The folder. It must not exist, or be empty.
         hasher : MinHasher, optional
             Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
-        plan : Plan, optional
-            The bands, with their threshold and recall, from `lsh.plan`. Default: planned for `threshold` and `recall`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. `Bands` require a `threshold`. A plan must have the same number of
+            seeds, and the same shingles and threshold if they are given. Default: planned for `threshold` and `recall`.
         threshold : float, optional
-            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
+            plan that is given as `bands`, else 0.8.
         recall : float, optional
             The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
             matches have an estimate that reaches the threshold, which about half of these documents have; see
             `recall_at`.
         shingles : Shingles, optional
-            How a text becomes a set of shingles. Default: ``Shingles(8)``.
+            How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
+            as `bands`, else ``Shingles(8)``.
         num_seeds : int, optional
-            Components of a fingerprint. Default 128.
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An
+            error if `hasher` is given.
         random_state : int or None, optional
             The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
         sketch : {"8bit", "full", "none"}, optional
@@ -199,7 +192,7 @@ class Index(Stored):
             If a parameter is wrong, or no bands reach the recall.
         """
         parameters, lookup = _arguments.chosen_parameters(
-            hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
+            hasher, bands, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
         return cls._made(path, parameters, lookup, {})
 
@@ -258,14 +251,14 @@ class Index(Stored):
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
         view, log = _view.opened(folder)
-        parameters = view.manifest.parameters
-        return cls(_Opened(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk))
+        lookup = _arguments.checked_lookup(texts, view.manifest.parameters)
+        return cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
         try:
             view, log = _view.opened(folder)
-            index = cls(_Opened(folder, view.manifest.parameters, lookup, view, log, disk))
+            index = cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
             index._writer = Writer(disk, folder, view, log, lock)
             index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
             index._writing_ends.atexit = False  # the process ends, and the lock with it

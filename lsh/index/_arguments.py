@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._texts import Missing, Text, Texts
+from lsh.bands import Bands
 from lsh.index import _format, _manifest
-from lsh.index._format import NO_TIME, DocId
+from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
-from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, plan_for
-from lsh.shingling import Shingles, checked_shingles
+from lsh.planning import Plan, chosen_hasher, chosen_plan
+from lsh.shingling import Shingles
+from lsh.typing import DocId, Lookup, Missing, Text, Texts, Time
 
-Time = float | datetime | np.datetime64
-
-DEFAULT_SEEDS = 128
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
@@ -36,7 +33,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin
 
 def chosen_parameters(
     hasher: MinHasher | None,
-    plan: Plan | None,
+    bands: Bands | Plan | None,
     threshold: float | None,
     recall: float | None,
     shingles: Shingles | None,
@@ -48,10 +45,10 @@ def chosen_parameters(
 ) -> tuple[Parameters, Lookup | None]:
     """Return the parameters of a new index, and the function that returns its texts."""
     stored, lookup = where_texts_are(texts)
-    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state)
+    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
     parameters = Parameters(
         chosen,
-        chosen_plan(chosen, plan, threshold, recall),
+        chosen_plan(chosen, bands, threshold, recall, filtered=True),
         _checks.choice("sketch", sketch, SKETCHES),
         stored,
         _manifest.microseconds("period", period),
@@ -80,32 +77,6 @@ def checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
     if parameters.texts:
         raise ValueError("texts must not be given: the index stores its texts")
     return texts
-
-
-def chosen_hasher(
-    hasher: MinHasher | None, shingles: Shingles | None, num_seeds: int | None, random_state: int | None
-) -> MinHasher:
-    if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else num_seeds
-        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    given = {"shingles": shingles is not None, "num_seeds": num_seeds is not None, "random_state": random_state != 0}
-    for name, is_given in given.items():
-        if is_given:
-            raise ValueError(f"{name} and hasher cannot be combined; give one of them")
-    return hasher
-
-
-def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, recall: float | None) -> Plan:
-    if plan is None:
-        least = DEFAULT_THRESHOLD if threshold is None else threshold
-        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=True)
-    _checks.instance("plan", plan, Plan, "a Plan", "; use lsh.plan")
-    for name, value in (("threshold", threshold), ("recall", recall)):
-        if value is not None:
-            raise ValueError(f"{name} and plan cannot be combined; give one of them")
-    check_plan(plan, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
-    return plan
 
 
 def check_same(own: Parameters, other: Parameters) -> None:

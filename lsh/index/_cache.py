@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsh._cache_store import DocId
-from lsh._fingerprints import Array
-from lsh.bands import Bands
 from lsh.index import Index, _format
 from lsh.index._format import NO_TIME
 from lsh.index._segment import Documents
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, Plan
+from lsh.planning import Plan
+from lsh.typing import Array, DocId
 
 STEP = 1 << 13  # documents that are written or read at once
 
 
-def save(path: str, hasher: MinHasher, bands: Bands, ids: list[DocId], rows: Array) -> None:
+def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array) -> None:
     """Write documents as a new index."""
     codes = _format.encoded_ids("the ids of the cache", ids)
-    with Index.create(path, hasher, _plan(hasher, bands), sketch="full") as index, index._writing() as writer:
+    with Index.create(path, hasher, plan, sketch="full") as index, index._writing() as writer:
         for start in range(0, len(codes), STEP):
             some = rows[start : start + STEP]
             times = np.full(len(some), NO_TIME, np.int64)
             keyed = ~hasher.is_empty(some)
-            documents = Documents(codes[start : start + STEP], bands.keys(some).T, keyed, some, times, None)
+            documents = Documents(codes[start : start + STEP], plan.bands.keys(some).T, keyed, some, times, None)
             writer.add(documents)
 
 
-def load(path: str) -> tuple[MinHasher, Bands, list[DocId], Array]:
-    """Return the hasher, the bands, the ids and the fingerprints of an index, in its order."""
+def load(path: str) -> tuple[MinHasher, Plan, list[DocId], Array]:
+    """Return the hasher, the plan, the ids and the fingerprints of an index, in its order."""
     with Index.open(path) as index:
         if index._parameters.sketch != "full":
             raise ValueError(
@@ -43,12 +41,4 @@ def load(path: str) -> tuple[MinHasher, Bands, list[DocId], Array]:
             rows[done : done + len(places)] = snapshot.sketches(places)
             ids += snapshot.ids(places)
             done += len(places)
-        return index.hasher, index.bands, ids, rows
-
-
-def _plan(hasher: MinHasher, bands: Bands) -> Plan:
-    """Return a plan with these bands: for the least threshold, in hundredths, at which their recall is the default."""
-    threshold = next(
-        hundredths / 100 for hundredths in range(1, 101) if bands.probability(hundredths / 100) >= DEFAULT_RECALL
-    )
-    return Plan(bands, threshold, DEFAULT_RECALL, hasher.num_seeds)
+        return index.hasher, index.plan, ids, rows

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from lsh._searching import Blocks, SortedKeys
 from lsh.index import _format
-from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError, DocId
+from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError
+from lsh.typing import DocId
 
 STEP = 1 << 16  # documents that are read at once
 

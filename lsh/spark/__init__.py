@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lsh
 from lsh import _checks
-from lsh.dedup import Clusters, Verify
 from lsh.spark import _stages
+from lsh.typing import Clusters, Verify
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lsh._texts import Missing
     from lsh.spark._tasks import Matching
+    from lsh.typing import Missing
 
 __all__ = ["deduplicate", "find_pairs", "removed"]
 

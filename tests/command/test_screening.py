@@ -24,7 +24,7 @@ TEXTS = {
 
 def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
     lines = [json.loads(line) for line in data.splitlines()]
-    return {one["id"]: (one["verdict"], [match["id"] for match in one["matches"]]) for one in lines}
+    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in lines}
 
 
 def exact(a: str, b: str) -> float:
@@ -57,7 +57,7 @@ def test_documents_are_screened_and_added(folder):
     line = json.loads(result.stdout.splitlines()[1])
     similarity = exact(TEXTS["a"], TEXTS["b"])
     match = {"id": "a", "similarity": similarity, "interval": [similarity] * 2, "verified": True}
-    assert line == {"id": "b", "verdict": "reject", "matches": [match]}
+    assert line == {"id": "b", "decision": "reject", "matches": [match]}
     assert verdicts(done(folder, "screen", "x.index", "new.jsonl"))["b"] == ("reject", ["a", "c"])  # again
     assert list(Index.open(folder / "x.index"))[:3] == ["a", "c", "d"]
 
@@ -78,7 +78,7 @@ def test_thresholds_can_be_given(folder):
     done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--recommend", 0.9)
     assert list(Index.open(folder / "x.index")) == list(TEXTS)
     found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--reject", 0.5, "--recommend", 0.5))
-    assert {verdict for verdict, _ in found.values()} == {"reject"}
+    assert {decision for decision, _ in found.values()} == {"reject"}
     assert Screen.open(folder / "x.index").reject == 0.8
 
 

@@ -570,16 +570,29 @@ def test_a_query_below_the_bands_is_refused(folder):
             index.query(FERRY, min_similarity="0.9")
 
 
+def test_a_function_must_be_called(folder):
+    message = "^texts must be a collection of texts, got a function; call it, and pass what it returns$"
+    with Index.create(folder) as index:
+        with pytest.raises(TypeError, match=message):
+            index.add_docs(lambda: [FERRY], [1])
+        with pytest.raises(TypeError, match=message):
+            index.query_docs(lambda: [FERRY])
+        assert len(index) == 0
+
+
 def test_parameters_that_clash(folder):
     hasher, plan = lsh.MinHasher(64), lsh.plan(0.8, 0.9, 64)
     for named, message in [
         ({"hasher": hasher, "num_seeds": 3}, "num_seeds and hasher"),
-        ({"hasher": hasher, "shingles": lsh.Shingles(3)}, "shingles and hasher"),
-        ({"plan": plan, "threshold": 0.5}, "threshold and plan"),
-        ({"plan": plan, "recall": 0.5}, "recall and plan"),
-        ({"plan": plan}, "64"),
+        ({"hasher": hasher, "shingles": lsh.Shingles(3)}, "shingles must be the hasher's"),
+        ({"bands": plan, "threshold": 0.5}, "bands are planned for threshold=0.8, got threshold=0.5"),
+        ({"bands": plan, "recall": 0.5}, "recall and bands cannot be combined"),
+        ({"hasher": lsh.MinHasher(128), "bands": plan}, "bands are planned for num_seeds=64, got num_seeds=128"),
         ({"hasher": 5}, "a MinHasher"),
-        ({"plan": lsh.Bands(4, 4)}, "a Plan"),
+        ({"bands": lsh.Bands(4, 4)}, "^threshold must be given with bands, because .*; or pass a Plan as bands$"),
+        ({"bands": lsh.Bands(4, 4), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
+        ({"bands": lsh.Bands(20, 7), "threshold": 0.8}, "bands take 140 components, a fingerprint has 128"),
+        ({"bands": 20}, "bands must be a Bands or a Plan, got int"),
         ({"sketch": "4bit"}, "sketch must be one of"),
         ({"texts": "some"}, "texts must be"),
         ({"period": 0}, "period must be"),
@@ -592,6 +605,21 @@ def test_parameters_that_clash(folder):
         assert (index.hasher, index.plan, index.bands) == (hasher, plan, plan.bands)
         assert Index.open(folder).plan == plan
         assert "open for writing" in repr(index)
+
+
+def test_bands_and_a_threshold(tmp_path):
+    """The plan has the recall that the bands reach, less what the filter may lose, as for `deduplicate`."""
+    bands = lsh.Bands(20, 6)
+    with Index.create(tmp_path / "a", bands=bands, threshold=0.8, texts="stored") as index:
+        assert (index.bands, index.threshold, index.plan.loss) == (bands, 0.8, 0.001)
+        assert index.recall == bands.probability(0.8) * 0.999 < index.recall_at(0.8) < bands.probability(0.8)
+        index.add(FERRY, 1)
+        assert [match.id for match in index.query(FERRY)] == [1]
+    with Index.open(tmp_path / "a") as index:
+        assert (index.bands, index.threshold) == (bands, 0.8)
+    plan = lsh.plan(0.7, 0.9, 64, shingles=lsh.Shingles(3), background=["one text", "another text"])
+    with Index.create(tmp_path / "b", bands=plan, threshold=0.7) as index:
+        assert (index.plan, index.hasher.num_seeds, index.hasher.shingles) == (plan, 64, lsh.Shingles(3))
 
 
 def test_the_estimate_of_8_bits_is_unbiased():

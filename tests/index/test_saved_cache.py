@@ -24,7 +24,7 @@ HASHERS = [
 
 def equal(cache: lsh.Cache, other: lsh.Cache) -> None:
     """The same parameters, documents, order of addition and buckets."""
-    assert (cache.hasher, cache.bands) == (other.hasher, other.bands)
+    assert (cache.hasher, cache.bands, cache.plan) == (other.hasher, other.bands, other.plan)
     assert list(cache) == list(other)
     for (doc_id, row), (same_id, same) in zip(cache.fingerprints.items(), other.fingerprints.items(), strict=True):
         assert (doc_id, type(doc_id), row.tolist(), row.dtype) == (same_id, type(same_id), same.tolist(), same.dtype)
@@ -82,6 +82,14 @@ def test_a_saved_cache_is_an_index(tmp_path):
         index.verify()
         index.add("the ferry to the islands was late on sunday", "b")
     assert list(lsh.Cache.load(tmp_path / "saved")) == ["a", "b"]
+
+
+def test_the_plan_is_saved(tmp_path):
+    cache = lsh.Cache.create(HASHERS[2], threshold=0.7, recall=0.9)
+    cache.save(tmp_path / "saved")
+    with Index.open(tmp_path / "saved") as index:
+        assert (index.plan, index.threshold, index.recall) == (cache.plan, 0.7, 0.9)
+    assert lsh.Cache.load(tmp_path / "saved").plan == cache.plan
 
 
 def test_the_class_is_kept(tmp_path):

@@ -1,8 +1,8 @@
 """Draw the plots of docs/idea.md and docs/plots.md with matplotlib: `python docs/figures.py [FOLDER]`.
 
 They are SVG files in docs/figures/. All values are computed by the library, from two sentences and from the 200 texts
-of examples/sample.tsv. The same version of matplotlib writes the same bytes. The background is transparent; axes and texts
-are grey, so that they can be read on light and dark pages.
+of examples/sample.tsv. The same version of matplotlib writes the same bytes. The background is transparent; axes and
+texts are grey, so that they can be read on light and dark pages.
 """
 
 from __future__ import annotations

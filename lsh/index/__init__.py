@@ -673,6 +673,17 @@ class Index(Stored):
         ------
         TypeError, ValueError
             If `before` is not a time.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> from datetime import datetime, timezone
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats")
+        >>> index.add("A cat sat on the mat.", "old", time=datetime(2024, 2, 1, tzinfo=timezone.utc))
+        >>> index.add("A dog ran in the park.", "new", time=datetime(2024, 3, 1, tzinfo=timezone.utc))
+        >>> index.expire(before=datetime(2024, 2, 29, tzinfo=timezone.utc)), list(index)
+        (1, ['new'])
+        >>> index.close()
         """
         limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
@@ -835,6 +846,16 @@ class Index(Stored):
             If there is no document with this id.
         TypeError, ValueError
             If an argument is wrong, or the bands find less than half of the documents at `min_similarity`.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A dog ran in the park."], ["a", "b"])
+        >>> matches = index.query("A cat sat on the mat today!")
+        >>> [(match.id, match.similarity) for match in matches], round(matches.recall, 3)
+        ([('a', 0.92)], 0.991)
+        >>> index.close()
         """
         search = self._search(min_similarity, top)
         _checks.one_of("text", text, "id", id)
@@ -1035,7 +1056,28 @@ class Index(Stored):
         checked.verify()
 
     def info(self) -> dict[str, Any]:
-        """Return facts about the index as plain values."""
+        """Return facts about the index as plain values.
+
+        Returns
+        -------
+        dict
+            ``path``, and ``documents``, their number.
+            ``segments`` and ``bytes``: the number of files of documents, and the size of these files and of the log.
+            ``removed``: removed documents whose space is not yet free; ``in_log``: documents that are in the log only.
+            ``earliest`` and ``latest`` time of a document in seconds since 1970, ``None`` if none has a time.
+            ``format``: the version of the files; ``generation``: how often the manifest was written.
+            ``threshold``, ``recall``, ``bands``, ``sketch``, ``texts``, ``period`` (seconds) and ``hasher``: the
+            parameters.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> with lsh.Index.create(f"{tempfile.mkdtemp()}/cats") as index:
+        ...     index.add("A cat sat on the mat today.", "a")
+        ...     facts = index.info()
+        >>> facts["documents"], facts["bands"], facts["texts"]
+        (1, '6x6+13x7', False)
+        """
         with self._reading() as view:
             held, recent = list(view.held), len(view.recent)
             size = sum(one.segment.written.size for one in held)

@@ -310,9 +310,12 @@ def files_table(result: Result) -> str:
                 figure(found["seconds"]["total"]),
                 figure(found["mb_per_second"]),
                 figure(found["peak_bytes"] / 1e6),
+                figure(found["unbounded_seconds"]["total"]),
+                figure(found["unbounded_peak_bytes"] / 1e6),
             ]
         )
     head = ["format", "GB", "documents", "removed", "s on the wall", "MB/s", "MB at the peak"]
+    head += ["s without a bound", "MB at the peak without it"]
     ways = ["reading", "hashing", "in turn", "ahead"]
     read = []
     for form, rates in result["reading_ahead"].items():

@@ -11,7 +11,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, NoReturn
@@ -63,8 +64,10 @@ def _renew_locks() -> None:
 
 def _end_writing(writer: Writer, lock: WriterLock) -> None:
     """Close the files of a writer: of an index that was closed, or that is used no more."""
-    writer.close()
-    lock.release()
+    try:
+        writer.close()
+    finally:
+        lock.release()
 
 
 if hasattr(os, "register_at_fork"):
@@ -117,6 +120,7 @@ class Index(Stored):
         self._writing_ends: weakref.finalize[[Writer, WriterLock], Index] | None = None
         self._process = os.getpid()
         self._closed = False
+        self._is_torn = False  # a refresh was interrupted
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
         self._empty = parameters.hasher.empty.tobytes()
@@ -272,16 +276,15 @@ class Index(Stored):
     def close(self) -> None:
         """Commit, and close the index. It may be closed already."""
         with self._lock:
-            if self._closed:
-                return
-            if self._writer is not None and os.getpid() == self._process:
+            if not self._closed and self._writer is not None and os.getpid() == self._process:
                 self._writer.commit()
-            self._release()
+            self._release()  # also what an interrupted call has left
 
     def _release(self) -> None:
         self._closed = True
-        if self._writing_ends is not None:
-            self._writing_ends()
+        if self._writing_ends is not None and (left := self._writing_ends.peek()) is not None:
+            _end_writing(*left[2])
+            self._writing_ends.detach()  # last: the next call completes one that was interrupted
         self._writer = self._writing_ends = None
         self._view = View(Manifest(self._parameters), [])
 
@@ -377,13 +380,18 @@ class Index(Stored):
 
     def _current(self) -> View:
         """Return the documents of this moment; the caller has the lock."""
-        if self._closed:
-            raise ValueError("the index is closed; open it again with Index.open")
+        self._check_open()
+        if self._is_torn:
+            raise RuntimeError("a refresh of the index was interrupted; call refresh() again")
         if self._writer is not None:
             if self._writer.damaged:
                 raise RuntimeError("a change of the index was interrupted; call rollback() first")
             self._view = self._writer.view
         return self._view
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the index is closed; open it again with Index.open")
 
     @property
     def _note(self) -> Note:
@@ -405,8 +413,7 @@ class Index(Stored):
     def _writing(self) -> Iterator[Writer]:
         """Hold the lock for a change."""
         with self._lock:
-            if self._closed:
-                raise ValueError("the index is closed; open it again with Index.open")
+            self._check_open()
             if self._writer is None:
                 raise ValueError("the index is open for reading; open it with Index.open(path, 'a') to change it")
             if os.getpid() != self._process:
@@ -438,18 +445,21 @@ class Index(Stored):
             If another index has taken the place of this one. Queries go on with the last commit that was read; open the
             index again to read the new one.
         """
-        with self._reading() as view:
+        with self._lock:
+            self._check_open()
             if self._writer is not None:
                 return False
+            view = self._view
             while True:
                 manifest = _manifest.read(self._path, view.manifest)
                 self._check_identity(manifest)
                 try:
-                    if manifest != view.manifest:
+                    if manifest != view.manifest or self._is_torn:
                         newest, log = _view.opened(self._path)
                         self._check_identity(newest.manifest)
+                        self._is_torn = True  # until both are replaced
                         self._view, self._log = newest, log
-                        self._searches = {}
+                        self._searches, self._is_torn = {}, False
                         return True
                     return self._read_log(view)
                 except FileNotFoundError:
@@ -463,8 +473,9 @@ class Index(Stored):
 
     def _read_log(self, view: View) -> bool:
         """Apply the commits that were appended to the log."""
+        log = copy(self._log)  # which notes what it has read: after an error it is read again
         try:
-            changes = self._log.read()
+            changes = log.read()
         finally:  # it may be the log of another index that took the place of this one
             self._check_identity(_manifest.read(self._path, view.manifest))
         if not changes:
@@ -473,8 +484,10 @@ class Index(Stored):
         held = [one.copy() if part in touched else one for part, one in enumerate(view.held)]
         moved = View(view.manifest, held)
         moved.recent = view.recent
-        moved.apply(changes, self._log)
-        self._view = moved
+        self._is_torn = True  # until all of this is done
+        moved.apply(changes, log)
+        self._view, self._log = moved, log
+        self._is_torn = False
         return True
 
     # ---- changes ----
@@ -851,7 +864,8 @@ class Index(Stored):
             pass
         made = Search(self._parameters, self._estimator, min_similarity, top, self._lookup)
         if len(self._searches) < MAX_SEARCHES:
-            self._searches[key] = made
+            with suppress(TypeError):  # an array of no dimensions is a number, but not hashable
+                self._searches[key] = made
         return made
 
     def _answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:

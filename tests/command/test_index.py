@@ -633,6 +633,21 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     assert counts["replaced"] > 0
 
 
+def test_a_file_of_a_folder_that_was_renamed_starts_a_run_anew(tmp_path, monkeypatch, small_steps):
+    """The number of files, their size and their last time are as before, and the order is another one."""
+    (tmp_path / "texts").mkdir()
+    for name in "abcd":
+        (tmp_path / "texts" / f"{name}.txt").write_text(f"{name} text of a document" * 20_000)
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "texts").returncode == 130
+    (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
+    result = lsh(tmp_path, "index", "add", "x.index", "texts", "--json")
+    assert b"continuing" not in result.stderr
+    assert json.loads(result.stdout)["documents"] == 4
+
+
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):
     done(tmp_path, "index", "create", "x.index", "--screen", "--reject", "0.7", "-q")
     note = {"screen": {"reject": 0.7, "recommend": 0.5}}

@@ -1354,7 +1354,16 @@ KEEPS = [
     ),
     (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
 ]
+
+
+class Splits(dict):
+    """As the DatasetDict of Hugging Face, a dict of datasets."""
+
+    column_names = ()
+
+
 COLLECTIONS = [
+    (Splits(), TypeError, r"must be one column of texts, got a whole Splits; pass table\['train'\]\['text'\]$"),
     ("one text", TypeError, "must be a collection of texts, got one str; put it in a list"),
     (b"one text", TypeError, "must be a collection of texts, got one bytes; put it in a list"),
     (bytearray(b"one"), TypeError, "must be a collection of texts, got one bytearray"),

@@ -108,7 +108,7 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     if not files.is_stream(path) and not files.is_url(path):
         if not os.path.isdir(folder):
             wanted = os.path.dirname(os.path.normpath(path))
-            raise ValueError(f"{name} must be in a folder that exists, got {path}; make it first (mkdir {wanted})")
+            raise ValueError(f"{name} must be in a folder that exists, got {path}; make it first (mkdir -p {wanted})")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 

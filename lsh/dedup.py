@@ -233,7 +233,7 @@ class Deduplication:
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError("to_arrow requires pyarrow: install lsh-dedup[io]") from error
+            raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
         return pyarrow.table(self._columns(table))
 
     def _columns(self, table: object) -> dict[str, Array]:
@@ -764,8 +764,13 @@ def _threshold(threshold: object, second: str) -> float:
     return _checks.fraction("threshold", threshold, zero=False)
 
 
-def _refuse_threshold(name: str, value: Any) -> None:
-    """Raise an error for a number in place of a collection; most likely it is meant as the threshold."""
+def _refuse_other_arguments(name: str, value: Any) -> None:
+    """Raise an error for a number or a path in place of a collection; most likely a threshold or an index is meant."""
+    if name != "texts" and isinstance(value, (str, os.PathLike)):
+        raise TypeError(
+            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, "
+            "or pass lsh.Index.open(path) for an index"
+        )
     if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
@@ -781,7 +786,7 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
     if isinstance(texts, Stored):
         raise TypeError("texts must be a collection of texts, got an index; use its method deduplicate")
     for name, value in given.items():
-        _refuse_threshold(name, value)
+        _refuse_other_arguments(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
         raise ValueError(
             f"texts and {second} must not be the same {type(texts).__name__}, which yields each text only once; "
@@ -792,13 +797,14 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
 
 def _priority(keep: object, total: int) -> Keep | Array:
     """Return `keep`, checked: one of its names, or an array of numbers; the highest number has priority."""
+    wanted = f"{', '.join(map(repr, get_args(Keep)))} or an array of numbers or dates"
     if isinstance(keep, str):
+        if keep not in get_args(Keep):
+            raise ValueError(f"keep must be {wanted}, got {keep!r}")
         return _checks.choice("keep", keep, get_args(Keep))
     _checks.unmasked("keep", keep)
     dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
-    unfit = TypeError(
-        f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
-    )
+    unfit = TypeError(f"keep must be {wanted}, got {type(keep).__name__}{dtype}")
     try:
         values = np.asarray(keep)
     except (TypeError, ValueError):

@@ -278,8 +278,9 @@ def _expire(namespace: argparse.Namespace) -> None:
         before = time.time() - indexing.duration("--older-than", namespace.older_than)
     with indexing.opened(namespace.index, "a") as index:
         removed = index.expire(before)
-        left = len(index)
-    _say(namespace, f"{counted(removed, 'document')} removed", f"{left:,} in the index")
+        left, facts = len(index), index.info()
+    untimed = ["none of them with a time (--time-field of lsh index add)"] if left and facts["earliest"] is None else []
+    _say(namespace, f"{counted(removed, 'document')} removed", f"{left:,} in the index", *untimed)
 
 
 # ---- upkeep ----

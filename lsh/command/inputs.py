@@ -115,7 +115,8 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path) and not files.is_url(path):
         if not os.path.isdir(folder):
-            raise ValueError(f"{name} must be in a folder that exists, got {path}")
+            wanted = os.path.dirname(os.path.normpath(path))
+            raise ValueError(f"{name} must be in a folder that exists, got {path}; make it first (mkdir -p {wanted})")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 

@@ -371,6 +371,17 @@ def test_quiet_and_verbose(news):
     assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
 
 
+def test_the_last_line_counts_documents_without_shingles(tmp_path):
+    """A column of empty cells is most likely the wrong one."""
+    (tmp_path / "in.csv").write_text("id;text;note\n1;one two three;\n2;four five six;\n3;;\n", encoding="utf-8")
+    by_field = {"text": b", 0 clusters, 1 without shingles, ", "note": b", 0 clusters, 3 without shingles, "}
+    for field, expected in by_field.items():
+        assert expected in lsh(tmp_path, "dedup", "in.csv", "--delimiter", ";", "--field", field, "--dry-run").stderr
+    (tmp_path / "in.jsonl").write_text('{"text": "one two three"}\n{"text": null}\n', encoding="utf-8")
+    result = lsh(tmp_path, "dedup", "in.jsonl", "--missing", "empty", "--dry-run")
+    assert b", 0 clusters, 1 missing, 0." in result.stderr  # which has no shingles either
+
+
 def test_counts_for_machines(news):
     result = lsh(news, "dedup", "news.txt", "-o", "out.txt", "--json", "--threshold", "0.7")
     assert (news / "out.txt").read_bytes() == KEPT

@@ -346,6 +346,13 @@ def test_old_documents_expire(tmp_path):
     assert list(Index.open(tmp_path / "x.index")) == ["d2", "d3"]
     done(tmp_path, "index", "expire", "x.index", "--older-than", "1.5w", "-q")
     assert list(Index.open(tmp_path / "x.index")) == ["d3"]
+    done(tmp_path, "index", "remove", "x.index", "d3")
+    (tmp_path / "x.tsv").write_text("a\tsome text\n", encoding="utf-8")
+    assert b"x.tsv" not in lsh(tmp_path, "index", "add", "x.index", "x.tsv", "-v").stderr
+    result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
+    assert result.stderr == (
+        b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
+    )
     assert "got '30'" in refused(tmp_path, "index", "expire", "x.index", "--older-than", "30")
     assert "got 'now'" in refused(tmp_path, "index", "expire", "x.index", "--before", "now")
     assert "one of the arguments" in refused(tmp_path, "index", "expire", "x.index")
@@ -586,7 +593,8 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
     """Of all files together, and it never decreases."""
     shown = []
 
-    def progress(quiet, output, streams):
+    def progress(quiet, output, streams, verbose):
+        assert verbose  # so that a log has lines of progress, too
         return console.Meter(lambda *drawn: shown.append(drawn), streams)
 
     monkeypatch.setattr(console, "progress", progress)
@@ -596,7 +604,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for command in (["index", "add"], ["index", "query"]):
         shown.clear()
-        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl")
+        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl", "-v")
         places = [place for _, place, _, _ in shown]
         assert {(total, unit) for _, _, total, unit in shown} == {(size, "byte")}
         assert places == sorted(set(places))

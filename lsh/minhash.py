@@ -21,6 +21,7 @@ from lsh._batch import Batch, extent
 from lsh._fingerprints import CONFIDENCE, one_fingerprint, one_or_many
 from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
+from lsh._minhash import simd_level as _simd_level
 from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
 from lsh._seeds import fss_seed, least_random_state, murmur3_seeds
 from lsh.shingling import Shingles, ascii_flags, checked_shingles, normalizer
@@ -583,6 +584,15 @@ class MinHasher:
 
 
 # ---- batches ----
+
+
+def simd_level() -> str:
+    """Return the instruction set that the kernels use: "avx512", "avx2", "neon" or "baseline".
+
+    It is the fastest that this CPU has, or the one that the environment variable ``LSH_SIMD`` names when `lsh` is
+    imported first. Every level gives the same bits.
+    """
+    return _simd_level()
 
 
 def _checked_texts(

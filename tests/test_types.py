@@ -56,7 +56,10 @@ def test_each_public_name_is_used(name):
 # Not in `lsh.typing`: an index as `deduplicate` sees it, the options of `Screen.create`, the argument of `Index`, which
 # only its own methods give, and types of other packages.
 OTHER_NAMES = {"Stored", "Settings", "_Opened", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray", "Unpack"}
-STANDARD = {"Any", "Literal", "Callable", "Hashable", "Iterable", "Iterator", "KeysView", "Mapping", "Sequence", "date"}
+STANDARD = {
+    *("Any", "Literal", "NoReturn", "Callable", "Hashable", "Iterable", "Iterator", "KeysView", "Mapping", "Sequence"),
+    "date",
+}
 
 
 def annotated(function):

@@ -140,7 +140,19 @@ class Deduplication:
         return dict(self._parameters)
 
     def clusters(self) -> list[NDArray[np.int64]]:
-        """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
+        """Return the clusters of two or more documents of `texts`.
+
+        Returns
+        -------
+        list of numpy.ndarray
+            int64: the positions of the documents of a cluster, the kept one first, then ascending.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).clusters()
+        [array([0, 2])]
+        """
         removed = self.removed
         if "side" in (removed.dtype.names or ()):
             removed = removed[removed["side"] == "new"]
@@ -163,6 +175,13 @@ class Deduplication:
             ``candidates``: pairs that share a bucket; ``compared``: those that passed the sketch filter.
             ``capped``: comparisons that were left out because a bucket had more than 1,000 members.
             ``seconds``: the time of each stage, a dict.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> summary = lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).summary()
+        >>> summary["documents"], summary["removed"], summary["identical"]
+        (3, 1, 1)
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
@@ -176,6 +195,16 @@ class Deduplication:
             document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its cluster.
             Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters`` numbers them
             from 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each removed document, each pair, or each document of a cluster.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
         try:
             import pandas
@@ -184,11 +213,27 @@ class Deduplication:
         return pandas.DataFrame(self._columns(table))
 
     def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
-        """Return a table as an Arrow table, with the columns of `to_pandas`. Requires pyarrow."""
+        """Return a table as an Arrow table. Requires pyarrow.
+
+        Parameters
+        ----------
+        table : {"removed", "near", "clusters"}, optional
+            As for `to_pandas`.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns of `to_pandas`.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        """
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError("to_arrow requires pyarrow: install lsh-dedup[io]") from error
+            raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
         return pyarrow.table(self._columns(table))
 
     def _columns(self, table: object) -> dict[str, Array]:
@@ -514,6 +559,13 @@ def find_pairs(
         counts then. These are all pairs that share a bucket and have an exact Jaccard
         similarity of at least `threshold` (see `verify`), identical texts included. Their number is not limited.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a text or a parameter is wrong, or `max_memory` is too small for the number of documents.
+    OSError
+        If the folder for temporary files cannot be written to, or has too little space.
+
     Examples
     --------
     >>> import lsh
@@ -712,8 +764,13 @@ def _threshold(threshold: object, second: str) -> float:
     return _checks.fraction("threshold", threshold, zero=False)
 
 
-def _refuse_threshold(name: str, value: Any) -> None:
-    """Raise an error for a number in place of a collection; most likely it is meant as the threshold."""
+def _refuse_other_arguments(name: str, value: Any) -> None:
+    """Raise an error for a number or a path in place of a collection; most likely a threshold or an index is meant."""
+    if name != "texts" and isinstance(value, (str, os.PathLike)):
+        raise TypeError(
+            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, "
+            "or pass lsh.Index.open(path) for an index"
+        )
     if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
@@ -729,7 +786,7 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
     if isinstance(texts, Stored):
         raise TypeError("texts must be a collection of texts, got an index; use its method deduplicate")
     for name, value in given.items():
-        _refuse_threshold(name, value)
+        _refuse_other_arguments(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
         raise ValueError(
             f"texts and {second} must not be the same {type(texts).__name__}, which yields each text only once; "
@@ -740,13 +797,14 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
 
 def _priority(keep: object, total: int) -> Keep | Array:
     """Return `keep`, checked: one of its names, or an array of numbers; the highest number has priority."""
+    wanted = f"{', '.join(map(repr, get_args(Keep)))} or an array of numbers or dates"
     if isinstance(keep, str):
+        if keep not in get_args(Keep):
+            raise ValueError(f"keep must be {wanted}, got {keep!r}")
         return _checks.choice("keep", keep, get_args(Keep))
     _checks.unmasked("keep", keep)
     dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
-    unfit = TypeError(
-        f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
-    )
+    unfit = TypeError(f"keep must be {wanted}, got {type(keep).__name__}{dtype}")
     try:
         values = np.asarray(keep)
     except (TypeError, ValueError):

@@ -155,7 +155,7 @@ def _axes(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
         from matplotlib.axes import Axes
     except ImportError as error:
-        raise ImportError("lsh.plot needs matplotlib: install lsh-dedup[plot]") from error
+        raise ImportError('lsh.plot needs matplotlib: run pip install "lsh-dedup[plot]"') from error
     if ax is None:
         return pyplot.subplots()[1]
     return _checks.instance("ax", ax, Axes, "matplotlib Axes", "; pass those of pyplot.subplots()")

@@ -66,7 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         metavar="S",
         help="minimum similarity of a match (default: the threshold of the index)",
     )
-    indexing.add_quiet(parser)
+    indexing.add_loudness(parser)
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -106,7 +106,9 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
     documents = new_documents.from_options(namespace, needs_ids=False)
     index = _opened(namespace, opened)
     opened.enter_context(documents)
-    return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
+    return _of_files(
+        namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
+    )
 
 
 def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:

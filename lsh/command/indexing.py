@@ -91,6 +91,13 @@ def add_quiet(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
+def add_loudness(parser: argparse._ActionsContainer) -> None:
+    """Add the options that leave only errors, or print progress in logs."""
+    loudness = parser.add_mutually_exclusive_group()
+    add_quiet(loudness)
+    loudness.add_argument("-v", "--verbose", action="store_true", help="print progress in logs, too")
+
+
 def check_apart(index: str, places: Sequence[files.Place], output: str | None = None) -> None:
     """Check that the index, the files that are read and the output do not lie in each other."""
     folder = folder_of(index)

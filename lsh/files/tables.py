@@ -166,7 +166,9 @@ class Tables:
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
-            raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+            raise ImportError(
+                f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'
+            ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading

@@ -56,12 +56,16 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def reason_of(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage()).splitlines()[0]
+
+
 def read(spark: SparkSession, paths: list[str], kind: str) -> DataFrame:
     where = ", ".join(paths)
     try:
         frame = spark.read.parquet(*paths) if kind == "parquet" else spark.read.json(paths)
     except Py4JJavaError as error:  # AnalysisException has a message of its own
-        reason = str(error.java_exception.getMessage()).splitlines()[0]
+        reason = reason_of(error)
         remedy = f"; if these are not {kind} files, pass another --format" if "FAILED_READ_FILE" in reason else ""
         raise ValueError(f"cannot read {where}: {reason}{remedy}") from error
     if kind == "jsonl" and "_corrupt_record" in frame.columns:  # the column that Spark adds
@@ -109,7 +113,10 @@ def main(arguments: list[str]) -> None:
     given = parser().parse_args(arguments)
     spark = SparkSession.builder.appName("lsh-dedup").getOrCreate()
     if given.checkpoint:
-        spark.sparkContext.setCheckpointDir(given.checkpoint)
+        try:
+            spark.sparkContext.setCheckpointDir(given.checkpoint)
+        except Py4JJavaError as error:
+            raise ValueError(f"--checkpoint: cannot create a folder: {reason_of(error)}") from error
     documents = read(spark, given.input, given.format)
     check(spark, documents, given)
     shingles = lsh.Shingles(

@@ -498,6 +498,7 @@ def program() -> Any:
         ("-o {}/all/kept --removed {}/all", "must be two folders"),
         ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
         ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
+        ("-o {}/kept --checkpoint {}/in.parquet/tables", "--checkpoint: cannot create a folder: .*in.parquet"),
         ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
         ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
     ],

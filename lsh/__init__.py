@@ -32,11 +32,10 @@ from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
 from lsh import typing as typing
-from lsh._minhash import simd_level
 from lsh.bands import Bands
 from lsh.cache import Cache, Match, Matches
 from lsh.dedup import Deduplication, deduplicate, find_pairs
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, simd_level
 from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 

@@ -88,13 +88,19 @@ class Collection:
         for piece in self._held if self._again is None else each_piece(f"{self.name}()", self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
+            if self.size is not None and first > self.size:  # at once: it may give texts without end
+                raise self._other_number("more")
         if self.size is None:
             self.size = first
         elif self.size != first:
-            raise ValueError(
-                f"{self.name} gave {self.size:,} texts at the first call and {first:,} at the second; a callable must "
-                "give the same texts at each call"
-            )
+            raise self._other_number(f"{first:,}")
+
+    def _other_number(self, found: str) -> Exception:
+        """Return the error for another number of texts than in the first reading."""
+        return ValueError(
+            f"{self.name} gave {self.size:,} texts at the first call and {found} at the second; a callable must give "
+            "the same texts at each call"
+        )
 
     def progress(self) -> tuple[int, int, int] | None:
         """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
@@ -178,7 +184,7 @@ class Collection:
                 raise self._changed(int(needed[done]))
             return
         for first, piece in self.pieces():
-            count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error afterwards
             if count > 0:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 

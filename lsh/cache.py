@@ -363,11 +363,32 @@ class Cache:
         self._add_text("doc", doc, "doc_id", doc_id)
 
     def add(self, text: Text, id: Hashable) -> None:
-        """Add a document; the same as `add_doc`, by the names that `Index` has for it."""
+        """Add a document; the same as `add_doc`, by the names that `Index` has for it.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The text.
+        id : hashable
+            Its id; not ``None``.
+        """
         self._add_text("text", text, "id", id)
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
-        """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
+        """Add a document by its fingerprint; see `add_doc`.
+
+        Parameters
+        ----------
+        fingerprint : numpy.ndarray or sequence of int
+            Shape ``(num_seeds,)``; the values fit the dtype of the hasher.
+        doc_id : hashable
+            Its id; not ``None``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fingerprint has another shape or other values, or the id is ``None`` or not hashable.
+        """
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be an array or a sequence, got {got}; use add_doc for a text")
@@ -390,13 +411,43 @@ class Cache:
         ------
         TypeError, ValueError
             If a text or an id is wrong, or the number of ids is not that of texts.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park."], ["cat", "dog"])
+        >>> len(cache), "cat" in cache
+        (2, True)
         """
         given = in_order(ids)
         rows = self._hasher.fingerprints(texts, missing=missing)
         self._add(rows, listed_ids(given, ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, ids: Iterable[Hashable]) -> None:
-        """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
+        """Add many documents by their fingerprints; see `add_docs`.
+
+        Parameters
+        ----------
+        fingerprints : numpy.ndarray or sequence of fingerprints
+            Shape ``(n, num_seeds)``.
+        ids : iterable of hashable
+            One id for each fingerprint, as for `add_docs`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a fingerprint or an id is wrong, or their numbers differ.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100)
+        >>> cache = lsh.Cache(hasher)
+        >>> cache.add_fingerprints(hasher.fingerprints(["A cat sat.", "A dog ran."]), ["cat", "dog"])
+        >>> cache.get_duplicates_of("A cat sat.")
+        {'cat'}
+        """
         given = in_order(ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
         self._add(rows, listed_ids(given, ids, len(rows)))
@@ -424,6 +475,11 @@ class Cache:
     def remove_id(self, doc_id: Hashable) -> None:
         """Remove the document with this id.
 
+        Parameters
+        ----------
+        doc_id : hashable
+            The id.
+
         Raises
         ------
         KeyError
@@ -432,7 +488,18 @@ class Cache:
         self._remove(checked_id("doc_id", doc_id))
 
     def remove(self, id: Hashable) -> None:
-        """Remove a document; the same as `remove_id`, by the names that `Index` has for it."""
+        """Remove a document; the same as `remove_id`, by the names that `Index` has for it.
+
+        Parameters
+        ----------
+        id : hashable
+            The id.
+
+        Raises
+        ------
+        KeyError
+            If there is no such document.
+        """
         self._remove(checked_id("id", id))
 
     def _remove(self, doc_id: Hashable) -> None:
@@ -443,7 +510,13 @@ class Cache:
             self._pack_if_sparse()
 
     def remove_doc(self, doc: Text) -> None:
-        """Remove every document with the fingerprint of this text; it is not an error if there is none."""
+        """Remove every document with the fingerprint of this text; it is not an error if there is none.
+
+        Parameters
+        ----------
+        doc : str, bytes, bytearray or memoryview
+            The text.
+        """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
             for doc_id in stored.same_fingerprint(row):
@@ -668,11 +741,29 @@ class Cache:
         -------
         set of tuple
             Pairs of ids, each pair once, the id that was added earlier first.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"], "abc")
+        >>> cache.get_all_duplicates()
+        {('a', 'c')}
         """
         return set(self.iter_duplicates(min_jaccard))
 
     def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[FoundId, FoundId]]:
         """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
+
+        Parameters
+        ----------
+        min_jaccard : float, optional
+            As for `get_all_duplicates`.
+
+        Yields
+        ------
+        tuple
+            Two ids, that of the document that was added earlier first.
 
         Raises
         ------
@@ -708,6 +799,18 @@ class Cache:
         self, pairs: Iterable[tuple[FoundId, FoundId]], min_jaccard: float
     ) -> set[tuple[FoundId, FoundId]]:
         """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
+
+        Parameters
+        ----------
+        pairs : iterable of tuple
+            Pairs of ids of stored documents.
+        min_jaccard : float
+            Estimated similarity, 0 to 1.
+
+        Returns
+        -------
+        set of tuple
+            Those of the pairs.
 
         Raises
         ------

@@ -140,7 +140,19 @@ class Deduplication:
         return dict(self._parameters)
 
     def clusters(self) -> list[NDArray[np.int64]]:
-        """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
+        """Return the clusters of two or more documents of `texts`.
+
+        Returns
+        -------
+        list of numpy.ndarray
+            int64: the positions of the documents of a cluster, the kept one first, then ascending.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).clusters()
+        [array([0, 2])]
+        """
         removed = self.removed
         if "side" in (removed.dtype.names or ()):
             removed = removed[removed["side"] == "new"]
@@ -163,6 +175,13 @@ class Deduplication:
             ``candidates``: pairs that share a bucket; ``compared``: those that passed the sketch filter.
             ``capped``: comparisons that were left out because a bucket had more than 1,000 members.
             ``seconds``: the time of each stage, a dict.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> summary = lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).summary()
+        >>> summary["documents"], summary["removed"], summary["identical"]
+        (3, 1, 1)
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
@@ -176,6 +195,16 @@ class Deduplication:
             document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its cluster.
             Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters`` numbers them
             from 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each removed document, each pair, or each document of a cluster.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
         try:
             import pandas
@@ -184,7 +213,23 @@ class Deduplication:
         return pandas.DataFrame(self._columns(table))
 
     def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
-        """Return a table as an Arrow table, with the columns of `to_pandas`. Requires pyarrow."""
+        """Return a table as an Arrow table. Requires pyarrow.
+
+        Parameters
+        ----------
+        table : {"removed", "near", "clusters"}, optional
+            As for `to_pandas`.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns of `to_pandas`.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        """
         try:
             import pyarrow
         except ImportError as error:
@@ -513,6 +558,13 @@ def find_pairs(
         a position in `texts` and j one in `others`, or the id of a document where `others` is an `Index`, whose order
         counts then. These are all pairs that share a bucket and have an exact Jaccard
         similarity of at least `threshold` (see `verify`), identical texts included. Their number is not limited.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a text or a parameter is wrong, or `max_memory` is too small for the number of documents.
+    OSError
+        If the folder for temporary files cannot be written to, or has too little space.
 
     Examples
     --------

@@ -120,7 +120,7 @@ class Plan:
         return self.bands.probability(similarity)
 
     def similarity_at(self, probability: float) -> float:
-        """Return the similarity of pairs that agree in a band with this probability."""
+        """Return the similarity of pairs that agree in a band with this probability; see `Bands.similarity_at`."""
         return self.bands.similarity_at(probability)
 
     @overload

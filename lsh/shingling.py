@@ -143,7 +143,24 @@ class Shingles:
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
-        """Return the text as these parameters normalise it, of the same type."""
+        """Return the text as these parameters normalise it.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The text.
+
+        Returns
+        -------
+        str or bytes
+            The normalised text, of the same type.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.Shingles(5, lowercase=True, strip_punctuation=True, collapse_whitespace=True).apply("The  CAT sat.")
+        'the cat sat'
+        """
         if isinstance(text, str):
             return self._apply_to_str(text)
         try:
@@ -238,6 +255,11 @@ def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
     -------
     float
         ``|A & B| / |A | B|``, one division of two counts; 0.0 if a text has no shingles.
+
+    Raises
+    ------
+    TypeError
+        If `a` or `b` is not a text.
 
     Notes
     -----

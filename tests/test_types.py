@@ -53,10 +53,21 @@ def test_each_public_name_is_used(name):
     assert [one for one in public_names(importlib.import_module(name)) if one not in words] == []
 
 
-# Not in `lsh.typing`: an index as `deduplicate` sees it, the options of `Screen.create`, the argument of `Index`, which
-# only its own methods give, and types of other packages.
-OTHER_NAMES = {"Stored", "Settings", "_Opened", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray", "Unpack"}
-STANDARD = {"Any", "Literal", "Callable", "Hashable", "Iterable", "Iterator", "KeysView", "Mapping", "Sequence", "date"}
+# Not in `lsh.typing`: an index as `deduplicate` sees it, the options of `Screen.create`, and types of other packages.
+OTHER_NAMES = {"Stored", "Settings", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray", "Unpack"}
+STANDARD = {
+    "Any",
+    "Literal",
+    "Callable",
+    "Hashable",
+    "Iterable",
+    "Iterator",
+    "KeysView",
+    "Mapping",
+    "NoReturn",
+    "Sequence",
+    "date",
+}
 
 
 def annotated(function):

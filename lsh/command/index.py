@@ -145,7 +145,7 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="documents of different periods are in different files, if they have times (default 1d)",
     )
     group = parser.add_argument_group("near duplicates")
-    options.add(group, "--threshold", "--num-seeds", "--recall")
+    options.add(group, "--threshold", "--num-seeds", "--recall", "--bands")
     options.add_shingles(parser.add_argument_group("shingles"))
     group = parser.add_argument_group("screening")
     group.add_argument(
@@ -194,8 +194,9 @@ def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -
     for name in ("reject", "recommend"):
         if getattr(namespace, name) is not None:
             raise ValueError(f"--{name} requires --screen")
-    threshold, recall = options.threshold(namespace), options.recall(namespace)
-    return lsh.Index.create(folder, options.hasher(namespace), threshold=threshold, recall=recall, **kept)
+    threshold, bands = options.threshold(namespace), options.bands(namespace)
+    recall = None if bands else options.recall(namespace)
+    return lsh.Index.create(folder, options.hasher(namespace), bands, threshold=threshold, recall=recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
@@ -214,6 +215,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
         folder,
         *thresholds,
         shingles=Shingles(**{**screening.SHINGLES.to_dict(), **given}),
+        bands=options.bands(namespace),
         num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
         recall=None if namespace.recall is None else options.recall(namespace),
         **kept,

@@ -132,7 +132,9 @@ class Copy:
                     self._file.write(chunk)
             with errors():
                 self._file.flush()
-        except BaseException:  # an interrupt, too
+        except BaseException as error:  # an interrupt, too
+            if isinstance(error, OSError) and error.filename is None:  # of the stream
+                error.filename = name
             with suppress(OSError):
                 self.close()
             raise

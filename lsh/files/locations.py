@@ -299,6 +299,25 @@ def same_file(a: str, b: str) -> bool:
     return type(one) is type(other) and one.is_same(other)  # type: ignore[arg-type]
 
 
+def pipe_of(path: str) -> tuple[int, int] | None:
+    """Return what identifies the pipe or socket that a name for reading leads to; ``None`` for any other file."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if path == STANDARD else os.stat(path)
+    except (AttributeError, OSError, ValueError):  # a stream of this process only, a URL, or no file
+        return None
+    is_pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
+    return (found.st_dev, found.st_ino) if is_pipe else None
+
+
+def is_standard_output(path: str) -> bool:
+    """Tell whether a path leads to the file or the pipe that standard output is redirected to."""
+    try:
+        found, output = os.stat(path), os.fstat(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False
+    return (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)) and os.path.samestat(found, output)
+
+
 def lies_in(path: str, folder: str) -> bool:
     """Tell whether a path leads into a folder, or to it; links are resolved."""
     inner, outer = location(path), location(folder)

@@ -607,6 +607,11 @@ class Index(Stored):
     def remove(self, id: DocId) -> None:
         """Remove the document with this id.
 
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
         Raises
         ------
         KeyError
@@ -666,9 +671,35 @@ class Index(Stored):
             writer.add(self._stored_document(writer.view, id, self._place(writer.view, id), stamp))
 
     def expire(self, before: Time) -> int:
-        """Remove the documents whose time is before the given one, and return their number.
+        """Remove the documents whose time is before the given one.
 
         Files whose documents are all older are dropped as a whole. Documents without a time stay.
+
+        Parameters
+        ----------
+        before : float, datetime or numpy.datetime64
+            A time, as for `add`.
+
+        Returns
+        -------
+        int
+            The number of documents that were removed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `before` is not a time.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> from datetime import datetime, timezone
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats")
+        >>> index.add("A cat sat on the mat.", "old", time=datetime(2024, 2, 1, tzinfo=timezone.utc))
+        >>> index.add("A dog ran in the park.", "new", time=datetime(2024, 3, 1, tzinfo=timezone.utc))
+        >>> index.expire(before=datetime(2024, 2, 29, tzinfo=timezone.utc)), list(index)
+        (1, ['new'])
+        >>> index.close()
         """
         limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
@@ -751,13 +782,47 @@ class Index(Stored):
         return place
 
     def time_of(self, id: DocId) -> float | None:
-        """Return the time of a document in seconds since 1970, ``None`` if it has none; a KeyError if it is unknown."""
+        """Return the time of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        float or None
+            Seconds since 1970, UTC; ``None`` if the document has no time.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        """
         with self._reading() as view:
             time = view.time(self._place(view, id))
         return None if time is None else time / 1e6
 
     def text(self, id: DocId) -> bytes:
-        """Return the stored text of a document; a KeyError if it is unknown."""
+        """Return the stored text of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        bytes
+            The text in UTF-8.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        ValueError
+            If the index stores no texts.
+        """
         if not self._parameters.texts:
             raise ValueError("the index stores no texts; create it with texts='stored'")
         with self._reading() as view:
@@ -797,6 +862,16 @@ class Index(Stored):
             If there is no document with this id.
         TypeError, ValueError
             If an argument is wrong, or the bands find less than half of the documents at `min_similarity`.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A dog ran in the park."], ["a", "b"])
+        >>> matches = index.query("A cat sat on the mat today!")
+        >>> [(match.id, match.similarity) for match in matches], round(matches.recall, 3)
+        ([('a', 0.92)], 0.991)
+        >>> index.close()
         """
         search = self._search(min_similarity, top)
         _checks.one_of("text", text, "id", id)
@@ -998,7 +1073,28 @@ class Index(Stored):
         checked.verify()
 
     def info(self) -> dict[str, Any]:
-        """Return facts about the index as plain values."""
+        """Return facts about the index as plain values.
+
+        Returns
+        -------
+        dict
+            ``path``, and ``documents``, their number.
+            ``segments`` and ``bytes``: the number of files of documents, and the size of these files and of the log.
+            ``removed``: removed documents whose space is not yet free; ``in_log``: documents that are in the log only.
+            ``earliest`` and ``latest`` time of a document in seconds since 1970, ``None`` if none has a time.
+            ``format``: the version of the files; ``generation``: how often the manifest was written.
+            ``threshold``, ``recall``, ``bands``, ``sketch``, ``texts``, ``period`` (seconds) and ``hasher``: the
+            parameters.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> with lsh.Index.create(f"{tempfile.mkdtemp()}/cats") as index:
+        ...     index.add("A cat sat on the mat today.", "a")
+        ...     facts = index.info()
+        >>> facts["documents"], facts["bands"], facts["texts"]
+        (1, '6x6+13x7', False)
+        """
         with self._reading() as view:
             held, recent = list(view.held), len(view.recent)
             size = sum(one.segment.written.size for one in held)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import reference
 from answers import read_table, removals
-from running import contents, done, lsh, refused
+from running import contents, done, lsh, process, refused
 
 import lsh as package
 
@@ -301,6 +301,29 @@ def test_files_in_each_others_way(news, arguments, word):
 def test_standard_input_twice(news):
     message = refused(news, "dedup", "-", "--against", "-", "-o", "out.txt", "--format", "txt", stdin=DOCUMENTS)
     assert "standard input" in message
+
+
+@pytest.mark.few(1)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/stdin")
+@pytest.mark.parametrize(
+    ("arguments", "shell", "problem"),
+    [
+        (["news.txt", "-o", "-"], ">>news.txt", "standard output must not be INPUT (news.txt)"),
+        (["-", "/dev/stdin", "-o", "out.txt", "--format", "txt"], "", "a pipe can be read only once"),
+        (["news.txt", "-o", "-", "--removed", "/dev/stdout"], "", "--removed must not be OUTPUT"),
+        (["news.txt", "-o", "/dev/stdout", "--removed", "-"], "", "--removed must not be OUTPUT"),
+        (["news.txt", "-o", "-", "--removed", "/dev/null"], ">/dev/null", ""),
+        (["news.txt", "-o", "out.txt"], ">>news.txt", ""),
+        (["-", "-o", "out.txt", "--format", "txt"], "0>other", "standard input: Bad file descriptor"),
+    ],
+)
+def test_standard_streams_by_two_names(news, arguments, shell, problem):
+    """Nothing is read, written or appended to where a stream is a file of the run, or is there twice."""
+    before = (news / "news.txt").read_bytes()
+    result = process(news, "dedup", *arguments, "-q", stdin=DOCUMENTS, shell=shell)
+    assert (result.returncode, result.stdout) == (2 if problem else 0, b"")
+    assert problem in result.stderr.decode()
+    assert (news / "news.txt").read_bytes() == before
 
 
 def test_missing(tmp_path):

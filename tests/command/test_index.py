@@ -72,6 +72,14 @@ def test_create_has_the_options_of_other_commands(tmp_path):
         assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", False, 43200.0)
 
 
+def test_create_with_bands(tmp_path):
+    done(tmp_path, "index", "create", "x.index", "--bands", "20x6", "--threshold", "0.75")
+    done(tmp_path, "index", "create", "y.index", "--bands", "80x3", "--screen", "--recommend", "0.4")
+    with Index.open(tmp_path / "x.index") as index, Index.open(tmp_path / "y.index") as screen:
+        assert (index.bands, index.threshold) == (package.Bands(20, 6), 0.75)
+        assert (screen.bands, screen.threshold) == (package.Bands(80, 3), 0.4)
+
+
 def test_create_says_what_it_made(tmp_path):
     result = lsh(tmp_path, "index", "create", "x.index")
     with Index.open(tmp_path / "x.index") as index:
@@ -94,6 +102,10 @@ def test_create_says_what_it_made(tmp_path):
         (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
         (["--screen", "--reject", "0.3"], "--recommend 0.5 must be at most --reject 0.3; give both"),
         (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["--bands", "20x6", "--recall", "0.9"], "--recall cannot be combined with --bands"),
+        (["--screen", "--bands", "80x3", "--recall", "0.9"], "--recall cannot be combined with --bands"),
+        (["--bands", "20x7"], "bands take 140 components, a fingerprint has 128"),
+        (["--bands", "20"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got '20'"),
         (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
     ],
@@ -646,6 +658,18 @@ def test_a_file_of_a_folder_that_was_renamed_starts_a_run_anew(tmp_path, monkeyp
     result = lsh(tmp_path, "index", "add", "x.index", "texts", "--json")
     assert b"continuing" not in result.stderr
     assert json.loads(result.stdout)["documents"] == 4
+
+
+def test_options_may_stand_before_what_may_be_missing(tmp_path):
+    write_lines(tmp_path / "a.jsonl", range(5))
+    done(tmp_path, "index", "create", "x.index", "--screen", "-q")
+    done(tmp_path, "screen", "x.index", "-o", "out.jsonl", "a.jsonl")
+    done(tmp_path, "index", "remove", "x.index", "--unknown", "skip", "d1", "d9")
+    done(tmp_path, "index", "list", "x.index", "-o", "list.jsonl", "d0", "d2")
+    listed = [json.loads(line)["id"] for line in (tmp_path / "list.jsonl").read_bytes().splitlines()]
+    assert listed == ["d0", "d2"]
+    with Index.open(tmp_path / "x.index") as index:
+        assert sorted(index) == ["d0", "d2", "d3", "d4"]
 
 
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -34,10 +35,14 @@ def test_each_cython_module_is_an_extension():
     assert sorted(sources()) == sorted(".".join(module.parts) for module in modules)
 
 
-def exported(library: Path) -> set[str]:
-    """The symbols that a shared object exports."""
-    listed = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+def symbols(library: Path, which: str) -> set[str]:
+    """The symbols that a shared object exports (``--defined-only``) or imports (``--undefined-only``)."""
+    listed = subprocess.run(["nm", "-D", which, library], capture_output=True, text=True, check=True)
     return {line.split()[-1] for line in listed.stdout.splitlines()}
+
+
+def exported(library: Path) -> set[str]:
+    return symbols(library, "--defined-only")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
@@ -48,6 +53,15 @@ def test_only_the_entry_point_is_exported(name):
     if any("asan" in symbol for symbol in names):
         pytest.skip("a build with sanitizers exports more")
     assert names == {f"PyInit_{name.rpartition('.')[2]}"}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="needs nm and ELF")
+@pytest.mark.parametrize("name", [*sources(), "_lsh_cython"])
+def test_no_call_of_stat(name):
+    """glibc 2.33 has new symbols for ``stat`` and ``fstat``: a wheel built with it would not load with glibc 2.28."""
+    names = symbols(Path(importlib.util.find_spec(f"lsh.{name}").origin), "--undefined-only")
+    assert len(names) > 10
+    assert not [one for one in names if re.match(r"(_*[fl]?x?stat(at)?(64)?)(@|$)", one)]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or None in map(shutil.which, ("nm", "gcc")), reason="needs nm, gcc and ELF")

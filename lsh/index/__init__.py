@@ -250,8 +250,9 @@ class Index(Stored):
         folder, disk = _arguments.folder_of(path), Disk()
         if os.path.isfile(folder):
             raise NotADirectoryError(f"{folder} is a file, not the folder of an index")
-        if not os.path.lexists(os.path.join(folder, _format.MANIFEST)):
-            raise FileNotFoundError(f"no index at {folder}; correct the path, or make an index with create")
+        if not os.path.lexists(file := os.path.join(folder, _format.MANIFEST)):
+            remedy = "correct the path, or make an index with create"
+            raise FileNotFoundError(f"no index at {folder}: {file} does not exist; {remedy}")
         if mode == "a":
             manifest = _manifest.read(folder)
             lookup = _arguments.checked_lookup(texts, manifest.parameters)

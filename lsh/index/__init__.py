@@ -528,9 +528,9 @@ class Index(Stored):
         texts : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`. An iterator is read in pieces, and an error in a later piece
             does not undo the earlier ones; `rollback` does.
-        ids : iterable of str, bytes or int
+        ids : iterable of str, bytes or int, or Arrow column
             One id for each text, in the same order. If an id is repeated, its last text is stored.
-        times : iterable of float, datetime or numpy.datetime64, optional
+        times : iterable of float, datetime or numpy.datetime64, or Arrow column, optional
             The time of each document, ``None`` for no time; see `add`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.

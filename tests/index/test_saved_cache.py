@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import lsh
 from lsh.index import DamageError, Index
+from lsh.index._disk import DiskFile
 
 HASHERS = [
     lsh.MinHasher(seeds=100, char_ngram=4),
@@ -109,6 +111,31 @@ def test_ids_that_an_index_cannot_have(tmp_path, doc_id):
     with pytest.raises((TypeError, ValueError), match=r"^the ids of the cache\[1\] must be"):
         cache.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_failed_save_leaves_no_cache(tmp_path, monkeypatch, exists):
+    cache = lsh.Cache(HASHERS[0])
+    cache.add_docs(["one text", "another text"], ["a", "b"])
+    path = tmp_path / "of" / "saved"
+    if exists:
+        path.mkdir(parents=True, mode=0o750)
+    with monkeypatch.context() as patch:
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(DiskFile, "sync", full)
+        with pytest.raises(OSError, match="No space left"):
+            cache.save(path)
+    assert [folder.name for folder in path.parent.iterdir()] == ["saved"]
+    assert list(path.iterdir()) == []
+    with pytest.raises(FileNotFoundError, match="no index at"):
+        lsh.Cache.load(path)
+    mode = path.stat().st_mode
+    cache.save(path)
+    assert list(lsh.Cache.load(path)) == ["a", "b"]
+    assert path.stat().st_mode == mode
 
 
 def test_errors(tmp_path):

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
+from Cython.Compiler import Options
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -39,12 +40,22 @@ MICROSOFT_FLAGS = ["/std:c11"]
 # Optimisation of the hand-written C and of what Cython writes, for which -O3 gains nothing. SMALL: modules that spend
 # their time in the hand-written C.
 KERNELS, BINDINGS, SMALL_BINDINGS = "-O3", "-O2", "-Os"
-SMALL = {"_lsh_cython", "_fields", "_grouping", "_searching"}
+SMALL = {"_lsh_cython", "_batch", "_columns", "_fields", "_grouping", "_searching"}
+# What Cython writes: strings that only the wheel compresses, and calls of Python in place of copies of its internals,
+# which are larger and gain nothing here.
+MACROS = {
+    "CYTHON_COMPRESS_STRINGS": "0",
+    "CYTHON_FAST_THREAD_STATE": "0",
+    "CYTHON_UNPACK_METHODS": "0",
+    "CYTHON_USE_FREELISTS": "0",
+    "CYTHON_USE_PYLONG_INTERNALS": "0",
+}
+Options.docstrings = False  # the modules are private; their docstrings are for readers of the source
 OWN_FLAGS = os.environ.get("LSH_BUILD_FLAGS", "").split()
 LINK_FLAGS = [flag for flag in OWN_FLAGS if flag.startswith("-fsanitize")]
 if sys.platform == "linux" and "-g" not in OWN_FLAGS:
-    # Symbols and tables that only a debugger reads, and functions that nothing calls: a fifth of the size.
-    FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+    # Without symbols and tables that only a debugger reads, unused functions, and stubs for calls of Python.
+    FLAGS += ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-plt"]
     LINK_FLAGS += ["-Wl,--strip-all", "-Wl,--gc-sections"]
 
 
@@ -75,6 +86,7 @@ def extension(name, sources):
         [f"lsh/{name.replace('.', '/')}.pyx", *(f"lsh/{source}" for source in sources)],
         include_dirs=["lsh"],
         depends=HEADERS,
+        define_macros=list(MACROS.items()),
         extra_compile_args=[*FLAGS, *OWN_FLAGS],
         extra_link_args=LINK_FLAGS,
     )
@@ -90,6 +102,7 @@ setup(
         [*(extension(name, sources) for name, sources in SOURCES.items()), SHARED],
         build_dir=WRITTEN,
         shared_utility_qualified_name=SHARED.name,
+        compiler_directives={"auto_pickle": False},  # no class has a state to pickle
     ),
     cmdclass={"build_ext": BuildExtensions},
 )

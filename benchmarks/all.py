@@ -282,12 +282,18 @@ def engine_table(result: Result) -> str:
     head = ["corpus", "documents", "MB", "s", "first s", "s on the wall", "us a document", "MB more memory"]
     head += ["removed", "compared", "capped", "planted found"]
     text = f"{where(result)}. {result['about']}.\n\n{table(head, rows)}"
-    ways = "one_thread", "two_threads"
     rows = [
-        [name, f"{one['documents']:,}", *(figure(one[f"{way}_seconds"]) for way in ways), f"{one['ratio']:.2f}"]
-        for name, one in result.get("threads", {}).items()
+        [
+            f"{name}, {stage}",
+            f"{found['documents']:,}",
+            figure(found[f"{stage}_1"]),
+            figure(found[f"{stage}_2"]),
+            f"{found[f'{stage}_1'] / found[f'{stage}_2']:.2f}",
+        ]
+        for name, found in result.get("threads", {}).items()
+        for stage in ("comparing", "all")
     ]
-    head = ["comparing, in memory", "documents", "s of one thread, on the wall", "s of two threads", "times faster"]
+    head = ["in memory", "documents", "s of one thread, on the wall", "s of two threads", "times faster"]
     return f"{text}\n\n{table(head, rows)}" if rows else text
 
 
@@ -304,9 +310,12 @@ def files_table(result: Result) -> str:
                 figure(found["seconds"]["total"]),
                 figure(found["mb_per_second"]),
                 figure(found["peak_bytes"] / 1e6),
+                figure(found["unbounded_seconds"]["total"]),
+                figure(found["unbounded_peak_bytes"] / 1e6),
             ]
         )
     head = ["format", "GB", "documents", "removed", "s on the wall", "MB/s", "MB at the peak"]
+    head += ["s without a bound", "MB at the peak without it"]
     ways = ["reading", "hashing", "in turn", "ahead"]
     read = []
     for form, rates in result["reading_ahead"].items():

@@ -6,10 +6,11 @@ read from the disk once, so that the disk is not measured. What copying the file
 written, with packing, or by pyarrow.
 
 The file holds the stories of corpora.py as JSON lines or as Parquet in row groups of 50,000. The command runs in its
-own process with `--max-memory 500MB`. Its output is compared with `lsh.deduplicate` on the same texts. Reading ahead is
-measured with files of every format.
+own process, with `--max-memory 500MB` and without a bound. Its output is compared with `lsh.deduplicate` on the same
+texts. Reading ahead is measured with files of every format.
 
     python benchmarks/files.py [FOLDER] [--gigabytes 5]
+    python benchmarks/files.py [FOLDER] --formats [--gigabytes 5]
     python benchmarks/files.py [FOLDER] --ahead
     python benchmarks/files.py [FOLDER] --overhead [--gigabytes 1]
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import filecmp
 import io as streams
 import json
 import os
@@ -41,7 +43,7 @@ from pyarrow import parquet
 import lsh
 from lsh import files
 from lsh._batch import Batch
-from lsh._texts import Pieces
+from lsh.typing import Pieces
 
 N, THRESHOLD, BOUND = 5, 0.8, "500MB"
 GROUP = 50_000  # rows
@@ -128,17 +130,23 @@ def texts_of(path: Path) -> Iterator[bytes]:
 
 
 def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> dict[str, Any]:
-    """Run the command and check that it writes exactly the kept texts."""
-    out = folder / f"out.{path.name.partition('.')[2]}"
-    options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "--max-memory", BOUND, "--json", "-q"]
-    arguments = [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options]
-    run = subprocess.run(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, check=True)
-    counts = json.loads(run.stdout)
+    """Run the command under the bound and without it, and check that both write exactly the kept texts."""
+    form = path.name.partition(".")[2]
+    outputs = [folder / f"{name}.{form}" for name in ("bounded", "unbounded")]
+    options = ["--ngram", N, "--unit", "byte", "--threshold", THRESHOLD, "--json", "-q"]
+    found = []
+    for out, bound in zip(outputs, (["--max-memory", BOUND], []), strict=True):
+        arguments = [sys.executable, "-m", "lsh", "dedup", path, "-o", out, *options, *bound]
+        run = subprocess.run(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, check=True)
+        found.append(json.loads(run.stdout))
+    counts, unbounded = found
     harness.must(counts["removed"] == int((~keep).sum()), f"{path.name}: {counts['removed']} removed")
-    for written, text in zip(texts_of(out), compress(corpus.texts(), keep), strict=True):
+    for written, text in zip(texts_of(outputs[0]), compress(corpus.texts(), keep), strict=True):
         harness.must(written == text, f"{path.name}: the output differs from the kept texts")
+    harness.must(filecmp.cmp(*outputs, shallow=False), f"{path.name}: the output without a bound differs")
     size = path.stat().st_size
-    out.unlink()
+    for out in outputs:
+        out.unlink()
     return {
         "file_bytes": size,
         "text_bytes": counts["bytes"],
@@ -147,6 +155,8 @@ def command(corpus: corpora.Synthetic, keep: Any, path: Path, folder: Path) -> d
         "seconds": counts["seconds"],
         "mb_per_second": counts["bytes"] / counts["seconds"]["total"] / 1e6,
         "peak_bytes": counts["peak_memory"],
+        "unbounded_seconds": unbounded["seconds"],
+        "unbounded_peak_bytes": unbounded["peak_memory"],
     }
 
 
@@ -253,6 +263,20 @@ def reading_ahead(path: Path) -> dict[str, float]:
 def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable[[Path], dict[str, Any]]]:
     """Return the parts of the result that can be measured alone."""
 
+    def formats(folder: Path) -> dict[str, Any]:
+        shingles, found = lsh.Shingles(N, "byte"), {}
+        keep = lsh.deduplicate(corpus.texts, THRESHOLD, shingles=shingles, max_memory=BOUND).keep
+        for form in [form for form in FORMS if form in forms]:
+            path = folder / f"in.{form}"
+            print(f"{form} ...", flush=True)
+            write(corpus, path)
+            found[form] = command(corpus, keep, path, folder)
+            path.unlink()
+        size = next((one["text_bytes"] for one in found.values()), 0)
+        data = {"documents": len(corpus), "bytes": size, "row_group": GROUP}
+        about = f"lsh dedup, 5 bytes, threshold {THRESHOLD}, --max-memory {BOUND} and without, every core"
+        return {"about": about, "data": data, "formats": found}
+
     def ahead(folder: Path) -> dict[str, Any]:
         return {"reading_ahead": by_form(reading_ahead, corpora.stories(AHEAD), forms, folder)}
 
@@ -263,7 +287,7 @@ def parts(corpus: corpora.Synthetic, forms: Iterable[str]) -> dict[str, Callable
         found = by_form(overheads, corpus, forms, folder)
         return {"overhead": {"documents": len(corpus), "simd": lsh.simd_level(), "formats": found}}
 
-    return {"ahead": ahead, "overhead": of_command}
+    return {"formats": formats, "ahead": ahead, "overhead": of_command}
 
 
 def main() -> None:
@@ -271,48 +295,23 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="write the result here (default: results/)")
     parser.add_argument("--gigabytes", type=float, default=1.0, help="approximate size of the text (default: 1)")
     parser.add_argument("--only", choices=READ, action="append", help="measure this format; write no result")
-    parser.add_argument("--ahead", action="store_true", help="measure reading ahead only; keep the rest of the result")
-    parser.add_argument(
-        "--overhead", action="store_true", help="measure the overhead only; keep the rest of the result"
-    )
+    for name, what in (("formats", "the command"), ("ahead", "reading ahead"), ("overhead", "the overhead")):
+        parser.add_argument(f"--{name}", action="store_true", help=f"measure {what} only; keep the rest of the result")
     options = parser.parse_args()
     corpus = corpora.stories(round(options.gigabytes * 1e9 / MEAN))
-    chosen = {name: part for name, part in parts(corpus, options.only or READ).items() if getattr(options, name)}
-    if chosen:
-        folder = options.folder or harness.RESULTS
+    known = parts(corpus, options.only or READ)
+    chosen = [part for name, part in known.items() if getattr(options, name)]
+    folder, result = options.folder or harness.RESULTS, {}
+    if chosen and not options.only:
         result = json.loads((folder / "files.json").read_text())
         del result["machine"]
-        with tempfile.TemporaryDirectory() as name:
-            for part in chosen.values():
-                result |= part(Path(name))
-        if options.only:
-            print(json.dumps(result, indent=1))
-        else:
-            harness.write("files", result, folder)
-        return
-    shingles = lsh.Shingles(N, "byte")
-    keep = lsh.deduplicate(corpus.texts, THRESHOLD, shingles=shingles, max_memory=BOUND).keep
-    found = {}
     with tempfile.TemporaryDirectory() as name:
-        for form in [form for form in FORMS if form in (options.only or FORMS)]:
-            path = Path(name) / f"in.{form}"
-            print(f"{form} ...", flush=True)
-            write(corpus, path)
-            found[form] = command(corpus, keep, path, Path(name))
-            path.unlink()
-        rest: dict[str, Any] = {}
-        for part in parts(corpus, options.only or READ).values():
-            rest |= part(Path(name))
+        for part in chosen or known.values():
+            result |= part(Path(name))
     if options.only:
-        print(json.dumps({"formats": found, **rest}, indent=1))
-        return
-    about = f"lsh dedup, 5 bytes, threshold {THRESHOLD}, --max-memory {BOUND}, every core"
-    data = {"documents": len(corpus), "bytes": found[FORMS[0]]["text_bytes"], "row_group": GROUP}
-    harness.write(
-        "files",
-        {"about": about, "data": data, "formats": found, **rest},
-        options.folder or harness.RESULTS,
-    )
+        print(json.dumps(result, indent=1))
+    else:
+        harness.write("files", result, folder)
 
 
 if __name__ == "__main__":

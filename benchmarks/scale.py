@@ -70,7 +70,7 @@ CHECKED = (("news", 0.5), ("news", 0.6), ("API pages", 0.5), ("API pages", 0.6))
 class Assumptions:
     """What the plan assumes beside the measurements."""
 
-    price: float = 0.05  # USD for an hour of a core with its memory and disk: an example of November 2026, no quotation
+    price: float = 0.05  # USD for an hour of a core with its memory: an EC2 m4.4xlarge in October 2017
     cores: int = 16  # of a machine
     memory_gb: int = 64  # of a machine
     busy: float = 0.6  # share of the time in which a core of a cluster works
@@ -411,8 +411,9 @@ def plan_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan on Spark."""
     text = (
         f"Assumptions: machines with {given.cores} cores and {given.memory_gb} GB of memory; a core works "
-        f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:.2f}, with its memory and disk. "
-        "The price is an example of November 2026, not the price of a vendor: replace it by yours."
+        f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:.2f} with its memory, without disk. "
+        "USD 0.05 is the list price of an Amazon EC2 m4.4xlarge on demand in October 2017 (16 cores and 64 GB for USD "
+        "0.80 an hour). Prices change: replace it by yours."
     )
     plans = {name: plan_of(case, given) for name, case in cases(found, SIZES, SHAPES).items()}
     return f"{text}\n\n{columns_of('documents', plans)}"

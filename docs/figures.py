@@ -1,8 +1,8 @@
-"""Draw the plots of docs/idea.md with matplotlib, as SVG files in docs/figures/: `python docs/figures.py [FOLDER]`.
+"""Draw the plots of docs/idea.md and docs/plots.md with matplotlib: `python docs/figures.py [FOLDER]`.
 
-All values are computed by the library, from two sentences and from the 200 texts of examples/sample.tsv. The same
-version of matplotlib writes the same bytes. The background is transparent; axes and texts are grey, so that they can be
-read on light and dark pages.
+They are SVG files in docs/figures/. All values are computed by the library, from two sentences and from the 200 texts
+of examples/sample.tsv. The same version of matplotlib writes the same bytes. The background is transparent; axes and
+texts are grey, so that they can be read on light and dark pages.
 """
 
 from __future__ import annotations
@@ -147,8 +147,19 @@ def plan(ax: Axes) -> None:
     ax.legend(loc="upper left")
 
 
+def curves(ax: Axes) -> None:
+    """Draw the curves of two sets of bands and of a plan with the function of the library."""
+    plot.s_curve(lsh.Bands(20, 5), lsh.Bands(5, 20), lsh.plan(THRESHOLD, 0.99), threshold=THRESHOLD, ax=ax)
+
+
+def around(ax: Axes) -> None:
+    """Draw the similarities of the removed documents of the sample, and of the pairs just below the threshold."""
+    result = lsh.deduplicate(news(), THRESHOLD)
+    plot.similarity_histogram([*result.removed["similarity"], *result.near["similarity"]], threshold=THRESHOLD, ax=ax)
+
+
 FIGURES: dict[str, Callable[[Axes], None]] = {
-    drawn.__name__: drawn for drawn in (shingles, estimates, similarities, bands, candidates, plan)
+    drawn.__name__: drawn for drawn in (shingles, estimates, similarities, bands, candidates, plan, curves, around)
 }
 
 
@@ -163,8 +174,13 @@ def draw(name: str) -> str:
     svg = re.sub(r"<!DOCTYPE[^>]*>\s*|\s*<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{(FIGURES[name].__doc__ or "").strip()}" ', 1)
     svg = svg.replace("<svg ", f"<!-- docs/figures.py, {VERSION} -->\n<svg ", 1)
-    rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), svg)
-    return re.sub(r" *\n", "\n", rounded)
+    svg = re.sub(r"<[^>]*>", rounded, svg)  # not the texts between
+    return re.sub(r" *\n", "\n", svg)
+
+
+def rounded(tag: re.Match[str]) -> str:
+    """Return a tag with coordinates of two decimals."""
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
 
 
 def main() -> None:

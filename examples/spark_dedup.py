@@ -1,6 +1,6 @@
 """Remove the near duplicates of a corpus with Apache Spark.
 
-    spark-submit examples/spark_dedup.py s3a://bucket/reviews/ --output s3a://bucket/unique/ --threshold 0.8 --ngram 5
+    spark-submit spark_dedup.py s3a://bucket/reviews/ --output s3a://bucket/unique/ --threshold 0.8 --ngram 5
 
 Reads and writes Parquet or JSON lines at any URL that Spark reads. The names of the options are those of `lsh dedup`.
 Requires lsh-dedup[spark] on the driver and in the Python of the executors.
@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -55,8 +56,22 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def reason_of(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage()).splitlines()[0]
+
+
 def read(spark: SparkSession, paths: list[str], kind: str) -> DataFrame:
-    return spark.read.parquet(*paths) if kind == "parquet" else spark.read.json(paths)
+    where = ", ".join(paths)
+    try:
+        frame = spark.read.parquet(*paths) if kind == "parquet" else spark.read.json(paths)
+    except Py4JJavaError as error:  # AnalysisException has a message of its own
+        reason = reason_of(error)
+        remedy = f"; if these are not {kind} files, pass another --format" if "FAILED_READ_FILE" in reason else ""
+        raise ValueError(f"cannot read {where}: {reason}{remedy}") from error
+    if kind == "jsonl" and "_corrupt_record" in frame.columns:  # the column that Spark adds
+        problem = "has lines that are not JSON objects; correct them"
+        raise ValueError(f"{where} {problem}, or pass --format parquet if these are Parquet files")
+    return frame
 
 
 def write(frame: DataFrame, path: str, kind: str, partition_by: str | None = None) -> None:
@@ -69,10 +84,17 @@ def check(spark: SparkSession, documents: DataFrame, given: argparse.Namespace) 
     if given.partition_by and given.partition_by not in documents.columns:
         known = ", ".join(documents.columns)
         raise ValueError(f"--partition-by: the documents have no column {given.partition_by!r}; they have {known}")
+    folders = []
     for folder in filter(None, (given.output, given.removed)):
         path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(folder)
-        if path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path):
+        system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        if system.exists(path):
             raise ValueError(f"{folder} exists already; delete it, or name a folder that does not exist")
+        folders.append(system.makeQualified(path).toString() + "/")
+    if len(folders) == 2 and (folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])):
+        raise ValueError(
+            f"--output and --removed must be two folders, neither in the other, got {' and '.join(folders)}"
+        )
     if given.report and not os.path.isdir(os.path.dirname(given.report) or "."):
         raise ValueError(f"--report: there is no folder {os.path.dirname(given.report)!r}; create it")
 
@@ -91,7 +113,10 @@ def main(arguments: list[str]) -> None:
     given = parser().parse_args(arguments)
     spark = SparkSession.builder.appName("lsh-dedup").getOrCreate()
     if given.checkpoint:
-        spark.sparkContext.setCheckpointDir(given.checkpoint)
+        try:
+            spark.sparkContext.setCheckpointDir(given.checkpoint)
+        except Py4JJavaError as error:
+            raise ValueError(f"--checkpoint: cannot create a folder: {reason_of(error)}") from error
     documents = read(spark, given.input, given.format)
     check(spark, documents, given)
     shingles = lsh.Shingles(

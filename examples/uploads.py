@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import lsh
 from lsh.index.screen import Verdict
-from lsh.report.pairs import Excerpt, excerpts
 
 LENGTH = 500  # characters of a text in the report
 WIDTH = 110  # characters of a line
@@ -76,7 +75,7 @@ def upload(screen: lsh.Screen, paper: Paper) -> Verdict:
 
 def told(verdict: Verdict) -> dict[str, str]:
     """Return the readers who are told about a new paper, each with the most similar paper that they have read."""
-    if verdict.verdict != "similar":
+    if verdict.decision != "similar":
         return {}
     found: dict[str, str] = {}
     for match in verdict.matches:  # the most similar first
@@ -96,14 +95,14 @@ OUTCOMES = {
 
 def report(screen: lsh.Screen, paper: Paper, verdict: Verdict) -> Iterator[str]:
     """Yield the lines that the editor reads about a paper."""
-    yield f"{paper.name}, uploaded by {paper.member}: {OUTCOMES[verdict.verdict]}"
+    yield f"{paper.name}, uploaded by {paper.member}: {OUTCOMES[verdict.decision]}"
     for match in verdict.matches:
         low, high = match.interval
         share = f"{match.similarity:.0%}" if match.verified else f"{low:.0%} to {high:.0%} (estimated)"
         yield f"  {match.id!s}: {share} of all three-word phrases of the two papers are in both"
     for reader, name in told(verdict).items():
         yield f"  {reader}, who has read {name}, is told about {paper.name}"
-    if verdict.verdict == "reject":
+    if verdict.decision == "reject":
         yield from compared(str(verdict.matches[0].id), screen.index.text(verdict.matches[0].id).decode(), paper)
 
 
@@ -113,11 +112,11 @@ def compared(name: str, stored: str, paper: Paper) -> Iterator[str]:
         yield "  the texts are identical"
         return
     yield "  words that only one of them has are in brackets:"
-    for title, excerpt in zip((name, paper.name), excerpts(stored, paper.text, LENGTH)):
+    for title, excerpt in zip((name, paper.name), lsh.report.excerpts(stored, paper.text, LENGTH)):
         yield textwrap.fill(f"{title}: {marked(excerpt)}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def marked(excerpt: Excerpt) -> str:
+def marked(excerpt: lsh.report.Excerpt) -> str:
     """Return an excerpt with brackets around what differs."""
     parts = [f"[{piece.strip()}]" if differs and piece.strip() else piece for piece, differs in excerpt.pieces]
     return f"{'... ' if excerpt.before else ''}{''.join(parts)}{' ...' if excerpt.after else ''}"

@@ -31,11 +31,11 @@ except ImportError as _error:
 from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
-from lsh._minhash import simd_level
+from lsh import typing as typing
 from lsh.bands import Bands
-from lsh.cache import Cache, Match
+from lsh.cache import Cache, Match, Matches
 from lsh.dedup import Deduplication, deduplicate, find_pairs
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, simd_level
 from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
@@ -48,6 +48,7 @@ __all__ = [
     "Deduplication",
     "Index",
     "Match",
+    "Matches",
     "MinHasher",
     "Plan",
     "Screen",

@@ -16,9 +16,10 @@ import numpy as np
 from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._columns import is_arrow
-from lsh._texts import OBJECTS, Texts
+from lsh._texts import OBJECTS
 from lsh.minhash import MinHasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Texts
 
 GAUSS_NODES = 96  # nodes of Gauss-Legendre quadrature: exact for polynomials of degree up to 191
 SAMPLE_TEXTS = 4000  # texts of a corpus from which random pairs are drawn
@@ -58,6 +59,7 @@ def pairs_below(threshold: float, background: object, shingles: Shingles | None)
     """
     if isinstance(background, _checks.TEXT_TYPES):
         raise TypeError(f"background must be similarities or texts, got one {type(background).__name__}")
+    _checks.not_called("background", background)
     texts = _texts_of(background)
     if texts is not None:
         shingles = checked_shingles(shingles)

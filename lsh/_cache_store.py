@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import AbstractContextManager
 from operator import index
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._fingerprints import Array
 from lsh._grouping import BinSets, BinTables
 from lsh.bands import Bands
 from lsh.minhash import MinHasher
+from lsh.typing import Array, FoundId
 
-DocId = Any  # a Hashable; Any, so that a type checker lets callers use returned ids as what they are
 GONE = object()  # in place of the id of a removed document
 
 
@@ -35,20 +34,20 @@ class StoredDocuments:
         self.bands = bands
         self.tables = BinTables(bands.num_bands)
         self.rows: Array = np.empty((0, hasher.num_seeds), hasher.dtype)  # by number
-        self.ids: list[DocId] = []  # by number; GONE where the document was removed
+        self.ids: list[FoundId] = []  # by number; GONE where the document was removed
         self.numbers: dict[Hashable, int] = {}
         self.torn = False
 
-    def content(self) -> tuple[list[DocId], Array]:
+    def content(self) -> tuple[list[FoundId], Array]:
         """Return the ids in order of addition, and their fingerprints."""
         ids = sorted(self.numbers, key=self.numbers.__getitem__)
         return ids, self.rows[[self.numbers[doc_id] for doc_id in ids]]
 
-    def current_ids(self) -> list[DocId]:
+    def current_ids(self) -> list[FoundId]:
         """Return the ids in order of addition."""
         return [doc_id for doc_id in self.ids if doc_id is not GONE]
 
-    def add(self, doc_ids: list[DocId], rows: Array) -> None:
+    def add(self, doc_ids: list[FoundId], rows: Array) -> None:
         """Add documents, whose ids differ from each other; documents that are stored under these ids are replaced."""
         replaced = [self.numbers[doc_id] for doc_id in doc_ids if doc_id in self.numbers]
         first = len(self.ids)
@@ -96,7 +95,7 @@ class StoredDocuments:
             return np.empty(0, np.uint32)
         return self.tables.candidates(self.bands.keys(row[None]))[1]
 
-    def same_fingerprint(self, row: Array) -> list[DocId]:
+    def same_fingerprint(self, row: Array) -> list[FoundId]:
         """Return the ids of the documents with this fingerprint."""
         if self.hasher.is_empty(row):  # such documents are in no bucket, so every document is checked
             return [doc_id for doc_id, number in self.numbers.items() if self.hasher.is_empty(self.rows[number])]
@@ -109,19 +108,19 @@ class Readable(Protocol):
 
     def _reading(self) -> AbstractContextManager[StoredDocuments]: ...
 
-    def __iter__(self) -> Iterator[DocId]: ...
+    def __iter__(self) -> Iterator[FoundId]: ...
 
     def __len__(self) -> int: ...
 
 
-class BandBins(Mapping[int, KeysView[DocId]]):
+class BandBins(Mapping[int, KeysView[FoundId]]):
     """The buckets of one band, an element of `Cache.bins`: a mapping from key to a set of ids, as in mattilyra/LSH."""
 
     def __init__(self, cache: Readable, band: int) -> None:
         self._cache = cache
         self._band = band
 
-    def __getitem__(self, key: int) -> KeysView[DocId]:
+    def __getitem__(self, key: int) -> KeysView[FoundId]:
         number = index(key) if hasattr(key, "__index__") else -1
         with self._cache._reading() as stored:
             numbers = stored.tables.members(self._band, number).tolist() if 0 <= number < 2**64 else []
@@ -133,13 +132,13 @@ class BandBins(Mapping[int, KeysView[DocId]]):
         with self._cache._reading() as stored:
             return iter(stored.tables.bins(self._band)[0].tolist())
 
-    def items(self) -> ItemsView[int, KeysView[DocId]]:
+    def items(self) -> ItemsView[int, KeysView[FoundId]]:
         return _BinItems(self)
 
-    def values(self) -> ValuesView[KeysView[DocId]]:
+    def values(self) -> ValuesView[KeysView[FoundId]]:
         return _BinSets(self)
 
-    def content(self) -> tuple[list[int], Iterator[KeysView[DocId]]]:
+    def content(self) -> tuple[list[int], Iterator[KeysView[FoundId]]]:
         """Return the keys of all buckets and their sets, as they are at this moment."""
         with self._cache._reading() as stored:
             keys, documents, bounds = stored.tables.bins(self._band)
@@ -153,44 +152,44 @@ class BandBins(Mapping[int, KeysView[DocId]]):
         return f"<{len(self)} buckets of band {self._band}>"
 
 
-class _BinItems(ItemsView[int, KeysView[DocId]]):
+class _BinItems(ItemsView[int, KeysView[FoundId]]):
     """The keys and sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins
 
-    def __iter__(self) -> Iterator[tuple[int, KeysView[DocId]]]:
+    def __iter__(self) -> Iterator[tuple[int, KeysView[FoundId]]]:
         return zip(*self._mapping.content())
 
 
-class _BinSets(ValuesView[KeysView[DocId]]):
+class _BinSets(ValuesView[KeysView[FoundId]]):
     """The sets of the buckets of a band, read in one pass."""
 
     _mapping: BandBins
 
-    def __iter__(self) -> Iterator[KeysView[DocId]]:
+    def __iter__(self) -> Iterator[KeysView[FoundId]]:
         return self._mapping.content()[1]
 
 
-class FingerprintView(Mapping[DocId, Array]):
+class FingerprintView(Mapping[FoundId, Array]):
     """The fingerprints of a cache by id."""
 
     def __init__(self, cache: Readable) -> None:
         self._cache = cache
 
-    def __getitem__(self, doc_id: DocId) -> Array:
+    def __getitem__(self, doc_id: FoundId) -> Array:
         with self._cache._reading() as stored:
             return _read_only(stored.rows[stored.numbers[doc_id]])
 
-    def __iter__(self) -> Iterator[DocId]:
+    def __iter__(self) -> Iterator[FoundId]:
         return iter(self._cache)
 
-    def items(self) -> ItemsView[DocId, Array]:
+    def items(self) -> ItemsView[FoundId, Array]:
         return _FingerprintItems(self)
 
     def values(self) -> ValuesView[Array]:
         return _FingerprintValues(self)
 
-    def content(self) -> Iterator[tuple[DocId, Array]]:
+    def content(self) -> Iterator[tuple[FoundId, Array]]:
         """Return the ids and fingerprints as they are at this moment, in order of addition."""
         with self._cache._reading() as stored:
             rows, ids = stored.rows, stored.ids.copy()  # the row of a number never changes
@@ -203,12 +202,12 @@ class FingerprintView(Mapping[DocId, Array]):
         return f"<{len(self)} fingerprints>"
 
 
-class _FingerprintItems(ItemsView[DocId, Array]):
+class _FingerprintItems(ItemsView[FoundId, Array]):
     """The ids and fingerprints of a cache, as they are when an iteration begins."""
 
     _mapping: FingerprintView
 
-    def __iter__(self) -> Iterator[tuple[DocId, Array]]:
+    def __iter__(self) -> Iterator[tuple[FoundId, Array]]:
         return self._mapping.content()
 
 

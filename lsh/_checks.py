@@ -6,6 +6,7 @@ The compiled modules rely on these checks. The meaning of a parameter is not kno
 from __future__ import annotations
 
 import operator
+import os
 from numbers import Number
 from typing import Any, TypeVar
 
@@ -104,6 +105,13 @@ def text(name: str, value: object) -> str | bytes | bytearray | memoryview:
     return value
 
 
+def not_called(name: str, value: object) -> None:
+    """Raise an error for a function in place of the texts that it returns."""
+    if callable(value) and not hasattr(type(value), "__iter__"):
+        got = type(value).__name__
+        raise TypeError(f"{name} must be a collection of texts, got a {got}; call it, and pass what it returns")
+
+
 def collection(name: str, value: Any) -> None:
     """Check that `value` is an iterable of texts in a definite order."""
     if isinstance(value, TEXT_TYPES):
@@ -112,6 +120,13 @@ def collection(name: str, value: Any) -> None:
         )
     if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(f"{name} must be a collection of texts, got the number {value}; pass a list or a column")
+    not_called(name, value)
+    if isinstance(value, os.PathLike):
+        got = type(value).__name__
+        raise TypeError(f"{name} must be a collection of texts, got a path ({got}); open the file, and pass its texts")
+    if isinstance(value, dict) and hasattr(type(value), "column_names"):  # a DatasetDict
+        got = type(value).__name__
+        raise TypeError(f"{name} must be one column of texts, got a whole {got}; pass table['train']['text']")
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns") or hasattr(type(value), "column_names"):

@@ -21,13 +21,13 @@ from lsh._batch import Batch
 from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
-from lsh._progress import Progress
 from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
-from lsh._texts import Piece, Pieces, Texts, TextsOrCallable, TextSource, each_piece
+from lsh._texts import TextSource, each_piece
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
+from lsh.typing import Piece, Pieces, Progress, Texts, TextsOrCallable
 
 MAX_DOCUMENTS = 2**31 - 1  # documents
 STEP = 1 << 16  # documents in a step, and between two checks of the bound
@@ -88,13 +88,19 @@ class Collection:
         for piece in self._held if self._again is None else each_piece(f"{self.name}()", self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
+            if self.size is not None and first > self.size:  # at once: it may give texts without end
+                raise self._other_number("more")
         if self.size is None:
             self.size = first
         elif self.size != first:
-            raise ValueError(
-                f"{self.name} gave {self.size:,} texts at the first call and {first:,} at the second; a callable must "
-                "give the same texts at each call"
-            )
+            raise self._other_number(f"{first:,}")
+
+    def _other_number(self, found: str) -> Exception:
+        """Return the error for another number of texts than in the first reading."""
+        return ValueError(
+            f"{self.name} gave {self.size:,} texts at the first call and {found} at the second; a callable must give "
+            "the same texts at each call"
+        )
 
     def progress(self) -> tuple[int, int, int] | None:
         """Return how much was read, as `TextSource.progress` does; ``None`` if that is unknown."""
@@ -102,8 +108,13 @@ class Collection:
 
     @property
     def is_held(self) -> bool:
-        """Whether the texts are in memory."""
+        """Whether the texts are in memory, so that `needed_texts` costs nothing."""
         return self._again is None
+
+    @property
+    def batches_remain(self) -> bool:
+        """Whether the batches of `needed_texts` stay valid after the next one."""
+        return self.is_held
 
     def batch(self, first: int, piece: Piece, start: int, stop: int) -> Batch:
         """Return texts start to stop - 1 of the piece that begins at position `first`."""
@@ -173,7 +184,7 @@ class Collection:
                 raise self._changed(int(needed[done]))
             return
         for first, piece in self.pieces():
-            count = min(len(piece), (self.size or 0) - first)  # more texts are an error at the end
+            count = min(len(piece), (self.size or 0) - first)  # more texts are an error afterwards
             if count > 0:
                 yield np.arange(first, first + count, dtype=needed.dtype), self.batch(first, piece, 0, count)
 
@@ -182,7 +193,7 @@ class MoreDocuments(ABC):
     """Documents whose keys and sketches are known; those that share a bucket come after the texts of a corpus."""
 
     low_bytes: bool  # whether of their fingerprints only the low bytes of the components are known
-    is_held = False
+    is_held, batches_remain = False, True  # as for a `Collection`
 
     @abstractmethod
     def find(self, corpus: Corpus, keyed: Array) -> None:
@@ -203,7 +214,7 @@ class MoreDocuments(ABC):
     def needed_texts(
         self, needed: Array, content_of: Callable[[Array], Array], secret: bytes, report: Progress
     ) -> Iterator[tuple[Array, Batch]]:
-        """Yield texts as `Collection.needed_texts` does; the batches have their own memory."""
+        """Yield texts as `Collection.needed_texts` does; the batches stay valid."""
 
 
 @dataclass(eq=False)
@@ -513,10 +524,10 @@ class Corpus:
         self.sizes.free()
 
     def _one_of_each(self, collection: Collection | MoreDocuments, offset: int, here: Array, stands: Array) -> Batch:
-        """Return one of several identical texts of `here`, those in `stands`; texts of a callable are copied."""
+        """Return one of several identical texts of `here`, those in `stands`; copy batches that do not remain."""
         own = here[stands == here]
         found = self._needed_of(collection, offset, here - np.int32(offset))
-        if collection.is_held or collection is self.more:  # the texts remain in memory
+        if collection.batches_remain:
             batch = Batch.join([batch for _, batch in found])
             copies = np.flatnonzero(stands != here)
             if not same_texts(batch, np.searchsorted(here, stands[copies]), batch, copies):
@@ -541,10 +552,15 @@ class Corpus:
     def take_sketches(self, numbers: Array, count: int) -> Array:
         """Return the sketches of `count` documents, each in the row with its number; all others are freed."""
         sketches = self.spill.array((count, self.hasher.num_seeds), self.sketches.dtype)
-        for start, rows in self.sketches.parts():
+
+        def take(part: tuple[int, Array]) -> None:
+            start, rows = part
             places = numbers[start : start + len(rows)]
-            chosen = places >= 0
-            sketches[places[chosen]] = rows[chosen]
+            chosen = np.flatnonzero(places >= 0)
+            sketches[places.take(chosen)] = rows.take(chosen, axis=0)
+
+        threads = 1 if self.spill.is_bounded else _threads.worth(self.num_threads, sketches.size)
+        for _ in _threads.map_in_order(take, self.sketches.parts(), threads):
             self.spill.release()
         self.sketches.free()
         return sketches

@@ -8,7 +8,6 @@ from 0 here: component by component, and in the order of the walk within each. `
 threads.
 """
 
-from cython cimport auto_pickle
 from libc.math cimport fmax, fmin
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
@@ -356,7 +355,6 @@ cdef struct Score:
     double value
 
 
-@auto_pickle(False)
 cdef class Scores:
     """The similarities of some documents to members before them; made by `Walk.score`."""
 

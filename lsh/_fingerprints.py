@@ -5,35 +5,26 @@ The caller says how many components a fingerprint has, and of which dtype. `lsh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set, Sized
+from collections.abc import Mapping, Set, Sized
 from math import sqrt
 from operator import index
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsh import _checks
+from lsh.typing import Array, Fingerprint, Fingerprints
 
 CONFIDENCE = 0.95  # of an interval, by default
 
-Array = NDArray[np.uint32 | np.uint64]  # one fingerprint, or a matrix of them
 Dtype = np.dtype[np.uint32 | np.uint64]
 
 
-class SupportsArray(Protocol):
-    """An object that numpy converts to an array, such as an array or a column of pandas; used in annotations only."""
-
-    def __array__(self) -> np.ndarray[Any, Any]: ...
-
-
-Fingerprint = SupportsArray | Sequence[int]
-Fingerprints = SupportsArray | Sequence[SupportsArray | Sequence[int]]
-
-
-def one_fingerprint(name: str, value: Fingerprint, components: int, dtype: Dtype) -> Array:
-    """Return a fingerprint, shape ``(components,)``, checked; `name` is its parameter."""
-    array = one_or_many(name, value, components, dtype)
+def one_fingerprint(
+    name: str, value: Fingerprint, components: int, dtype: Dtype, what: str = "an array or a sequence"
+) -> Array:
+    """Return a fingerprint, shape ``(components,)``, checked; `name` is its parameter, and `what` what it must be."""
+    array = one_or_many(name, value, components, dtype, what)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one text or fingerprint, got an array of shape {array.shape}")
     return array
@@ -44,19 +35,29 @@ def many_fingerprints(name: str, value: Fingerprints, components: int, dtype: Dt
     _check_order(name, value)
     if isinstance(value, Sized) and len(value) == 0 and getattr(value, "ndim", 1) == 1:
         return np.empty((0, components), dtype)
-    array = one_or_many(name, value, components, dtype)
+    array = one_or_many(name, value, components, dtype, "an array or a sequence of fingerprints")
     if array.ndim != 2:
         raise ValueError(f"{name} must be a matrix of fingerprints, got an array of shape {array.shape}")
     return array
 
 
-def one_or_many(name: str, value: Fingerprint | Fingerprints, components: int, dtype: Dtype) -> Array:
-    """Return one fingerprint or many as a C-contiguous array of this dtype, checked."""
+def one_or_many(
+    name: str, value: Fingerprint | Fingerprints, components: int, dtype: Dtype, what: str = "fingerprints"
+) -> Array:
+    """Return one fingerprint or many as a C-contiguous array of this dtype, checked; `what` is what they must be."""
+    kind = type(value)
     if isinstance(value, _checks.TEXT_TYPES):
-        raise TypeError(f"{name} must be fingerprints, got {type(value).__name__}; compute them with fingerprints")
+        raise TypeError(f"{name} must be {what}, got {kind.__name__}; compute them with fingerprints")
+    if not hasattr(kind, "__iter__") and not hasattr(value, "__array__"):
+        raise TypeError(f"{name} must be {what}, got {kind.__name__}")
     array = _array(name, value)
     if array.dtype.kind not in "iu" and (array.dtype != object or array.ndim == 0):
-        got = f"{array.dtype} ({type(value).__name__})"
+        elements: Any = value if hasattr(kind, "__iter__") else ()
+        if texts := {type(one).__name__ for one in elements if isinstance(one, _checks.TEXT_TYPES)}:
+            raise TypeError(
+                f"{name} must be {what}, got texts ({kind.__name__} of {min(texts)}); compute them with fingerprints"
+            )
+        got = f"{array.dtype} ({kind.__name__})"
         raise TypeError(f"{name} must hold {dtype} components, got {got}; compute them with fingerprints")
     if array.ndim not in (1, 2) or array.shape[-1] != components:
         raise ValueError(f"{name} must have {components} components per fingerprint, got shape {array.shape}")

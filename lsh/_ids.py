@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sized
 from itertools import islice
 
-from lsh._cache_store import DocId
+from lsh.typing import FoundId
 
 
 def checked_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
@@ -50,7 +50,7 @@ def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -
     return [new_id("ids", doc_id, i) for i, doc_id in enumerate(listed)]
 
 
-def pairs_of_ids(pairs: Iterable[tuple[DocId, DocId]]) -> Iterator[tuple[DocId, DocId]]:
+def pairs_of_ids(pairs: Iterable[tuple[FoundId, FoundId]]) -> Iterator[tuple[FoundId, FoundId]]:
     """Yield the pairs of ids that are given, each checked."""
     try:
         iterator = iter(pairs)

@@ -65,11 +65,7 @@ def simd_levels():
 
 
 def simd_level():
-    """Return the instruction set that the kernels use: "avx512", "avx2", "neon" or "baseline".
-
-    It is the fastest that this CPU has, or the one that the environment variable ``LSH_SIMD`` names when `lsh` is
-    imported first. Every level gives the same bits.
-    """
+    """Return the level of the kernels; see `lsh.simd_level`."""
     return _kernels.level.decode()
 
 

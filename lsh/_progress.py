@@ -9,17 +9,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from lsh._words import counted, duration, size
+from lsh.typing import Progress
 
 REDRAW = 0.1  # seconds between two updates of the line
 UNITS = {"grouping": "band"}  # of stages that do not count documents
 BYTE = "byte"
 UNKNOWN_SIZE = {"ncols": 80, "nrows": 24}  # of a terminal that gives its width as 0, as those of `docker exec -t` do
-
-Progress = Callable[[str, int, "int | None"], object]
 
 
 def checked_progress(progress: object) -> Progress:

@@ -56,6 +56,12 @@ def passing(num_seeds: int, least: int, similarity: float) -> float:
     return min(float(_equal_components(num_seeds, similarity)[least:].sum()), 1.0)
 
 
+def passing_whole(num_seeds: int, least: int, similarity: float) -> float:
+    """Return the same where whole components are compared, none of which is equal by chance."""
+    chance = 0.5**BITS
+    return passing(num_seeds, least, max((similarity - chance) / (1.0 - chance), 0.0))
+
+
 def _equal_components(num_seeds: int, similarity: float) -> NDArray[np.float64]:
     """Return the probabilities of 0, 1, ..., k equal components."""
     differ = (1.0 - similarity) * (1.0 - 0.5**BITS)

@@ -118,8 +118,11 @@ def temporary_errors(purpose: str, num_bytes: int | None = None, folder: str | N
 
         needed = "temporary files" if num_bytes is None else f"{num_bytes:,} bytes of temporary files"
         place = "set TMPDIR to another folder" if folder is None else "set temp_dir to another folder"
-        remedy = "close files" if error.errno in (errno.EMFILE, errno.ENFILE) else place
-        problem = f"{purpose} needs {needed}: {error.strerror}; {remedy}"
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            place = "close files, or raise their limit (ulimit -n)"
+        elif error.errno == errno.EFBIG:
+            place = "raise the limit of their size (ulimit -f)"
+        problem = f"{purpose} needs {needed}: {error.strerror}; {place}"
         raise OSError(error.errno, problem, tempfile.tempdir if folder is None else folder) from error
 
 

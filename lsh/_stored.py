@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -18,19 +17,16 @@ from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._corpus import Corpus, MoreDocuments
 from lsh._placing import ends_of
-from lsh._progress import Progress
 from lsh._spill import Array
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
+from lsh.typing import DocId, Progress
 
 STEP = 1 << 16  # members whose sketches are read at once
 TEXTS_STEP = 1 << 10  # members whose texts are read at once
 SPARE = 1 << 20  # places of one band that are found repeatedly before each is kept once
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the products of different numbers differ
-
-DocId = str | bytes | int
-FoundId = Any  # a DocId; Any, so that a type checker lets callers use returned ids as what they are
 
 
 class Snapshot(ABC):

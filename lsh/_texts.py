@@ -10,23 +10,16 @@ collections by iteration; no package is imported for this.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from lsh import _checks
 from lsh._batch import Batch
 from lsh._columns import Column, Columns, fixed_width, is_arrow
-
-Piece = tuple[Any, ...] | Column | Batch
-
-
-class Pieces(NamedTuple):
-    """Texts that are already in pieces."""
-
-    pieces: Iterator[Piece]
+from lsh.typing import Missing, Piece, Pieces
 
 
 class TextSource(ABC):
@@ -48,23 +41,6 @@ class TextSource(ABC):
         """Return how many texts were read first, from how many bytes, and the bytes of all; ``None`` if unknown."""
         return None
 
-
-class ArrowArray(Protocol):
-    """An Arrow array; used in annotations only."""
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
-
-
-class ArrowStream(Protocol):
-    """A stream of Arrow arrays; used in annotations only."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-Text = str | bytes | bytearray | memoryview
-Texts = Iterable[Text | None] | Iterable[ArrowArray | ArrowStream] | ArrowArray | ArrowStream | Batch
-TextsOrCallable = Texts | Callable[[], Texts | Pieces]
-Missing = Literal["error", "empty"]
 
 MAX_DATASET_BATCH = 1 << 12  # texts of a dataset that are copied at once
 OBJECTS = ("object", "Object")  # the dtypes of Python objects in pandas and in polars

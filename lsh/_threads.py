@@ -2,7 +2,8 @@
 
 The compiled modules release the GIL while they work. The calling thread works, too: where the system cannot start more
 threads, the work goes on with those that run, down to the calling thread alone. A helper thread ends as soon as no call
-is left for it, so none waits while a caller uses the results, and a process may fork between calls.
+is left for it, so none waits while a caller uses the results. In a forked process, which has no helper threads, the
+calls that they were making are made again.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class _Calls(Generic[Item, Result]):
     def __init__(self, function: Callable[[Item], Result], max_helpers: int) -> None:
         self.function = function
         self.max_helpers = max_helpers
+        self.process = os.getpid()
         self.unread: deque[_Call[Item, Result]] = deque()  # in order: calls whose results were not asked for yet
         self.waiting: deque[_Call[Item, Result]] = deque()  # in order: calls that have not begun
         self.helpers: list[threading.Thread] = []
@@ -129,6 +131,7 @@ class _Calls(Generic[Item, Result]):
 
     def add(self, item: Item) -> None:
         """Add a call, and start a helper if more calls wait than the caller's thread can begin."""
+        self.check_fork()
         call: _Call[Item, Result] = _Call(item)
         self.unread.append(call)
         with self.lock:
@@ -144,6 +147,7 @@ class _Calls(Generic[Item, Result]):
 
     def next_result(self) -> Result:
         """Return the result of the next call in order; the caller's thread makes calls until that one is done."""
+        self.check_fork()
         call = self.unread.popleft()
         while not call.done.is_set():
             if not self._make_call():
@@ -187,8 +191,21 @@ class _Calls(Generic[Item, Result]):
             pass
         end.set()
 
+    def check_fork(self) -> None:
+        """In a forked process, let the calls wait that helpers had begun: the helpers exist in the parent only."""
+        if self.process == os.getpid():
+            return
+        self.process, self.lock, self.helpers, self.ends = os.getpid(), threading.RLock(), [], []
+        for call in self.unread:
+            call.done = threading.Event()  # of the old one, a helper may hold the lock
+            if not hasattr(call, "item"):
+                call.done.set()
+        self.waiting = deque(call for call in self.unread if not call.done.is_set())
+        self.stopped = self.abandoned
+
     def stop(self) -> None:
         """Begin no more calls, and wait until the helpers have ended; the calls that they are making may end early."""
+        self.check_fork()
         self.abandoned = True
         with self.lock:
             self.stopped = True

@@ -9,7 +9,7 @@ chooses bands.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import NoReturn, overload
 
@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
-from lsh._fingerprints import Array, SupportsArray
 from lsh._grouping import band_keys
 from lsh._words import counted
+from lsh.typing import Array, Floats, Numbers
 
 __all__ = ["BandError", "Bands"]
 
 MAX_BANDS = 2**20  # bands, and components of a band: the largest number of components of a fingerprint
-Floats = NDArray[np.float64]
-Numbers = Sequence[float] | SupportsArray
 
 _GROUP = re.compile(r"\s*([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})\s*")
 
@@ -182,6 +180,17 @@ class Bands:
         -------
         float or numpy.ndarray
             ``1 - prod(1 - s^r)`` over the widths r of the bands, for independent components.
+
+        Raises
+        ------
+        ValueError
+            If a similarity is not from 0 to 1.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.Bands(20, 5).probability([0.3, 0.5, 0.8]).round(3)
+        array([0.047, 0.47 , 1.   ])
         """
         s = np.asarray(similarity, np.float64)
         if not ((s >= 0) & (s <= 1)).all():
@@ -193,7 +202,24 @@ class Bands:
         return 1.0 - missed if s.ndim else float(1.0 - missed)
 
     def similarity_at(self, probability: float) -> float:
-        """Return the similarity of pairs that agree in at least one band with this probability."""
+        """Return the similarity of pairs that agree in at least one band with this probability.
+
+        Parameters
+        ----------
+        probability : float
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+            The inverse of `probability`.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> round(lsh.Bands(20, 5).similarity_at(0.5), 3)
+        0.509
+        """
         wanted, low, high = _checks.fraction("probability", probability, zero=True), 0.0, 1.0
         for _ in range(60):  # one bit of the result each
             middle = (low + high) / 2
@@ -213,6 +239,18 @@ class Bands:
         numpy.ndarray
             uint64, shape ``(num_bands, n)``: a hash of the components of each band and their positions. Different
             components have the same key with a probability of about 2^-64.
+
+        Raises
+        ------
+        ValueError
+            If the shape is another one.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> keys = lsh.Bands(20, 5).keys(lsh.MinHasher(100).fingerprints(["A cat sat.", "A cat sat.", "A dog ran."]))
+        >>> keys.shape, bool((keys[:, 0] == keys[:, 1]).all()), bool((keys[:, 0] == keys[:, 2]).any())
+        ((20, 3), True, False)
         """
         if np.ndim(fingerprints) != 2 or np.shape(fingerprints)[1] < self.num_components:
             raise ValueError(

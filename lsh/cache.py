@@ -9,24 +9,37 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsh import _checks
-from lsh._cache_store import BandBins, DocId, FingerprintView, StoredDocuments
-from lsh._fingerprints import CONFIDENCE, Array, Fingerprint, Fingerprints, many_fingerprints, wilson_interval
+from lsh import _checks, _sketch_filter
+from lsh._cache_store import BandBins, FingerprintView, StoredDocuments
+from lsh._fingerprints import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
-from lsh._texts import Missing, Text, Texts
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint
-from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, checked_bands, plan_for
+from lsh.planning import (
+    DEFAULT_RECALL,
+    DEFAULT_THRESHOLD,
+    Plan,
+    below_one,
+    check_plan,
+    checked_bands,
+    chosen_hasher,
+    chosen_plan,
+    plan_for,
+    plan_of,
+)
+from lsh.shingling import Shingles
+from lsh.typing import Array, Fingerprint, Fingerprints, FoundId, Missing, Text, Texts
 
-__all__ = ["Cache", "Match"]
+__all__ = ["Cache", "Match", "Matches"]
 
 SPARE = 1024  # a cache is packed if it has so many more removed documents than stored ones
 
@@ -58,10 +71,47 @@ class Match(NamedTuple):
         Whether the texts were compared. A cache has no texts, so it is False there.
     """
 
-    id: DocId
+    id: FoundId
     similarity: float
     interval: tuple[float, float]
     verified: bool
+
+
+class Matches(tuple[Match, ...]):
+    """The matches of a query, the most similar first; equally similar ones in the order of addition.
+
+    Attributes
+    ----------
+    recall : float
+        The probability with which a document of similarity `min_similarity` is found: see `Cache.recall_at` and
+        `Index.recall_at`. Without texts it is about half of what the bands find, as the estimates of the other half are
+        lower.
+    min_similarity : float
+        The least similarity of a match: as the query asked for; else the threshold of an `Index`, and 0 for a `Cache`.
+    """
+
+    __slots__ = ()
+    recall: float
+    min_similarity: float
+
+    def __new__(cls, matches: Iterable[Match], recall: float, min_similarity: float) -> Matches:
+        return tuple.__new__(matches_with(recall, min_similarity), matches)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Matches, (tuple(self), self.recall, self.min_similarity)
+
+    def __repr__(self) -> str:
+        recall, least = below_one(self.recall, ".4g"), below_one(self.min_similarity, "g")
+        return f"Matches({list(self)!r}, recall={recall}, min_similarity={least})"
+
+
+@lru_cache(maxsize=64)
+def matches_with(recall: float, min_similarity: float) -> type[Matches]:
+    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
+    return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
+
+
+as_match = partial(tuple.__new__, Match)
 
 
 class Cache:
@@ -77,8 +127,8 @@ class Cache:
     num_bands : int, optional
         The number of bands, all of the same width; it must divide the number of seeds.
     bands : Bands or Plan, optional
-        Bands of any widths, in place of `num_bands`, or a plan for the hasher's shingles. Default, if `num_bands` is
-        not given: the bands of `plan`, or bands of one component if there are too few seeds for a plan.
+        Bands of any widths, in place of `num_bands`, or a plan for the hasher's seeds and shingles. Default, if
+        `num_bands` is not given: as for `create`, or bands of one component if there are too few seeds for a plan.
 
     Raises
     ------
@@ -97,7 +147,8 @@ class Cache:
     another thread sees all of a change or none of it. Between two calls, another thread may change the cache.
     ``iter(cache)`` and `iter_duplicates` lock the cache for each step and raise a RuntimeError after a change. An
     iteration over a band of `bins`, or over ``fingerprints.items()`` or ``fingerprints.values()``, gives the content at
-    its beginning. What never changes is read without the lock: `hasher`, `bands`, `num_bands`, `band_width`, `bins_`.
+    its beginning. What never changes is read without the lock: `hasher`, `plan`, `bands`, `num_bands`, `band_width`,
+    `bins_`, `recall_at`.
 
     Examples
     --------
@@ -119,31 +170,54 @@ class Cache:
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)
         elif isinstance(bands, Plan):
-            check_plan(bands, hasher, shingles=hasher.shingles)
+            check_plan(bands, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
+        self._plan = bands if isinstance(bands, Plan) else None
         self._bands = checked_bands(bands, hasher.num_seeds)
         self._version = 0  # the number of changes, so that an iteration detects one
         self._stored = StoredDocuments(hasher, self._bands)
         self._renew_lock()
 
     @classmethod
-    def plan(cls, hasher: MinHasher, threshold: float = DEFAULT_THRESHOLD, recall: float = DEFAULT_RECALL) -> Cache:
-        """Make a cache that finds similar documents with a given probability.
+    def create(
+        cls,
+        hasher: MinHasher | None = None,
+        bands: Bands | Plan | None = None,
+        *,
+        threshold: float | None = None,
+        recall: float | None = None,
+        shingles: Shingles | None = None,
+        num_seeds: int | None = None,
+        random_state: int | None = 0,
+    ) -> Cache:
+        """Create a cache that finds similar documents with a given probability.
 
         Parameters
         ----------
-        hasher : MinHasher
-            Computes the fingerprints.
+        hasher : MinHasher, optional
+            Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. `Bands` require a `threshold`. A plan must have the same number of
+            seeds, and the same shingles and threshold if they are given. Default: planned for `threshold` and `recall`.
         threshold : float, optional
-            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
+            plan that is given as `bands`, else 0.8.
         recall : float, optional
             The least probability with which a document at the threshold is found, more than 0 and less than 1; more
             similar ones are found with a higher probability. Default 0.99.
+        shingles : Shingles, optional
+            How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
+            as `bands`, else ``Shingles(8)``.
+        num_seeds : int, optional
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An
+            error if `hasher` is given.
+        random_state : int or None, optional
+            The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
 
         Returns
         -------
         Cache
-            An empty cache, with the cheapest bands that reach the recall. They differ from those of `lsh.plan`, which
-            are for bands followed by a sketch filter; a cache has no filter.
+            Empty. Planned bands are the cheapest ones that reach the recall. They differ from those of `lsh.plan`,
+            which are for bands followed by a sketch filter; a cache has no filter.
 
         Raises
         ------
@@ -153,19 +227,19 @@ class Cache:
         Examples
         --------
         >>> import lsh
-        >>> cache = lsh.Cache.plan(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
+        >>> cache = lsh.Cache.create(lsh.MinHasher(seeds=128, char_ngram=5), threshold=0.8, recall=0.95)
         >>> cache.num_bands, round(cache.bands.probability(0.8), 3)
         (16, 0.952)
         """
-        _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-        return cls(hasher=hasher, bands=plan_for(hasher, threshold, recall, filtered=False))
+        hasher = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
+        return cls(hasher=hasher, bands=chosen_plan(hasher, bands, threshold, recall, filtered=False))
 
     def _renew_lock(self) -> None:
         """Make a new lock, which no thread holds."""
         self._lock = threading.RLock()
         _caches.add(self)
 
-    def _store(self, ids: list[DocId], rows: Array) -> None:
+    def _store(self, ids: list[FoundId], rows: Array) -> None:
         """Replace the store by a new one with these documents, whose ids differ from each other."""
         stored = StoredDocuments(self._hasher, self._bands)
         stored.add(ids, rows)
@@ -203,6 +277,14 @@ class Cache:
         return self._bands
 
     @property
+    def plan(self) -> Plan:
+        """The bands, and the threshold and recall for which they were chosen.
+
+        Of bands that were given without a threshold: the least threshold, in hundredths, at which their recall is 0.99.
+        """
+        return plan_of(self._bands, self._hasher.num_seeds) if self._plan is None else self._plan
+
+    @property
     def num_bands(self) -> int:
         """The number of bands."""
         return self._bands.num_bands
@@ -213,7 +295,7 @@ class Cache:
         return self._bands.band_width
 
     @property
-    def bins(self) -> tuple[Mapping[int, KeysView[DocId]], ...]:
+    def bins(self) -> tuple[Mapping[int, KeysView[FoundId]], ...]:
         """A read-only view of the buckets: for each band a mapping from key to the set of ids, in order of addition.
 
         To read all buckets, iterate over ``items()`` or ``values()`` of a band; access by key is several times slower.
@@ -221,7 +303,7 @@ class Cache:
         return tuple(BandBins(self, band) for band in range(self.num_bands))
 
     @property
-    def fingerprints(self) -> Mapping[DocId, Array]:
+    def fingerprints(self) -> Mapping[FoundId, Array]:
         """A read-only view of the fingerprints: a mapping from id to fingerprint.
 
         If other threads may change the cache, make a dict with ``dict(cache.fingerprints.items())``, which reads all
@@ -244,7 +326,7 @@ class Cache:
         with self._reading() as stored:
             return doc_id in stored.numbers
 
-    def __iter__(self) -> Iterator[DocId]:
+    def __iter__(self) -> Iterator[FoundId]:
         """Iterate over the ids in order of addition."""
         with self._reading() as stored:
             version, ids = self._version, stored.current_ids()
@@ -278,20 +360,40 @@ class Cache:
         TypeError
             If `doc` is not a text, or the id is ``None`` or not hashable.
         """
-        row = self._hasher.fingerprint(_checks.text("doc", doc))
-        self._add(row[None], [new_id("doc_id", doc_id)])
+        self._add_text("doc", doc, "doc_id", doc_id)
 
     def add(self, text: Text, id: Hashable) -> None:
-        """Add a document; the same as `add_doc`, by the names that `Index` has for it."""
-        row = self._hasher.fingerprint(_checks.text("text", text))
-        self._add(row[None], [new_id("id", id)])
+        """Add a document; the same as `add_doc`, by the names that `Index` has for it.
+
+        Parameters
+        ----------
+        text : str, bytes, bytearray or memoryview
+            The text.
+        id : hashable
+            Its id; not ``None``.
+        """
+        self._add_text("text", text, "id", id)
 
     def add_fingerprint(self, fingerprint: Fingerprint, doc_id: Hashable) -> None:
-        """Add a document by its fingerprint, an array or a sequence of whole numbers; see `add_doc`."""
+        """Add a document by its fingerprint; see `add_doc`.
+
+        Parameters
+        ----------
+        fingerprint : numpy.ndarray or sequence of int
+            Shape ``(num_seeds,)``; the values fit the dtype of the hasher.
+        doc_id : hashable
+            Its id; not ``None``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fingerprint has another shape or other values, or the id is ``None`` or not hashable.
+        """
         if isinstance(fingerprint, _checks.TEXT_TYPES):
             got = type(fingerprint).__name__
             raise TypeError(f"fingerprint must be an array or a sequence, got {got}; use add_doc for a text")
-        self._add(checked_fingerprint(self._hasher, "fingerprint", fingerprint)[None], [new_id("doc_id", doc_id)])
+        row = one_fingerprint("fingerprint", fingerprint, self._hasher.num_seeds, self._hasher.dtype)
+        self._add(row[None], [new_id("doc_id", doc_id)])
 
     def add_docs(self, texts: Texts, ids: Iterable[Hashable], *, missing: Missing = "error") -> None:
         """Add many documents at once; if there is an error, none of them is added.
@@ -309,16 +411,51 @@ class Cache:
         ------
         TypeError, ValueError
             If a text or an id is wrong, or the number of ids is not that of texts.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park."], ["cat", "dog"])
+        >>> len(cache), "cat" in cache
+        (2, True)
         """
         given = in_order(ids)
         rows = self._hasher.fingerprints(texts, missing=missing)
         self._add(rows, listed_ids(given, ids, len(rows)))
 
     def add_fingerprints(self, fingerprints: Fingerprints, ids: Iterable[Hashable]) -> None:
-        """Add many documents by their fingerprints, shape ``(n, num_seeds)``; see `add_docs`."""
+        """Add many documents by their fingerprints; see `add_docs`.
+
+        Parameters
+        ----------
+        fingerprints : numpy.ndarray or sequence of fingerprints
+            Shape ``(n, num_seeds)``.
+        ids : iterable of hashable
+            One id for each fingerprint, as for `add_docs`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a fingerprint or an id is wrong, or their numbers differ.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100)
+        >>> cache = lsh.Cache(hasher)
+        >>> cache.add_fingerprints(hasher.fingerprints(["A cat sat.", "A dog ran."]), ["cat", "dog"])
+        >>> cache.get_duplicates_of("A cat sat.")
+        {'cat'}
+        """
         given = in_order(ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
         self._add(rows, listed_ids(given, ids, len(rows)))
+
+    def _add_text(self, name: str, text: Text, id_name: str, doc_id: Hashable) -> None:
+        """Add a document; the names are those of the parameters, for messages."""
+        row = self._hasher.fingerprint(_checks.text(name, text))
+        self._add(row[None], [new_id(id_name, doc_id)])
 
     def _add(self, rows: Array, doc_ids: list[Hashable]) -> None:
         """Add fingerprints, shape (n, k), under n ids."""
@@ -338,6 +475,11 @@ class Cache:
     def remove_id(self, doc_id: Hashable) -> None:
         """Remove the document with this id.
 
+        Parameters
+        ----------
+        doc_id : hashable
+            The id.
+
         Raises
         ------
         KeyError
@@ -346,7 +488,18 @@ class Cache:
         self._remove(checked_id("doc_id", doc_id))
 
     def remove(self, id: Hashable) -> None:
-        """Remove a document; the same as `remove_id`, by the names that `Index` has for it."""
+        """Remove a document; the same as `remove_id`, by the names that `Index` has for it.
+
+        Parameters
+        ----------
+        id : hashable
+            The id.
+
+        Raises
+        ------
+        KeyError
+            If there is no such document.
+        """
         self._remove(checked_id("id", id))
 
     def _remove(self, doc_id: Hashable) -> None:
@@ -357,7 +510,13 @@ class Cache:
             self._pack_if_sparse()
 
     def remove_doc(self, doc: Text) -> None:
-        """Remove every document with the fingerprint of this text; it is not an error if there is none."""
+        """Remove every document with the fingerprint of this text; it is not an error if there is none.
+
+        Parameters
+        ----------
+        doc : str, bytes, bytearray or memoryview
+            The text.
+        """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
             for doc_id in stored.same_fingerprint(row):
@@ -372,6 +531,24 @@ class Cache:
 
     # ---- asking ----
 
+    def recall_at(self, similarity: float) -> float:
+        """Return the probability that ``query(min_similarity=similarity)`` finds a document of this similarity.
+
+        Parameters
+        ----------
+        similarity : float
+            Jaccard similarity, 0 to 1.
+
+        Returns
+        -------
+        float
+            The probability to share a band, times that of an estimate of `similarity` or more, which is about one half:
+            to find nearly all documents of a similarity, ask for a `min_similarity` below it. Without `min_similarity`
+            the probability is ``bands.probability(similarity)``.
+        """
+        least = _checks.fraction("similarity", similarity, zero=True)
+        return _recall_at(self._bands, self._hasher.num_seeds, least)
+
     def query(
         self,
         text: Text | None = None,
@@ -379,7 +556,7 @@ class Cache:
         id: Hashable | None = None,
         top: int | None = None,
         min_similarity: float | None = None,
-    ) -> list[Match]:
+    ) -> Matches:
         """Find the stored documents that share a bucket with a text, or with a stored document, the most similar first.
 
         Parameters
@@ -393,12 +570,13 @@ class Cache:
         min_similarity : float, optional
             Return only documents with this estimated similarity or a higher one, 0 to 1. The estimate of a document of
             just this similarity is lower in about half of the cases, so use a somewhat lower value, or compare the
-            texts.
+            texts. Default: all that share a bucket, as with 0.
 
         Returns
         -------
-        list of Match
-            By descending similarity; equally similar ones in order of addition.
+        Matches
+            A tuple of `Match`, the most similar first; equally similar ones in order of addition. It also has the
+            `recall` of the query.
 
         Raises
         ------
@@ -417,14 +595,14 @@ class Cache:
         a 0.92 [0.85, 0.96]
         b 0.73 [0.64, 0.81]
         """
-        most, least = _limits(top, min_similarity)
+        most, least, made = self._limits(top, min_similarity)
         _checks.one_of("text", text, "id", id)
         row = None if text is None else self._hasher.fingerprint(_checks.text("text", text))
         with self._reading() as stored:
             if row is not None:
-                return self._matches(stored, row, None, most, least)
+                return made(self._matches(stored, row, None, most, least))
             own = stored.numbers[checked_id("id", id)]
-            return self._matches(stored, stored.rows[own], own, most, least)
+            return made(self._matches(stored, stored.rows[own], own, most, least))
 
     def query_docs(
         self,
@@ -433,7 +611,7 @@ class Cache:
         top: int | None = None,
         min_similarity: float | None = None,
         missing: Missing = "error",
-    ) -> list[list[Match]]:
+    ) -> list[Matches]:
         """Find the stored documents that share a bucket with each of many documents; see `query`.
 
         Parameters
@@ -447,36 +625,38 @@ class Cache:
 
         Returns
         -------
-        list of list of Match
-            One list for each text, all of the same moment.
+        list of Matches
+            One for each text, all of the same moment.
         """
-        most, least = _limits(top, min_similarity)
+        most, least, made = self._limits(top, min_similarity)
         rows = self._hasher.fingerprints(texts, missing=missing)
         with self._reading() as stored:
-            return [self._matches(stored, row, None, most, least) for row in rows]
+            return [made(self._matches(stored, row, None, most, least)) for row in rows]
+
+    def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, Callable[..., Matches]]:
+        """Return the parameters of a query that leave out matches, checked, and what makes its `Matches`."""
+        most = None if top is None else _checks.whole_number("top", top, 1)
+        least = 0.0 if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
+        return most, least, partial(tuple.__new__, matches_with(self.recall_at(least), least))
 
     def _matches(
-        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float | None
-    ) -> list[Match]:
+        self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
+    ) -> Iterator[Match]:
         """Return the matches of a fingerprint, but not the document with the number `own`."""
         numbers = stored.find(row)
         if own is not None:
             numbers = numbers[numbers != own]
         estimates = self._hasher.similarities(row, stored.rows[numbers])
         best = np.argsort(-estimates, kind="stable")  # numbers ascend in order of addition
-        if least is not None:
-            best = best[estimates[best] >= least]
-        best = best[:top]
+        best = best[estimates[best] >= least][:top]
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        return [
-            Match(doc_id, similarity, intervals[similarity], False) for doc_id, similarity in zip(ids, similarities)
-        ]
+        return (Match(*one, intervals[one[1]], False) for one in zip(ids, similarities))
 
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None
-    ) -> set[DocId]:
+    ) -> set[FoundId]:
         """Find the stored documents that share a bucket with a document.
 
         Parameters
@@ -548,7 +728,7 @@ class Cache:
         """
         return bool(self.get_duplicates_of(doc, doc_id))
 
-    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[DocId, DocId]]:
+    def get_all_duplicates(self, min_jaccard: float | None = None) -> set[tuple[FoundId, FoundId]]:
         """Find all pairs of stored documents that share a bucket.
 
         Parameters
@@ -561,11 +741,29 @@ class Cache:
         -------
         set of tuple
             Pairs of ids, each pair once, the id that was added earlier first.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> cache = lsh.Cache(lsh.MinHasher(100))
+        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"], "abc")
+        >>> cache.get_all_duplicates()
+        {('a', 'c')}
         """
         return set(self.iter_duplicates(min_jaccard))
 
-    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[DocId, DocId]]:
+    def iter_duplicates(self, min_jaccard: float | None = None) -> Iterator[tuple[FoundId, FoundId]]:
         """Yield the pairs of `get_all_duplicates` one by one, without holding all of them in memory.
+
+        Parameters
+        ----------
+        min_jaccard : float, optional
+            As for `get_all_duplicates`.
+
+        Yields
+        ------
+        tuple
+            Two ids, that of the document that was added earlier first.
 
         Raises
         ------
@@ -574,7 +772,7 @@ class Cache:
         """
         return self._pairs(_checks.optional_fraction("min_jaccard", min_jaccard))
 
-    def _pairs(self, least: float | None) -> Iterator[tuple[DocId, DocId]]:
+    def _pairs(self, least: float | None) -> Iterator[tuple[FoundId, FoundId]]:
         with self._lock:
             version = self._version
         for band in range(self.num_bands):
@@ -597,8 +795,22 @@ class Cache:
                         yield ids[i], ids[i + 1 + j]
                         self._check_version(version)
 
-    def filter_candidates(self, pairs: Iterable[tuple[DocId, DocId]], min_jaccard: float) -> set[tuple[DocId, DocId]]:
+    def filter_candidates(
+        self, pairs: Iterable[tuple[FoundId, FoundId]], min_jaccard: float
+    ) -> set[tuple[FoundId, FoundId]]:
         """Return the given pairs of stored ids whose estimated similarity is at least `min_jaccard`.
+
+        Parameters
+        ----------
+        pairs : iterable of tuple
+            Pairs of ids of stored documents.
+        min_jaccard : float
+            Estimated similarity, 0 to 1.
+
+        Returns
+        -------
+        set of tuple
+            Those of the pairs.
 
         Raises
         ------
@@ -635,16 +847,17 @@ class Cache:
         Examples
         --------
         >>> import lsh, tempfile
-        >>> cache = lsh.Cache.plan(lsh.MinHasher(128, scheme="fss"))
+        >>> cache = lsh.Cache.create(threshold=0.7)
         >>> cache.add_doc("The quick brown fox jumps over the lazy dog, and runs away.", "a")
         >>> folder = f"{tempfile.mkdtemp()}/stories"
         >>> cache.save(folder)
-        >>> list(lsh.Cache.load(folder))
-        ['a']
+        >>> loaded = lsh.Cache.load(folder)
+        >>> list(loaded), loaded.plan == cache.plan
+        (['a'], True)
         """
         with self._reading() as stored:
             ids, rows = stored.content()
-        _files().save(os.fspath(path), self._hasher, self._bands, ids, rows)
+        _files().save(os.fspath(path), self._hasher, self.plan, ids, rows)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Cache:
@@ -658,7 +871,7 @@ class Cache:
         Returns
         -------
         Cache
-            The hasher, the bands and the documents are those of the index, in its order.
+            The hasher, the plan and the documents are those of the index, in its order.
 
         Raises
         ------
@@ -667,8 +880,8 @@ class Cache:
         ValueError
             If the index has no whole fingerprints, or a file is damaged.
         """
-        hasher, bands, ids, rows = _files().load(os.fspath(path))
-        cache = cls(hasher, bands=bands)
+        hasher, plan, ids, rows = _files().load(os.fspath(path))
+        cache = cls(hasher=hasher, bands=plan)
         cache._store(ids, rows)
         return cache
 
@@ -684,10 +897,11 @@ class Cache:
         self._renew_lock()
 
 
-def _limits(top: object, min_similarity: object) -> tuple[int | None, float | None]:
-    """Return the parameters of a query that leave out matches, checked."""
-    most = None if top is None else _checks.whole_number("top", top, 1)
-    return most, _checks.optional_fraction("min_similarity", min_similarity)
+@lru_cache(maxsize=64)
+def _recall_at(bands: Bands, num_seeds: int, similarity: float) -> float:
+    """Return the probability to share a band and to have an estimate of `similarity` or more; see `Cache.recall_at`."""
+    least = int(np.searchsorted(np.arange(num_seeds + 1) / num_seeds, similarity))
+    return bands.probability(similarity) * _sketch_filter.passing_whole(num_seeds, least, similarity)
 
 
 def _files() -> Any:
@@ -698,11 +912,11 @@ def _files() -> Any:
 _OWN_STATE = frozenset({"_lock", "_version", "_stored"})
 
 
-def _default_bands(hasher: MinHasher) -> Bands:
-    """Return planned bands, or bands of one component, which find the most, if there are too few seeds for a plan."""
+def _default_bands(hasher: MinHasher) -> Bands | Plan:
+    """Return a plan, or bands of one component, which find the most, if there are too few seeds for a plan."""
     if 1 - (1 - DEFAULT_THRESHOLD) ** hasher.num_seeds < DEFAULT_RECALL:
         return Bands(hasher.num_seeds, 1)
-    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False).bands
+    return plan_for(hasher, DEFAULT_THRESHOLD, DEFAULT_RECALL, filtered=False)
 
 
 def _check_how_to_band(num_bands: object, bands: object) -> None:

@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from lsh import _checks, _parts, _sketch_filter, _threads
 from lsh._comparing import Pairs
 from lsh._corpus import STEP, Collection, CollisionError, Corpus
-from lsh._fingerprints import SupportsArray
 from lsh._layout import Layout, Part
 from lsh._linking import Order, positions_of
 from lsh._placing import merged
-from lsh._progress import Progress, checked_progress
+from lsh._progress import checked_progress
 from lsh._spill import Array, Spill, bounded
-from lsh._stored import FoundId, Members, Snapshot, Stored
-from lsh._texts import Missing, TextsOrCallable, allows_missing
+from lsh._stored import Members, Snapshot, Stored
+from lsh._texts import allows_missing
 from lsh.bands import Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher
-from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands
+from lsh.minhash import MinHasher
+from lsh.planning import DEFAULT_THRESHOLD, Plan, chosen_bands, chosen_hasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Clusters, FoundId, Keep, Missing, Progress, SupportsArray, Table, TextsOrCallable, Verify
 
 if TYPE_CHECKING:
     import pandas
@@ -43,12 +43,7 @@ __all__ = ["Deduplication", "Duplicate", "deduplicate", "find_pairs"]
 
 MIN_RECALL = 0.5  # of an index at a similarity; less is an error
 CAP = 1000  # a document is compared with at most so many members of a bucket, the latest ones
-DEFAULT_SEEDS = 128
 
-Keep = Literal["first", "last", "longest"]
-Clusters = Literal["representative", "components"]
-Verify = Literal["exact", "sketch", None]
-Table = Literal["removed", "near", "clusters"]
 
 NUMBER, DATETIME64 = "number", "datetime64"  # kinds of elements of `keep`; the others are types of `datetime`
 
@@ -145,7 +140,19 @@ class Deduplication:
         return dict(self._parameters)
 
     def clusters(self) -> list[NDArray[np.int64]]:
-        """Return the clusters of two or more documents: arrays of positions, the kept one first, then ascending."""
+        """Return the clusters of two or more documents of `texts`.
+
+        Returns
+        -------
+        list of numpy.ndarray
+            int64: the positions of the documents of a cluster, the kept one first, then ascending.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).clusters()
+        [array([0, 2])]
+        """
         removed = self.removed
         if "side" in (removed.dtype.names or ()):
             removed = removed[removed["side"] == "new"]
@@ -168,6 +175,13 @@ class Deduplication:
             ``candidates``: pairs that share a bucket; ``compared``: those that passed the sketch filter.
             ``capped``: comparisons that were left out because a bucket had more than 1,000 members.
             ``seconds``: the time of each stage, a dict.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> summary = lsh.deduplicate(["A cat sat.", "A dog ran.", "A cat sat."]).summary()
+        >>> summary["documents"], summary["removed"], summary["identical"]
+        (3, 1, 1)
         """
         return {**self._counts, "seconds": dict(self._counts["seconds"])}
 
@@ -181,6 +195,16 @@ class Deduplication:
             document: ``cluster``, ``document``, and ``kept``, the position of the kept document of its cluster.
             Clusters are numbered from 0, in the order of `clusters`; the file of ``lsh dedup --clusters`` numbers them
             from 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each removed document, each pair, or each document of a cluster.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
         try:
             import pandas
@@ -189,11 +213,27 @@ class Deduplication:
         return pandas.DataFrame(self._columns(table))
 
     def to_arrow(self, table: Table = "removed") -> pyarrow.Table:
-        """Return a table as an Arrow table, with the columns of `to_pandas`. Requires pyarrow."""
+        """Return a table as an Arrow table. Requires pyarrow.
+
+        Parameters
+        ----------
+        table : {"removed", "near", "clusters"}, optional
+            As for `to_pandas`.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns of `to_pandas`.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        """
         try:
             import pyarrow
         except ImportError as error:
-            raise ImportError("to_arrow requires pyarrow: install lsh-dedup[io]") from error
+            raise ImportError('to_arrow requires pyarrow: run pip install "lsh-dedup[io]"') from error
         return pyarrow.table(self._columns(table))
 
     def _columns(self, table: object) -> dict[str, Array]:
@@ -519,6 +559,13 @@ def find_pairs(
         counts then. These are all pairs that share a bucket and have an exact Jaccard
         similarity of at least `threshold` (see `verify`), identical texts included. Their number is not limited.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a text or a parameter is wrong, or `max_memory` is too small for the number of documents.
+    OSError
+        If the folder for temporary files cannot be written to, or has too little space.
+
     Examples
     --------
     >>> import lsh
@@ -650,7 +697,8 @@ def _matching_of(
     """
     if not isinstance(stored, Stored):
         least = _threshold(DEFAULT_THRESHOLD if threshold is None else threshold, second)
-        hasher = _hasher(given["hasher"], given["shingles"], given["num_seeds"], random_state, given["bands"])
+        own, shingles, num_seeds = given["hasher"], given["shingles"], given["num_seeds"]
+        hasher = chosen_hasher(own, shingles, num_seeds, random_state, given["bands"])
         return _matching(hasher, least, verify, given["recall"], given["bands"]), None
     _check_same(second, stored, given, random_state)
     return _matching_in(second, stored, threshold, verify)
@@ -706,25 +754,6 @@ def _matching(hasher: MinHasher, threshold: float, verify: object, recall: objec
     return _Matching(hasher, threshold, checked, chosen, plan, least_equal)
 
 
-def _hasher(hasher: object, shingles: object, num_seeds: object, random_state: int | None, bands: object) -> MinHasher:
-    """Return the given hasher, or make one from the other parameters."""
-    if hasher is None:
-        if num_seeds is None:
-            num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
-        count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
-        if shingles is None and isinstance(bands, Plan):
-            shingles = bands.shingles
-        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    if num_seeds is not None:
-        raise ValueError("num_seeds and hasher cannot be combined; give one of them")
-    if random_state != 0:
-        raise ValueError("random_state and hasher cannot be combined; give one of them")
-    if shingles is not None and checked_shingles(shingles) != hasher.shingles:
-        raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
-    return hasher
-
-
 def _threshold(threshold: object, second: str) -> float:
     """Return the threshold, checked; `second` is the parameter for a second collection."""
     if not isinstance(threshold, str) and (isinstance(threshold, Iterable) or callable(threshold)):
@@ -735,8 +764,13 @@ def _threshold(threshold: object, second: str) -> float:
     return _checks.fraction("threshold", threshold, zero=False)
 
 
-def _refuse_threshold(name: str, value: Any) -> None:
-    """Raise an error for a number in place of a collection; most likely it is meant as the threshold."""
+def _refuse_other_arguments(name: str, value: Any) -> None:
+    """Raise an error for a number or a path in place of a collection; most likely a threshold or an index is meant."""
+    if name != "texts" and isinstance(value, (str, os.PathLike)):
+        raise TypeError(
+            f"{name} must be a collection of texts, got one {type(value).__name__}; put it in a list, "
+            "or pass lsh.Index.open(path) for an index"
+        )
     if not isinstance(value, bool) and isinstance(value, Number):
         raise TypeError(
             f"{name} must be a collection of texts, got the number {value}; "
@@ -752,7 +786,7 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
     if isinstance(texts, Stored):
         raise TypeError("texts must be a collection of texts, got an index; use its method deduplicate")
     for name, value in given.items():
-        _refuse_threshold(name, value)
+        _refuse_other_arguments(name, value)
     if texts is given[second] and isinstance(texts, Iterator):
         raise ValueError(
             f"texts and {second} must not be the same {type(texts).__name__}, which yields each text only once; "
@@ -763,13 +797,14 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
 
 def _priority(keep: object, total: int) -> Keep | Array:
     """Return `keep`, checked: one of its names, or an array of numbers; the highest number has priority."""
+    wanted = f"{', '.join(map(repr, get_args(Keep)))} or an array of numbers or dates"
     if isinstance(keep, str):
+        if keep not in get_args(Keep):
+            raise ValueError(f"keep must be {wanted}, got {keep!r}")
         return _checks.choice("keep", keep, get_args(Keep))
     _checks.unmasked("keep", keep)
     dtype = f" of {keep.dtype}" if hasattr(keep, "dtype") else ""
-    unfit = TypeError(
-        f"keep must be 'first', 'last', 'longest' or an array of numbers or dates, got {type(keep).__name__}{dtype}"
-    )
+    unfit = TypeError(f"keep must be {wanted}, got {type(keep).__name__}{dtype}")
     try:
         values = np.asarray(keep)
     except (TypeError, ValueError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from lsh import cache
-from lsh._fingerprints import Fingerprint
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, checked_fingerprint
 from lsh.planning import Plan
+from lsh.typing import Fingerprint
 
 __all__ = ["Cache"]
 

@@ -11,32 +11,23 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Literal, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _texts, _threads
 from lsh._batch import Batch, extent
-from lsh._fingerprints import (
-    CONFIDENCE,
-    Array,
-    Fingerprint,
-    Fingerprints,
-    one_fingerprint,
-    one_or_many,
-)
+from lsh._fingerprints import CONFIDENCE, one_fingerprint, one_or_many
 from lsh._fingerprints import wilson_interval as wilson_interval
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, count_equal
+from lsh._minhash import simd_level as _simd_level
 from lsh._seeds import MAX_FSS_SEEDS as MAX_FSS_SEEDS
 from lsh._seeds import fss_seed, least_random_state, murmur3_seeds
-from lsh._texts import Missing, Piece, Text, Texts
 from lsh.shingling import Shingles, ascii_flags, checked_shingles, normalizer
+from lsh.typing import Array, Fingerprint, Fingerprints, HashBytes, Missing, Piece, Scheme, Text, Texts
 
 __all__ = ["MinHasher"]
-
-Scheme = Literal["murmur3", "fss"]
-HashBytes = Literal[4, 8]
 
 SCHEME_VERSIONS: dict[Scheme, int] = {"murmur3": 1, "fss": 1}
 STREAM_BATCH = 512  # texts in a batch of a stream
@@ -446,6 +437,14 @@ class MinHasher:
         TypeError, ValueError
             If an argument is neither a text nor a fingerprint with this hasher's shape and dtype. A set is an error,
             because it does not keep the order of the components.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100, shingles=lsh.Shingles(4))
+        >>> a, b = "The cat sat on the mat.", "The red cat sat on the mat."
+        >>> hasher.jaccard(a, hasher.fingerprint(b)), round(lsh.jaccard(a, b, shingles=hasher.shingles), 3)
+        (0.71, 0.692)
         """
         return float(self.similarities(checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)))
 
@@ -501,10 +500,23 @@ class MinHasher:
         tuple of float
             Lower and upper bound; (0.0, 0.0) if a document has no shingles.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If a document is wrong, as for `jaccard`, or `confidence` is out of range.
+
         Notes
         -----
         With p the estimate, k the number of seeds and z the normal quantile: ``(p + z^2 / 2k -+ z sqrt(p (1 - p) / k +
         z^2 / 4k^2)) / (1 + z^2 / k)`` (Wilson 1927).
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100, shingles=lsh.Shingles(4))
+        >>> low, high = hasher.interval("The cat sat on the mat.", "The red cat sat on the mat.")
+        >>> round(low, 2), round(high, 2)
+        (0.61, 0.79)
         """
         if (1 + _checks.fraction("confidence", confidence, zero=False)) / 2 == 1.0:
             raise ValueError(f"confidence must be less than 1, got {confidence}; only the interval (0, 1) is certain")
@@ -525,6 +537,19 @@ class MinHasher:
         -------
         numpy.ndarray
             Shape ``(num_seeds,)``, `dtype`, read-only.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a document is wrong, as for `jaccard`.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100, shingles=lsh.Shingles(1, "word"))
+        >>> both = hasher.merge("a cat", "the dog")
+        >>> bool((both == hasher.fingerprint("the dog, a cat")).all())
+        True
         """
         order = _DTYPES[self._kind][1]
         first, second = checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)
@@ -533,7 +558,25 @@ class MinHasher:
         return merged
 
     def is_empty(self, fingerprints: Array) -> NDArray[np.bool_]:
-        """Tell which fingerprints are those of texts without shingles: bool, one for each fingerprint."""
+        """Tell which fingerprints are those of texts without shingles.
+
+        Parameters
+        ----------
+        fingerprints : numpy.ndarray
+            Shape ``(n, num_seeds)``, or ``(num_seeds,)`` for one fingerprint; dtype `dtype`.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool, shape ``(n,)`` or ``()``.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> hasher = lsh.MinHasher(100)
+        >>> hasher.is_empty(hasher.fingerprints(["A cat sat on the mat.", ""]))
+        array([False,  True])
+        """
         found = np.asarray(fingerprints[..., 0] == self._empty[0])
         if found.any():  # a fingerprint of shingles may have the largest value in a component
             found = np.asarray((fingerprints == self._empty).all(axis=-1))
@@ -541,6 +584,15 @@ class MinHasher:
 
 
 # ---- batches ----
+
+
+def simd_level() -> str:
+    """Return the instruction set that the kernels use: "avx512", "avx2", "neon" or "baseline".
+
+    It is the fastest that this CPU has, or the one that the environment variable ``LSH_SIMD`` names when `lsh` is
+    imported first. Every level gives the same bits.
+    """
+    return _simd_level()
 
 
 def _checked_texts(
@@ -579,7 +631,7 @@ def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint)
     """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is its parameter."""
     if isinstance(value, _checks.TEXT_TYPES):
         return hasher.fingerprint(value)
-    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype)
+    return one_fingerprint(name, value, hasher.num_seeds, hasher.dtype, "a text or a fingerprint")
 
 
 def _kind(scheme: object, hashbytes: object) -> str:

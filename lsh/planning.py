@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from math import ceil, floor, log, log1p, log10
+from math import ceil, floor, log, log1p, log10, nextafter
 from typing import Any, overload
 
 import numpy as np
 
 from lsh import _checks, _sketch_filter
 from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
-from lsh._texts import Texts
 from lsh._words import counted
-from lsh.bands import MAX_BANDS, BandError, Bands, Floats, Numbers
+from lsh.bands import MAX_BANDS, BandError, Bands
 from lsh.minhash import MAX_FSS_SEEDS, MinHasher
 from lsh.shingling import Shingles, checked_shingles
+from lsh.typing import Floats, Numbers, Texts
 
 __all__ = ["Plan", "plan"]
 
-DEFAULT_THRESHOLD, DEFAULT_RECALL = 0.8, 0.99
+DEFAULT_THRESHOLD, DEFAULT_RECALL, DEFAULT_SEEDS = 0.8, 0.99, 128
 COST_TOLERANCE = 1e-9  # costs whose relative difference is less count as equal
 LOSS_TOLERANCE = 1e-12  # rounding error allowed in the logarithm of the share that the bands may miss
 MIN_RECALL = 1e-9  # used in place of any smaller recall
@@ -92,7 +92,7 @@ class Plan:
         found = checked_bands(self.bands, num_seeds).probability(threshold) * (1.0 - loss)
         if found < recall - MIN_RECALL:
             raise ValueError(
-                f"bands must reach a recall of {_below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
+                f"bands must reach a recall of {below_one(recall, 'g')} at {threshold:g}, got {found:.4g} with "
                 f"{self.bands.to_string()}; use lsh.plan to find bands"
             )
         checked = {"threshold": threshold, "recall": recall, "num_seeds": num_seeds, "loss": loss}
@@ -120,7 +120,7 @@ class Plan:
         return self.bands.probability(similarity)
 
     def similarity_at(self, probability: float) -> float:
-        """Return the similarity of pairs that agree in a band with this probability."""
+        """Return the similarity of pairs that agree in a band with this probability; see `Bands.similarity_at`."""
         return self.bands.similarity_at(probability)
 
     @overload
@@ -190,13 +190,13 @@ class Plan:
         return f"Plan({', '.join(parts)})"
 
     def __str__(self) -> str:
-        threshold = _below_one(self.threshold, "g")
-        at = f"a pair at {threshold} shares a band with probability {_below_one(self.probability(self.threshold))}"
-        passed = f" and is found and verified with {_below_one(self.recall_at(self.threshold))}" if self.loss else ""
+        threshold = below_one(self.threshold, "g")
+        at = f"a pair at {threshold} shares a band with probability {below_one(self.probability(self.threshold))}"
+        passed = f" and is found and verified with {below_one(self.recall_at(self.threshold))}" if self.loss else ""
         seeds = "1 seed" if self.num_seeds == 1 else f"{self.num_seeds} seeds"
         lines = [
             str(self.bands),
-            f"planned for threshold {threshold}, recall {_below_one(self.recall, 'g')} and {seeds}",
+            f"planned for threshold {threshold}, recall {below_one(self.recall, 'g')} and {seeds}",
             at + passed,
         ]
         if self.false_candidates is not None:
@@ -212,7 +212,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def _below_one(value: float, form: str = ".4f") -> str:
+def below_one(value: float, form: str = ".4f") -> str:
     """Return a fraction as text, with enough digits to show that it is less than 1."""
     shown = format(value, form)
     if float(shown) < 1.0 or value >= 1.0:
@@ -331,6 +331,65 @@ def checked_bands(bands: object, num_seeds: int) -> Bands:
             f"than {bands.to_string()}, such as {num_seeds // width}x{width}, or more seeds"
         )
     return bands
+
+
+def chosen_hasher(
+    hasher: object, shingles: object, num_seeds: object, random_state: int | None, bands: object
+) -> MinHasher:
+    """Return the given hasher, or make one of scheme "fss" from the other parameters, or from a plan as `bands`."""
+    if hasher is None:
+        if num_seeds is None:
+            num_seeds = bands.num_seeds if isinstance(bands, Plan) else DEFAULT_SEEDS
+        count = _checks.whole_number("num_seeds", num_seeds, 1, MAX_FSS_SEEDS)
+        if shingles is None and isinstance(bands, Plan):
+            shingles = bands.shingles
+        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
+    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+    if num_seeds is not None:
+        raise ValueError("num_seeds and hasher cannot be combined; give one of them")
+    if random_state != 0:
+        raise ValueError("random_state and hasher cannot be combined; give one of them")
+    if shingles is not None and checked_shingles(shingles) != hasher.shingles:
+        raise ValueError(f"shingles must be the hasher's ({hasher.shingles!r}) or left out, got {shingles!r}")
+    return hasher
+
+
+def chosen_plan(hasher: MinHasher, bands: object, threshold: object, recall: object, *, filtered: bool) -> Plan:
+    """Return the plan of a new cache or index; at most one of `bands` and `recall` is given."""
+    if bands is None:
+        least = DEFAULT_THRESHOLD if threshold is None else threshold
+        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=filtered)
+    if recall is not None:
+        raise ValueError("recall and bands cannot be combined; give one of them")
+    if isinstance(bands, Plan):
+        asked = {} if threshold is None else {"threshold": threshold}
+        check_plan(bands, hasher, **asked, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
+        return bands
+    checked = checked_bands(bands, hasher.num_seeds)
+    if threshold is None:
+        raise ValueError(
+            "threshold must be given with bands, because bands do not say from which similarity documents are "
+            "found; or pass a Plan as bands"
+        )
+    return plan_with(checked, threshold, hasher.num_seeds, loss=_sketch_filter.LOSS if filtered else 0.0)
+
+
+def plan_with(bands: Bands, threshold: object, num_seeds: int, *, loss: float = 0.0) -> Plan:
+    """Return the plan that has these bands and a threshold; its recall is what the bands reach there."""
+    least = _checks.fraction("threshold", threshold, zero=False)
+    recall = bands.probability(least) * (1.0 - loss)
+    if recall == 0.0:
+        raise ValueError(
+            f"threshold={least:g} is too low for {bands.to_string()}, which find no pairs there; use a higher "
+            "threshold, or more bands"
+        )
+    return Plan(bands, least, min(recall, nextafter(1.0, 0.0)), num_seeds, loss=loss)
+
+
+def plan_of(bands: Bands, num_seeds: int) -> Plan:
+    """Return the plan that has these bands and the default recall, for the least threshold, in hundredths."""
+    threshold = next(number / 100 for number in range(1, 101) if bands.probability(number / 100) >= DEFAULT_RECALL)
+    return Plan(bands, threshold, DEFAULT_RECALL, num_seeds)
 
 
 def chosen_bands(

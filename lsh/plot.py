@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lsh import _checks
 from lsh.bands import Bands
-from lsh.planning import Plan, _below_one, checked_bands
+from lsh.planning import Plan, below_one, checked_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
         ax.plot(similarity, one.probability(similarity), label=one.to_string())
     for plan, line in zip(bands, ax.lines[-len(curves) :]):
         if isinstance(plan, Plan) and plan.loss:
-            recall = "" if marked is None else f": {_below_one(plan.recall_at(marked))}"
+            recall = "" if marked is None else f": {below_one(plan.recall_at(marked))}"
             label = f"{line.get_label()} and sketch filter{recall}"
             ax.plot(similarity, plan.recall_at(similarity), "--", color=line.get_color(), label=label)
     mark = _mark(ax, marked)
@@ -155,7 +155,7 @@ def _axes(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
         from matplotlib.axes import Axes
     except ImportError as error:
-        raise ImportError("lsh.plot needs matplotlib: install lsh-dedup[plot]") from error
+        raise ImportError('lsh.plot needs matplotlib: run pip install "lsh-dedup[plot]"') from error
     if ax is None:
         return pyplot.subplots()[1]
     return _checks.instance("ax", ax, Axes, "matplotlib Axes", "; pass those of pyplot.subplots()")

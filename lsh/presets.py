@@ -8,18 +8,16 @@ and other differences. The figures are from the originals' code and papers, whic
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from lsh import _checks
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Verify
 from lsh.minhash import MinHasher
 from lsh.planning import checked_bands
 from lsh.shingling import Shingles
+from lsh.typing import Clusters, PresetName, Verify
 
-__all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "options", "preset"]
-
-Name = Literal["fineweb", "bigcode", "nemo"]
+__all__ = ["NAMES", "Preset", "bigcode", "fineweb", "nemo", "preset"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Preset:
     Attributes
     ----------
     name : str
-        Its name in `options` and on the command line.
+        Its name for `preset` and on the command line.
     hasher : MinHasher
         The hasher of fingerprints and shingles.
     bands : Bands
@@ -92,7 +90,21 @@ class Preset:
         return self.hasher.shingles
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments for `lsh.deduplicate`, a new dict at each call."""
+        """Return the keyword arguments for `lsh.deduplicate`.
+
+        Returns
+        -------
+        dict
+            ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new one at each call.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> from lsh import presets
+        >>> a = "The ferry to the islands sails again on Monday morning, after two days of storm."
+        >>> lsh.deduplicate([a, "Rain.", a.upper()], **presets.fineweb.options())
+        <Deduplication: 3 documents, 2 kept, 1 removed>
+        """
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "verify", "clusters")}
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,12 +214,12 @@ nemo = Preset(
     ),
 )
 
-_PRESETS: dict[Name, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
+_PRESETS: dict[PresetName, Preset] = {"fineweb": fineweb, "bigcode": bigcode, "nemo": nemo}
 #: The names of the presets.
-NAMES: tuple[Name, ...] = get_args(Name)
+NAMES: tuple[PresetName, ...] = get_args(PresetName)
 
 
-def preset(name: Name) -> Preset:
+def preset(name: PresetName) -> Preset:
     """Return the preset of a name.
 
     Parameters
@@ -227,32 +239,3 @@ def preset(name: Name) -> Preset:
     True
     """
     return _PRESETS[_checks.choice("preset", name, NAMES)]
-
-
-def options(name: Name) -> dict[str, Any]:
-    """Return the keyword arguments of `lsh.deduplicate` for a preset.
-
-    Parameters
-    ----------
-    name : {"fineweb", "bigcode", "nemo"}
-        The name of the preset.
-
-    Returns
-    -------
-    dict
-        ``threshold``, ``hasher``, ``bands``, ``verify`` and ``clusters``; a new one at each call.
-
-    Raises
-    ------
-    ValueError
-        If there is no such preset; the message lists the names.
-
-    Examples
-    --------
-    >>> import lsh
-    >>> from lsh import presets
-    >>> a = "The ferry to the islands sails again on Monday morning, after two days of storm."
-    >>> lsh.deduplicate([a, "Rain.", a.upper()], **presets.options("fineweb"))
-    <Deduplication: 3 documents, 2 kept, 1 removed>
-    """
-    return preset(name).options()

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh._texts import Text
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, wilson_interval
 from lsh.shingling import jaccard_matrix
+from lsh.typing import Text
 
 __all__ = ["MeasuredRecall", "SimilarityInterval", "choose_sample", "confidence_interval", "measure"]
 
@@ -204,7 +204,17 @@ def _intervals(bands: Bands, similarities: NDArray[np.float64], found: NDArray[n
 
 
 def confidence_interval(found: int, total: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % of a share (Wilson 1927), as of independent pairs.
+    """Return Wilson's 95 % confidence interval of a share (Wilson 1927), for independent pairs.
+
+    Parameters
+    ----------
+    found, total : int
+        So many pairs of so many; `total` is 1 or more.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper bound of the share.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,13 @@ from lsh._batch import Batch
 from lsh._minhash import NORMALISATIONS, UNIT_CODES, end_if_stopped
 from lsh._minhash import shingles as _shingles
 from lsh._sets import MAX_CACHED, ShingleSets
-from lsh._texts import Missing, Text, Texts
+from lsh.typing import Missing, NormalForm, Text, Texts, Unit
 
 __all__ = ["Shingles", "jaccard", "jaccard_matrix"]
 
-Unit = Literal["byte", "char", "word"]
-NormalForm = Literal["NFC", "NFKC"]
-
-UNITS: tuple[Unit, ...] = ("byte", "char", "word")
+UNITS: tuple[Unit, ...] = get_args(Unit)
 MAX_UNITS = 2**62 - 1  # units of a shingle: more than any text has, and within the range of Py_ssize_t
-NORMAL_FORMS: tuple[NormalForm, ...] = ("NFC", "NFKC")
+NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
 
 PIECE = 1 << 20  # bytes of a text that are normalised at once
 # Between such a character and a space no normalisation looks at both sides: the pieces can be normalised one by one.
@@ -146,7 +143,24 @@ class Shingles:
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
     def apply(self, text: str | bytes) -> str | bytes:
-        """Return the text as these parameters normalise it, of the same type."""
+        """Return the text as these parameters normalise it.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The text.
+
+        Returns
+        -------
+        str or bytes
+            The normalised text, of the same type.
+
+        Examples
+        --------
+        >>> import lsh
+        >>> lsh.Shingles(5, lowercase=True, strip_punctuation=True, collapse_whitespace=True).apply("The  CAT sat.")
+        'the cat sat'
+        """
         if isinstance(text, str):
             return self._apply_to_str(text)
         try:
@@ -241,6 +255,11 @@ def jaccard(a: Text, b: Text, *, shingles: Shingles | None = None) -> float:
     -------
     float
         ``|A & B| / |A | B|``, one division of two counts; 0.0 if a text has no shingles.
+
+    Raises
+    ------
+    TypeError
+        If `a` or `b` is not a text.
 
     Notes
     -----

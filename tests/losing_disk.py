@@ -48,7 +48,7 @@ class LosingFile(DiskFile):
     """A file of a `LosingDisk`."""
 
     def __init__(self, disk: LosingDisk, path: str, file: DiskFile, content: Content) -> None:
-        super().__init__(file._descriptor, file.size)
+        super().__init__(file._descriptor, file.size, path)
         self.disk, self.path, self.content = disk, path, content
 
     def _write_some(self, data: memoryview, offset: int) -> int:

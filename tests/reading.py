@@ -25,6 +25,12 @@ DOCUMENTS = {
     "jsonl": [b'{"id": "a", "text": "one"}\r\n', b' { "text" : "\\u00e9" } \n', b'{"text": ""}\n', b'{"text": "4"}'],
 }
 HEADS = {"csv": b"id,text\r\n"}
+RECORDS = {  # a record with a text
+    "txt": "{}\n",
+    "tsv": "a\t{}\r\n",
+    "csv": 'a,"{}"\n',
+    "jsonl": '{{"id": "a", "text": "{}"}}\n',
+}
 TEXTS = {
     "txt": [b"one", b"", "zwei, drü".encode(), b"\xff\xfe odd", b"one"],
     "tsv": [b"one", b"two", b"", b"\xff", b"five"],

@@ -42,6 +42,7 @@ import lsh.cache
 import lsh.lsh
 from lsh import Bands, Cache, MinHasher, Shingles
 from lsh._grouping import BinSets, BinTables
+from lsh.planning import plan_for
 
 both_sizes = pytest.mark.parametrize("hashbytes", [4, 8])
 
@@ -448,7 +449,7 @@ def test_a_stored_document_finds_itself():
     assert cache.get_duplicates_of(MARKET) == {0}
     assert cache.is_duplicate(MARKET, doc_id=0)
     assert cache.is_duplicate(doc_id=0) is cache.is_duplicate(None, 0) is True
-    assert cache.query(id=0) == []  # without itself
+    assert cache.query(id=0) == ()  # without itself
 
 
 def test_a_stored_document_without_shingles_does_not_find_itself():
@@ -526,9 +527,9 @@ def test_without_bands_they_are_planned(seeds, scheme):
     if seeds < 3:
         assert cache.bands == Bands(seeds, 1)
         with pytest.raises(ValueError, match="too few"):
-            Cache.plan(hasher)
+            Cache.create(hasher)
     else:
-        assert cache.bands == Cache.plan(hasher).bands
+        assert cache.bands == Cache.create(hasher).bands
         assert cache.bands.probability(0.8) >= 0.99
     cache.add_docs([FERRY, FERRY], "ab")
     assert cache.get_all_duplicates() == {("a", "b")}
@@ -538,12 +539,14 @@ def test_without_bands_they_are_planned(seeds, scheme):
 def test_planned(scheme):
     """The bands alone reach the recall, because no filter follows them."""
     hasher = MinHasher(128, 5, scheme=scheme)
-    cache = Cache.plan(hasher, 0.8, recall=0.95)
+    cache = Cache.create(hasher, threshold=0.8, recall=0.95)
     assert cache.hasher is hasher
+    assert cache.plan == lsh.Plan(cache.bands, 0.8, 0.95, 128)
     assert cache.bands == Bands(widths=[7] * 2 + [8] * 14)
     assert cache.bands.probability(0.8) >= 0.95
-    assert Cache.plan(hasher).bands == Cache.plan(hasher, 0.8, 0.99).bands == Cache.plan(hasher, threshold=0.8).bands
-    assert 0.99 <= Cache.plan(hasher).bands.probability(0.8) < 0.993
+    for same in ({}, {"threshold": 0.8}, {"recall": 0.99}, {"threshold": 0.8, "recall": 0.99}):
+        assert Cache.create(hasher, **same).plan == plan_for(hasher, 0.8, 0.99, filtered=False)
+    assert 0.99 <= Cache.create(hasher).bands.probability(0.8) < 0.993
     cache.add_docs([FERRY, FERRY + "!"], "ab")
     assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
     assert copy.deepcopy(cache).bands == cache.bands
@@ -561,19 +564,73 @@ def test_planned(scheme):
 )
 def test_planned_badly(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Cache.plan(MinHasher(128), **arguments)
+        Cache.create(MinHasher(128), **arguments)
 
 
-def test_planned_without_a_hasher():
+def test_created_without_a_hasher():
+    """With the defaults of `Index.create`."""
+    words = lsh.Shingles(2, "word")
+    assert Cache.create().hasher == MinHasher(128, scheme="fss", shingles=lsh.Shingles(8))
+    cache = Cache.create(shingles=words, num_seeds=64, random_state=5)
+    assert cache.hasher == MinHasher(64, random_state=5, scheme="fss", shingles=words)
+    assert Cache.create(random_state=None).hasher.random_state != 0
+    planned = lsh.plan(0.7, 0.9, 64, shingles=words, background=["red green blue", "red green white"])
+    cache = Cache.create(bands=planned)
+    assert (cache.hasher.num_seeds, cache.hasher.shingles, cache.plan) == (64, words, planned)
+
+
+def test_created_with_bands():
+    bands = Bands(20, 5)
+    cache = Cache.create(MinHasher(100), bands, threshold=0.7)
+    assert cache.bands == bands
+    assert cache.plan == lsh.Plan(bands, 0.7, bands.probability(0.7), 100)
+    assert Cache.create(MinHasher(100), bands, threshold=1.0).plan.threshold == 1
+
+
+@pytest.mark.parametrize("scheme", ["murmur3", "fss"])
+def test_the_plan_of_bands(scheme):
+    """For bands without a threshold: the least one, in hundredths, at which the recall is 0.99."""
+    hasher = MinHasher(100, scheme=scheme)
+    for cache in (Cache(hasher, 20), Cache(hasher, bands=Bands(20, 5)), Cache(MinHasher(2, scheme=scheme))):
+        plan = cache.plan
+        assert (plan.bands, plan.recall, plan.num_seeds) == (cache.bands, 0.99, cache.hasher.num_seeds)
+        assert cache.bands.probability(plan.threshold) >= 0.99 > cache.bands.probability(plan.threshold - 0.01)
+    assert Cache(hasher).plan == Cache.create(hasher).plan == lsh.Plan(Cache(hasher).bands, 0.8, 0.99, 100)
+    planned = lsh.plan(0.7, 0.9, 100)
+    assert Cache(hasher, bands=planned).plan == planned
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bands": Bands(20, 5)}, "threshold must be given with bands, .*; or pass a Plan as bands"),
+        ({"bands": Bands(20, 5), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
+        ({"bands": Bands(1, 100), "threshold": 1e-9}, "threshold=1e-09 is too low for 1x100, which find no"),
+        ({"bands": Bands(20, 6), "threshold": 0.8}, "bands take 120 components, a fingerprint has 100"),
+        ({"bands": lsh.plan(0.7), "threshold": 0.7}, "bands are planned for num_seeds=128, got num_seeds=100"),
+        ({"bands": lsh.plan(0.7, num_seeds=100), "threshold": 0.8}, "planned for threshold=0.7, got threshold=0.8"),
+        ({"num_seeds": 100}, "num_seeds and hasher cannot be combined"),
+        ({"random_state": None}, "random_state and hasher cannot be combined"),
+        ({"shingles": lsh.Shingles(5)}, "shingles must be the hasher's"),
+    ],
+)
+def test_created_badly(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Cache.create(MinHasher(100), **arguments)
+
+
+def test_created_with_wrong_types():
     with pytest.raises(TypeError, match="hasher must be a MinHasher, got int"):
-        Cache.plan(128)
+        Cache.create(128)
+    with pytest.raises(TypeError, match="bands must be a Bands or a Plan, got int"):
+        Cache.create(bands=20)
 
 
 def test_the_first_form_planned():
     hasher = MinHasher(128, 5)
-    cache = lsh.lsh.Cache.plan(hasher, 0.9)
+    cache = lsh.lsh.Cache.create(hasher, threshold=0.9)
     assert type(cache) is lsh.lsh.Cache
-    assert cache.bands == Cache.plan(hasher, 0.9).bands
+    assert cache.bands == Cache.create(hasher, threshold=0.9).bands
 
 
 def test_import_forms():
@@ -841,7 +898,41 @@ def test_a_query_gives_the_best_first():
     assert (found[0].similarity, found[0].interval[1]) == (1.0, 1.0)
     assert 0.3 < found[3].similarity < 0.9
     assert {match.id for match in found} == cache.get_duplicates_of(FERRY)
-    assert cache.query("none of these") == cache.query("") == cache.query("same") == []
+    assert cache.query("none of these") == cache.query("") == cache.query("same") == ()
+
+
+def test_matches_say_what_was_asked():
+    """As those of an index: the least similarity, and the probability to find a document of this similarity."""
+    cache = Cache.create(MinHasher(100, 4), threshold=0.7, recall=0.95)
+    cache.add_docs([FERRY, FERRY_LESS, MARKET], "abc")
+    found = cache.query(FERRY, min_similarity=0.7)
+    assert type(found).__mro__[1] is lsh.Matches
+    assert (found.min_similarity, found.recall) == (0.7, cache.recall_at(0.7))
+    assert [match.id for match in found] == ["a", "b"]
+    everything = cache.query(FERRY)
+    assert (everything.min_similarity, everything.recall) == (0.0, cache.recall_at(0)) == (0, 0)
+    assert [(one.min_similarity, one.recall) for one in cache.query_docs([FERRY, ""], min_similarity=0.7)] == [
+        (found.min_similarity, found.recall)
+    ] * 2
+    copied = pickle.loads(pickle.dumps(found))
+    assert (copied, copied.recall, copied.min_similarity) == (found, found.recall, 0.7)
+    assert repr(found) == f"Matches({list(found)!r}, recall={found.recall:.4g}, min_similarity=0.7)"
+    rebuilt = eval(repr(found), vars(lsh))
+    assert rebuilt == found == tuple(found)
+    assert repr(rebuilt) == repr(found)
+    assert repr(lsh.Matches([], 0.99999, 0.8)) == "Matches([], recall=0.99999, min_similarity=0.8)"
+
+
+def test_recall_at():
+    """The exact probability for independent components: to share a band, times an estimate that is high enough."""
+    cache = Cache(MinHasher(8), bands=Bands(4, 2))
+    for similarity in (0.1, 0.5, 0.75, 0.76, 1.0):
+        enough = range(math.ceil(similarity * 8), 9)
+        estimated = sum(math.comb(8, e) * similarity**e * (1 - similarity) ** (8 - e) for e in enough)
+        assert math.isclose(cache.recall_at(similarity), cache.bands.probability(similarity) * estimated)
+    assert cache.recall_at(0) == 0
+    with pytest.raises(ValueError, match=r"similarity must be 0 to 1, got 1\.5"):
+        cache.recall_at(1.5)
 
 
 def test_a_query_by_id_leaves_out_the_document_itself():
@@ -849,7 +940,7 @@ def test_a_query_by_id_leaves_out_the_document_itself():
     cache.add_docs([FERRY, FERRY, FERRY_LESS, "", MARKET], range(5))
     assert [match.id for match in cache.query(id=1)] == [0, 2]
     assert [match.id for match in cache.query(FERRY)] == [0, 1, 2]
-    assert cache.query(id=3) == cache.query(id=4) == []
+    assert cache.query(id=3) == cache.query(id=4) == ()
     cache.add_doc(FERRY, 0)  # moves to the end
     assert [match.id for match in cache.query(FERRY)] == [1, 0, 2]
 
@@ -861,7 +952,7 @@ def test_a_query_of_the_best_and_of_the_similar():
         assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
     assert [match.id for match in cache.query(id="c", top=numpy.int64(2))] == ["a", "d"]
     assert [match.id for match in cache.query(id="b", min_similarity=estimate)] == list("acde")
-    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == []
+    assert cache.query(id="b", min_similarity=math.nextafter(estimate, 1)) == ()
     assert cache.query(FERRY, min_similarity=0) == cache.query(FERRY)
     assert [match.id for match in cache.query(FERRY, top=3, min_similarity=1)] == list("acd")
     assert [match.id for match in cache.query(FERRY, top=5, min_similarity=1)] == list("acde")
@@ -1273,7 +1364,7 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "fingerprint None": (
             TypeError,
-            "fingerprint must hold uint64 components",
+            "^fingerprint must be an array or a sequence, got NoneType$",
             lambda c: c.add_fingerprint(None, 1),
         ),
         "fingerprint of two": (
@@ -1786,8 +1877,8 @@ def test_every_method_is_tried_below():
     """Every member of the class is tested in another thread, except constant members and views."""
     own = {name for name, value in vars(Cache).items() if callable(value) or isinstance(value, (property, classmethod))}
     own = {name for name in own if not name.startswith("_") or name.endswith("__")}
-    assert own == set(QUESTIONS) | without_lock() | {"__init__", "plan", "load", "bins", "fingerprints"}
-    assert without_lock() == {"hasher", "bands", "num_bands", "band_width", "bins_"}
+    assert own == set(QUESTIONS) | without_lock() | {"__init__", "create", "load", "bins", "fingerprints"}
+    assert without_lock() == {"hasher", "plan", "bands", "num_bands", "band_width", "bins_", "recall_at"}
 
 
 @pytest.mark.parametrize("ask", [*QUESTIONS.values(), *VIEWS.values()], ids=[*QUESTIONS, *VIEWS])

@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy
@@ -1290,8 +1291,8 @@ KEEPS = [
     ([1] * 9 + [-math.inf], ValueError, r"keep\[9\] must be a finite number, got -inf$"),
     ([1] * 4 + [None] * 6, ValueError, r"keep\[4\] must be a number, got None; give one for each text$"),
     ([None] * 10, ValueError, r"keep\[0\] must be a number or a date, got None; give one for each text$"),
-    ("shortest", ValueError, "keep must be one of 'first', 'last', 'longest', got 'shortest'"),
-    ("", ValueError, "keep must be one of 'first', 'last', 'longest', got ''"),
+    ("shortest", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got 'shortest'"),
+    ("", ValueError, "keep must be 'first', 'last', 'longest' or an array of numbers or dates, got ''"),
     (
         ["high"] * 10,
         TypeError,
@@ -1353,7 +1354,16 @@ KEEPS = [
     ),
     (numpy.array([1] * 10, "m8[s]"), TypeError, r"keep must be .* or dates, got ndarray of timedelta64\[s\]"),
 ]
+
+
+class Splits(dict):
+    """As the DatasetDict of Hugging Face, a dict of datasets."""
+
+    column_names = ()
+
+
 COLLECTIONS = [
+    (Splits(), TypeError, r"must be one column of texts, got a whole Splits; pass table\['train'\]\['text'\]$"),
     ("one text", TypeError, "must be a collection of texts, got one str; put it in a list"),
     (b"one text", TypeError, "must be a collection of texts, got one bytes; put it in a list"),
     (bytearray(b"one"), TypeError, "must be a collection of texts, got one bytearray"),
@@ -1404,6 +1414,12 @@ def test_bad_parameters_of_deduplicate_alone():
         deduplicate(TEN, clusters="chains")
     with pytest.raises(TypeError, match="against must be a collection of texts, got one str; put it in a list"):
         deduplicate(TEN, against="one text")
+    with pytest.raises(TypeError, match=r"^against must be .*, got one str; .* or pass lsh\.Index\.open\(path\) for"):
+        deduplicate(TEN, against="old.index")
+    with pytest.raises(TypeError, match=r"^others must be .*, got one \w+Path; .* or pass lsh\.Index\.open"):
+        find_pairs(TEN, others=Path("old.index"))
+    with pytest.raises(TypeError, match=r"^texts must be .*, got a path \(\w+Path\); open the file, and"):
+        deduplicate(Path("news.txt"))
     with pytest.raises(TypeError, match=r"^against must be .*, got the number 0\.8; if it is a threshold, write"):
         deduplicate(TEN, against=0.8)
 

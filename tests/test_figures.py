@@ -1,4 +1,4 @@
-"""The plots of docs/idea.md are those that docs/figures.py draws, and need nothing from elsewhere."""
+"""The plots of docs/idea.md and docs/plots.md are those that docs/figures.py draws, and need nothing from elsewhere."""
 
 import importlib.util
 import re
@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE = (DOCS / "idea.md").read_text(encoding="utf-8")
+PAGES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("idea.md", "plots.md"))
 FIGURES = sorted(path.stem for path in (DOCS / "figures").glob("*.svg"))
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -26,8 +26,8 @@ def script():
     return module
 
 
-def test_the_page_shows_each_figure_and_says_what_is_seen():
-    shown = re.findall(r"!\[([^\]]+)\]\(figures/(\w+)\.svg\)\n\n\*", PAGE)  # and a caption begins
+def test_the_pages_show_each_figure_and_say_what_is_seen():
+    shown = re.findall(r"!\[([^\]]+)\]\(figures/(\w+)\.svg\)\n\n\*", PAGES)  # and a caption begins
     assert sorted(name for _, name in shown) == FIGURES
     assert all(len(seen) > 60 for seen, _ in shown)
 

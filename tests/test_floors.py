@@ -229,11 +229,11 @@ def test_the_sources_are_read():
         "lsh._memory",
     }
     assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
-        "lsh._fingerprints",
         "lsh.bands",
         "lsh.cache",
         "lsh.minhash",
         "lsh.planning",
+        "lsh.typing",
     }
     assert EXTERN.search((PACKAGE / ONLY_EXTERN).read_text(encoding="utf-8"))
     assert len(sources(".c")) >= 5

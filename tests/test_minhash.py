@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import collections
 import copy
+import functools
 import hashlib
 import pickle
 import random
@@ -870,6 +871,30 @@ def test_a_number_is_no_batch(number):
         MinHasher(3).fingerprints(number)
 
 
+def test_a_function_must_be_called():
+    """`deduplicate` and `find_pairs` call it; everything else says so."""
+    hasher = MinHasher(16)
+
+    def read():
+        return ["some text"]
+
+    for wrong, kind in ((read, "function"), (lambda: ["some text"], "function"), (functools.partial(read), "partial")):
+        message = f"must be a collection of texts, got a {kind}; call it, and pass what it returns$"
+        for call in (
+            hasher.fingerprints,
+            hasher.chunks,
+            lsh.jaccard_matrix,
+            lsh.Cache(hasher).query_docs,
+            lambda texts: lsh.Cache(hasher).add_docs(texts, [1]),
+        ):
+            with pytest.raises(TypeError, match=f"^texts {message}"):
+                call(wrong)
+        with pytest.raises(TypeError, match=f"^background {message}"):
+            lsh.plan(background=wrong)
+    with pytest.raises(TypeError, match="got a type; call it"):
+        hasher.fingerprints(list)
+
+
 @both_sizes
 def test_bad_fingerprints(hashbytes):
     hasher = MinHasher(4, 3, hashbytes=hashbytes)
@@ -882,17 +907,27 @@ def test_bad_fingerprints(hashbytes):
             call(row, other)
         with pytest.raises((TypeError, ValueError), match="float64"):
             call(row.astype(float), row)
-        with pytest.raises((TypeError, ValueError), match="components"):
-            call(row, 5)
         with pytest.raises((TypeError, ValueError), match=r"components|one text or fingerprint"):
             call(row, numpy.zeros((2, 2, 4), DTYPES[hashbytes]))
     for call in (hasher.jaccard, hasher.interval, hasher.merge):
-        with pytest.raises(TypeError, match=r"b must .*NoneType"):
-            call(row, None)
+        for bad, kind in ((5, "int"), (None, "NoneType"), (object(), "object"), (lambda: row, "function")):
+            with pytest.raises(TypeError, match=f"^b must be a text or a fingerprint, got {kind}$"):
+                call(row, bad)
+        with pytest.raises(TypeError, match=r"^a must be a text or a fingerprint, got texts \(list of str\); compute"):
+            call(["some text"], row)
         with pytest.raises(ValueError, match="b must be one text or fingerprint"):
             call(row, numpy.stack([row, row]))
-    with pytest.raises(TypeError, match="A must be fingerprints, got str"):
-        hasher.similarities("some text")
+    for bad, got in (
+        ("some text", "str; compute them with fingerprints"),
+        (["some text", "another"], r"texts \(list of str\); compute them with fingerprints"),
+        (numpy.array(["some text"]), r"texts \(ndarray of str_\); compute them with fingerprints"),
+        ((b"bytes",), r"texts \(tuple of bytes\); compute them with fingerprints"),
+        (5, "int"),
+    ):
+        with pytest.raises(TypeError, match=f"^A must be fingerprints, got {got}$"):
+            hasher.similarities(bad)
+        with pytest.raises(TypeError, match=f"^B must be fingerprints, got {got}$"):
+            hasher.similarities(row, bad)
 
 
 @pytest.mark.parametrize("bad", [0, 1, -0.5, 2, float("nan")])

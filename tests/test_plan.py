@@ -41,7 +41,7 @@ def needed(recall: float, filtered: bool) -> float:
 
 
 def made(threshold: float, recall: float, num_seeds: int, *, filtered: bool) -> Plan:
-    """The plans of `lsh.plan` and `Cache.plan`, for a hasher with this number of seeds."""
+    """The plans of `lsh.plan` and `Cache.create`, for a hasher with this number of seeds."""
     return plan_for(SimpleNamespace(num_seeds=num_seeds, scheme="murmur3"), threshold, recall, filtered=filtered)
 
 
@@ -710,9 +710,11 @@ def test_a_plan_cuts_the_texts_as_its_background():
 def test_a_plan_for_a_cache():
     plan = lsh.plan(0.8, 0.99, 100)
     assert lsh.Cache(MinHasher(100), bands=plan).bands == plan.bands
-    assert lsh.lsh.Cache(plan, MinHasher(128)).bands == plan.bands
-    with pytest.raises(ValueError, match="bands take 96 components, a fingerprint has 50"):
-        lsh.Cache(MinHasher(50), bands=plan)
+    assert lsh.lsh.Cache(plan, MinHasher(100)).bands == plan.bands
+    for count, remedy in ((50, "make a plan for it$"), (128, "or pass bands=plan.bands to use the bands as they are")):
+        with pytest.raises(ValueError, match=f"bands are planned for num_seeds=100, got num_seeds={count}; .*{remedy}"):
+            lsh.Cache(MinHasher(count), bands=plan)
+    assert lsh.Cache(MinHasher(128), bands=plan.bands).bands == plan.bands
 
 
 def test_a_cache_refuses_a_plan_for_other_shingles():

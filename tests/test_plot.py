@@ -264,7 +264,7 @@ def test_bad_axes(pyplot, draw):
 @pytest.mark.parametrize("draw", FUNCTIONS, ids=lambda function: function.__name__)
 def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"lsh\.plot needs matplotlib: install lsh-dedup\[plot\]"):
+    with pytest.raises(ImportError, match=r'lsh\.plot needs matplotlib: run pip install "lsh-dedup\[plot\]"'):
         draw(*FUNCTIONS[draw])
 
 

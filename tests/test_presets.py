@@ -110,7 +110,7 @@ def components(preset: presets.Preset, texts: list[str]) -> list[int]:
 
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_deduplicate_keeps_the_first_of_each_component(name, texts):
-    result = lsh.deduplicate(texts, **presets.options(name))
+    result = lsh.deduplicate(texts, **presets.preset(name).options())
     expected = components(presets.preset(name), texts)
     assert result.labels.tolist() == expected
     assert result.keep.tolist() == [first == i for i, first in enumerate(expected)]
@@ -140,7 +140,7 @@ def test_the_recall_is_that_of_the_curve(name):
         start = draw.randint(0, size - shared)
         texts += [text(pair, 0, size), text(pair, start, start + shared)]
     assert lsh.jaccard(texts[0], texts[1], shingles=preset.shingles) == shared / size == 0.7
-    options = presets.options(name)
+    options = presets.preset(name).options()
     del options["clusters"]
     found = [(i, j) for i, j, _ in lsh.find_pairs(texts, **options)]
     assert all(i % 2 == 0 and j == i + 1 for i, j in found)
@@ -271,10 +271,10 @@ def test_a_preset_of_ones_own_prints_what_it_knows():
 
 
 def test_options_are_new_at_each_call():
-    options = presets.options("nemo")
+    options = presets.nemo.options()
     assert set(options) == {"threshold", "hasher", "bands", "verify", "clusters"}
     options["threshold"] = 0.1
-    assert presets.options("nemo")["threshold"] == 0.8
+    assert presets.nemo.options()["threshold"] == 0.8
 
 
 @pytest.mark.parametrize("preset", ALL, ids=presets.NAMES)
@@ -287,10 +287,9 @@ def test_the_docstring_says_what_differs(preset):
 
 
 @pytest.mark.parametrize("name", ["FineWeb", "", "c4", None, 3, ["nemo"]])
-@pytest.mark.parametrize("call", [presets.options, presets.preset])
-def test_unknown_names_are_refused(name, call):
+def test_unknown_names_are_refused(name):
     with pytest.raises(ValueError, match="preset must be one of 'fineweb', 'bigcode', 'nemo', got"):
-        call(name)
+        presets.preset(name)
 
 
 def test_the_names():

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -208,6 +209,7 @@ KINDS = {
     "decimal(30, 3)": lambda i: Decimal(i) / 1000 + 10**20,
     "date": lambda i: (moment(0) + timedelta(days=i)).date(),
     "binary": lambda i: i.to_bytes(4, "big"),
+    "struct<day: date, place: array<int>>": lambda i: ((moment(0) + timedelta(days=i // 9)).date(), [i % 9, 0]),
 }
 
 
@@ -329,7 +331,13 @@ def test_large_strings_and_small_batches(spark):
             r"df\['id'\] must be a column of type string or binary, got bigint",
             lambda df: lsh.spark.removed(df, text="id"),
         ),
-        (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.array("id")))),
+        (TypeError, "cast it", lambda df: lsh.spark.removed(df.withColumn("id", f.create_map("id", "id")))),
+        (
+            TypeError,
+            "got struct<m:map<bigint,bigint>>",
+            lambda df: lsh.spark.removed(df.withColumn("id", f.struct(f.create_map("id", "id").alias("m")))),
+        ),
+        (ValueError, "it has none; name another one as text", lambda df: lsh.spark.removed(df.select())),
         (
             TypeError,
             "got interval year",
@@ -347,6 +355,7 @@ def test_large_strings_and_small_batches(spark):
         ),
         (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
         (ValueError, "max_nodes must be 1 or more", lambda df: lsh.spark.removed(df, max_nodes=0)),
+        (ValueError, "max_nodes must be at most 2000000000", lambda df: lsh.spark.removed(df, max_nodes=2**31)),
         (
             ValueError,
             r"without asc\(\) or desc\(\), got .*; for the greatest",
@@ -482,6 +491,14 @@ def program() -> Any:
     [
         ("-o {}", "exists already; delete it, or name a folder that does not exist"),
         ("-o {}/kept --removed {}", "exists already"),
+        (
+            "-o {}/kept --removed file:{}/kept/",
+            "must be two folders, neither in the other, got file:.*/kept/ and file:",
+        ),
+        ("-o {}/all/kept --removed {}/all", "must be two folders"),
+        ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
+        ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
+        ("-o {}/kept --checkpoint {}/in.parquet/tables", "--checkpoint: cannot create a folder: .*in.parquet"),
         ("-o {}/kept --partition-by year", "the documents have no column 'year'; they have id, text"),
         ("-o {}/kept --report {}/none/report.html", "there is no folder '.*/none'; create it"),
     ],
@@ -489,9 +506,30 @@ def program() -> Any:
 def test_program_checks_before_the_job(spark, tmp_path, monkeypatch, program, given, match):
     """What cannot be written is an error before the documents are compared."""
     parquet.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "in.parquet")
+    (tmp_path / "old.jsonl").write_text('{"id": 1, "text": "a text"}\n', encoding="utf-8")
     monkeypatch.setattr(lsh.spark, "removed", lambda *_, **__: pytest.fail("the job started"))
     with pytest.raises(ValueError, match=match):
         program.main([str(tmp_path / "in.parquet"), *given.replace("{}", str(tmp_path)).split()])
+
+
+@pytest.mark.slow
+def test_page(spark, tmp_path, capsys):
+    """The examples of docs/spark.md run as printed, with other folders."""
+    root = Path(__file__).resolve().parents[1]
+    sample = str(root / "examples" / "sample.tsv")
+    frame_of(spark, TEXTS).withColumn("stars", f.lit(5)).write.parquet(str(tmp_path / "reviews"))
+    page, names = (root / "docs" / "spark.md").read_text(encoding="utf-8"), {}
+    try:
+        for block in re.findall("```python\n(.*?)```", page, re.DOTALL):
+            exec(block.replace("s3a://bucket", str(tmp_path)).replace("sample.tsv", sample), names)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", SETTINGS["spark.sql.shuffle.partitions"])
+    printed, _, table = capsys.readouterr().out.partition("\n")
+    assert f"# {printed}\n" in page
+    assert "|s003|s002|0.941747572815534|false|" in table.replace(" ", "")
+    expected = [(i, TEXTS[i], 5) for i in lsh.deduplicate(TEXTS, 0.8).kept.tolist()]
+    assert collected(spark.read.parquet(str(tmp_path / "unique"))) == expected
+    assert collected(names["kept"]) == expected
 
 
 # Failures.
@@ -570,9 +608,28 @@ def measured(task: Any, folder: str, *arguments: Any) -> Any:
     Path(folder, f"{task.__name__} {os.getpid()} {time.time_ns()}").write_text(str(peak))
 
 
+TASKS = ("fingerprint", "link", "connect", "choose_members", "decide")
+
+
+@pytest.fixture
+def peaks(monkeypatch, tmp_path):
+    """A function that returns the peaks of the tasks so far, in MB, by the name of the task."""
+    folder = tmp_path / "peaks"
+    folder.mkdir()
+    for name in TASKS:
+        monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
+
+    def found() -> dict[str, int]:
+        values = [(path.name.split()[0], int(path.read_text())) for path in folder.iterdir()]
+        assert {name for name, _ in values} == set(TASKS)
+        return {name: max(peak for one, peak in values if one == name) for name in TASKS}
+
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_of_the_workers(spark, monkeypatch, tmp_path):
+def test_memory_of_the_workers(spark, peaks, tmp_path):
     """A component of 160 MB of texts, half of them copies, passes in workers of 280 MB, of which 170 are the packages
     and the buffers of the first stage."""
     draw, base = random.Random(0), words(random.Random(1), 250)
@@ -584,13 +641,42 @@ def test_memory_of_the_workers(spark, monkeypatch, tmp_path):
         ids = range(part, 4 * len(texts), 4)
         table = pa.table({"id": list(ids), "text": texts}, schema)
         parquet.write_table(table, tmp_path / f"{part}.parquet", row_group_size=2000)
-    folder = tmp_path / "peaks"
-    folder.mkdir()
-    for name in ("fingerprint", "link", "connect", "choose_members", "decide"):
-        monkeypatch.setattr(_tasks, name, partial(measured, getattr(_tasks, name), str(folder)))
     frame = spark.read.parquet(*(str(tmp_path / f"{part}.parquet") for part in range(4)))
     found = lsh.spark.removed(frame, max_memory="40MB")
     assert found.count() == len(lsh.deduplicate(copies + similar).removed)
-    peaks = {path.name: int(path.read_text()) for path in folder.iterdir()}
-    assert {name.split()[0] for name in peaks} >= {"fingerprint", "link", "connect", "choose_members", "decide"}
-    assert max(peaks.values()) < 280, peaks
+    assert max(peaks().values()) < 280, peaks()
+
+
+WORD = "hex(hash({}, 1))"
+SKEWED = {  # the number of texts, a text by its id, and the bound of a worker in MB
+    "copies": (10_000_000, "'one text with a few words'", 1300),
+    "chain": (1_000_000, f"concat_ws(' ', transform(sequence(id, id + 30), i -> {WORD.format('i')}))", 500),
+    "one text": (
+        1_000_000,
+        f"concat_ws(' ', transform(sequence(0, 60), i -> if(i = id % 61, {WORD.format('id')}, {WORD.format('i')})))",
+        500,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("LSH_TEST_FULL" not in os.environ, reason="takes minutes: LSH_TEST_FULL=1 runs it")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", SKEWED)
+def test_memory_of_large_components(spark, peaks, tmp_path, name):
+    """A bucket of ten million copies, a chain of a million texts, and a million near duplicates of one text.
+
+    A worker may use 170 MB as above, `max_memory`, and for the result 75 bytes a document.
+    """
+    count, text, bound = SKEWED[name]
+    path = str(tmp_path / "texts")
+    spark.range(count).selectExpr("id", f"{text} as text").repartition(16).write.parquet(path)
+    found = lsh.spark.removed(spark.read.parquet(path), max_memory="250MB")
+    found.write.parquet(str(tmp_path / "removed"))
+    used = peaks()
+    expected = lsh.deduplicate(parquet.read_table(path).sort_by("id")["text"]).removed
+    table = parquet.read_table(tmp_path / "removed").sort_by("id")
+    for column, field in {"id": "document", "kept_id": "kept", "similarity": "similarity"}.items():
+        assert np.array_equal(table[column].to_numpy(), expected[field])
+    assert len(table) > count / 3
+    assert max(used.values()) < bound, used

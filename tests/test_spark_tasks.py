@@ -90,6 +90,7 @@ def matching(**options: Any) -> _tasks.Matching:
 def test_links_connect_what_shares_a_bucket(monkeypatch, chunk):
     """Of three tasks, with chunks of a few keys, as of the whole corpus."""
     monkeypatch.setattr(_tasks, "CHUNK", chunk)
+    monkeypatch.setattr(_tasks, "ROW_PAIRS", chunk // 10)
     used, bits = matching(), 4
     parts = [TEXTS[i::3] for i in range(3)]
     rows = [row for part in parts for row in _tasks.fingerprint(used, bits, batches({"text": part}, 40))]
@@ -115,6 +116,36 @@ def test_a_large_bucket_is_few_rows():
     assert sum(len(value.as_py()) for batch in rows for value in batch.column(1)) == 16 * (
         used.bands.bands.num_bands + 1
     )
+
+
+def test_links_of_a_large_component_are_small_rows(monkeypatch):
+    """Spark sends thousands of rows at once to a task, which does not hold all links of a range either."""
+    used, draw = matching(), random.Random(0)
+    base = words(draw, 40)
+    texts = [edited(draw, base, 1) for _ in range(2000)]
+    rows = list(_tasks.fingerprint(used, 4, batches({"text": texts}, 1000)))
+    sizes = [len(value.as_py()) for batch in rows for value in batch.column(1)]
+    assert max(sizes) == 16 * _tasks.ROW_PAIRS
+    monkeypatch.setattr(_tasks, "CHUNK", 500)
+    table = pa.Table.from_batches([*rows, *rows]).sort_by("range")
+    found = [len(pairs) for number, pairs in _tasks._ranges(4, iter(table.to_batches(max_chunksize=1))) if number >> 4]
+    assert max(found) == _tasks.ROW_PAIRS
+    links = pairs_of(_tasks.link(4, iter(table.to_batches(max_chunksize=1))))
+    assert len(set(components(links).values())) == 1
+
+
+def test_too_many(monkeypatch):
+    """What has more than 2^31 - 1 nodes or documents is an error that says what to do."""
+    monkeypatch.setattr(_tasks, "MAX_DOCUMENTS", 5)
+    columns = {"a": [0] * 6, "b": list(range(6))}
+    with pytest.raises(ValueError, match=r"more than 5 texts share a bucket.* smaller max_nodes"):
+        list(_tasks.connect(batches(columns, 2)))
+    assert len(pairs_of(_tasks.connect(batches({name: values[:5] for name, values in columns.items()}, 2)))) == 5
+    rows = {"component": [1] * 6, "old": [True, True, *[False] * 4], "id": list(range(6)), "text": ["a text"] * 6}
+    with pytest.raises(ValueError, match="a component has more than 5 documents, too many to decide; use longer"):
+        list(_tasks.decide(matching(), True, batches(rows, 4)))
+    five = {name: values[:5] for name, values in rows.items()}
+    assert sum(map(len, _tasks.decide(matching(), True, batches(five, 4)))) == 3
 
 
 def test_filter():

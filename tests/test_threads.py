@@ -479,3 +479,34 @@ def test_a_process_that_may_start_no_threads(tmp_path):
     unlimited, _, limited = ran.stdout.decode().partition("can't start new thread\n")
     assert limited == unlimited
     assert limited.endswith("words in it\n0\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("ending", ["read", "closed"])
+def test_a_fork_while_a_helper_works(ending):
+    """The forked process makes the call of the helper, which it does not have, again; or gives the calls up."""
+    begun, go_on, parent = threading.Event(), threading.Event(), os.getpid()
+
+    def work(item):
+        if os.getpid() != parent:
+            return item
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(60)
+        elif item:
+            begun.set()
+            assert go_on.wait(60)
+        return item
+
+    results = _threads.map_in_order(work, range(8), 2)
+    found = [next(results)]
+    assert begun.is_set()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # in place of a hang
+        if ending == "closed":
+            results.close()
+        os._exit(int([*found, *results] != ([0] if ending == "closed" else list(range(8)))))
+    go_on.set()
+    assert os.waitpid(child, 0)[1] == 0
+    assert [*found, *results] == list(range(8))

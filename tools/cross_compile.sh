@@ -66,7 +66,7 @@ modules=$(cd "$root/lsh" && find . -name '*.pyx' | sed 's|^\./||; s|\.pyx$||' | 
 written=("$temp/_lsh_cython.c")
 for module in $modules; do
     written+=("$temp/${module//\//.}.c")
-    (cd "$root" && "$temp/venv/bin/cython" -3 --shared lsh._lsh_cython -o "${written[-1]}" "lsh/$module.pyx")
+    (cd "$root" && "$temp/venv/bin/cython" -3 -X auto_pickle=False --shared lsh._lsh_cython -o "${written[-1]}" "lsh/$module.pyx")
 done
 for target in "${targets[@]:1}"; do
     for file in "${written[@]}"; do

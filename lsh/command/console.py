@@ -88,6 +88,15 @@ class Parser(argparse.ArgumentParser):
         """Raise a ValueError, which `main` prints on one line."""
         raise ValueError(f"{message}; see {self.prog} --help")
 
+    def _match_arguments_partial(self, actions: Sequence[argparse.Action], arg_strings_pattern: str) -> list[int]:
+        """Match arguments before the next option. As in Python 3.12.7 and later, one that may be missing can follow it:
+        else ``lsh screen INDEX -o FILE INPUT`` is an error.
+        """
+        counts = super()._match_arguments_partial(actions, arg_strings_pattern)
+        while counts and not counts[-1] and arg_strings_pattern[sum(counts) :].startswith("O"):
+            del counts[-1]
+        return counts
+
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help; by default as data, so that a broken pipe ends it as it ends other output."""
         if file is None:

@@ -19,7 +19,6 @@ import numpy as np
 
 import lsh
 from lsh import files
-from lsh._stored import DocId
 from lsh._words import counted
 from lsh.command import console, indexing, inputs, options
 from lsh.command.inputs import TextStream
@@ -27,6 +26,7 @@ from lsh.command.options import Matching, Reading, Running
 from lsh.dedup import CAP
 from lsh.files import compression
 from lsh.planning import checked_bands
+from lsh.typing import DocId
 
 if TYPE_CHECKING:  # most runs do not need it
     from lsh.index import Index
@@ -570,6 +570,8 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     for_old = f", {counts['for_old']:,} of them for a reference document" if with_references else ""
     parts += [f"{counts['removed']:,} removed{for_old}", counted(counts["clusters"], "cluster")]
     parts += [f"{counts['missing']:,} missing"] if counts["missing"] else []
+    empty = counts["without_shingles"] - counts["missing"]
+    parts += [f"{empty:,} without shingles"] if empty > 0 else []
     parts += [f"{counted(counts['skipped'], 'bad line')} skipped"] if counts["skipped"] else []
     parts += [f"{counted(counts['hidden'], 'hidden file')} not read"] if counts["hidden"] else []
     seconds = counts["seconds"]

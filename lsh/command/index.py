@@ -63,6 +63,22 @@ examples:
 Each line is a JSON object: the id of a document, its time in seconds since 1970 (null if it has none), and with --texts
 its text. To add the documents to an index with other parameters: lsh index add INDEX news.jsonl --time-field time.
 """
+INFO = """\
+example:
+  lsh index info news.index --json
+"""
+VERIFY = """\
+example:
+  lsh index verify news.index
+
+A file that is damaged is an error that names it.
+"""
+COMPACT = """\
+example:
+  lsh index compact news.index
+
+Files of similar size are also merged as they are written; until then, removed documents take space on disk.
+"""
 MERGE = """\
 example:
   lsh index merge all.index part-1.index part-2.index
@@ -129,7 +145,7 @@ def _add_create(actions: argparse._SubParsersAction[console.Parser]) -> None:
         help="documents of different periods are in different files, if they have times (default 1d)",
     )
     group = parser.add_argument_group("near duplicates")
-    options.add(group, "--threshold", "--num-seeds", "--recall")
+    options.add(group, "--threshold", "--num-seeds", "--recall", "--bands")
     options.add_shingles(parser.add_argument_group("shingles"))
     group = parser.add_argument_group("screening")
     group.add_argument(
@@ -178,8 +194,9 @@ def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -
     for name in ("reject", "recommend"):
         if getattr(namespace, name) is not None:
             raise ValueError(f"--{name} requires --screen")
-    threshold, recall = options.threshold(namespace), options.recall(namespace)
-    return lsh.Index.create(folder, options.hasher(namespace), threshold=threshold, recall=recall, **kept)
+    threshold, bands = options.threshold(namespace), options.bands(namespace)
+    recall = None if bands else options.recall(namespace)
+    return lsh.Index.create(folder, options.hasher(namespace), bands, threshold=threshold, recall=recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
@@ -198,6 +215,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
         folder,
         *thresholds,
         shingles=Shingles(**{**screening.SHINGLES.to_dict(), **given}),
+        bands=options.bands(namespace),
         num_seeds=None if namespace.num_seeds is None else options.num_seeds(namespace),
         recall=None if namespace.recall is None else options.recall(namespace),
         **kept,
@@ -260,8 +278,9 @@ def _expire(namespace: argparse.Namespace) -> None:
         before = time.time() - indexing.duration("--older-than", namespace.older_than)
     with indexing.opened(namespace.index, "a") as index:
         removed = index.expire(before)
-        left = len(index)
-    _say(namespace, f"{counted(removed, 'document')} removed", f"{left:,} in the index")
+        left, facts = len(index), index.info()
+    untimed = ["none of them with a time (--time-field of lsh index add)"] if left and facts["earliest"] is None else []
+    _say(namespace, f"{counted(removed, 'document')} removed", f"{left:,} in the index", *untimed)
 
 
 # ---- upkeep ----
@@ -272,11 +291,11 @@ def _add_upkeep(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document (default: all)")
     parser.add_argument("--texts", action="store_true", help="also print the stored texts")
     options.add_output(parser)
-    parser = _action(actions, "info", _info, "print the size of an index, and its parameters")
+    parser = _action(actions, "info", _info, "print the size of an index, and its parameters", INFO)
     options.add(parser, "--json")
-    parser = _action(actions, "verify", _verify, "read all files of an index, and check them")
+    parser = _action(actions, "verify", _verify, "read all files of an index, and check them", VERIFY)
     indexing.add_quiet(parser)
-    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents")
+    parser = _action(actions, "compact", _compact, "merge the files of an index, without removed documents", COMPACT)
     indexing.add_quiet(parser)
     parser = _action(
         actions, "merge", _merge, "add the documents of other indexes, in place of those with the same ids", MERGE

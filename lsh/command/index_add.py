@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     indexing.add_index(parser)
     new_documents.add_options(parser)
     options.add(parser, "--json")
-    indexing.add_quiet(parser)
+    indexing.add_loudness(parser)
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -60,9 +60,8 @@ def run(namespace: argparse.Namespace) -> None:
     documents = new_documents.from_options(namespace)
     with indexing.opened(namespace.index, "a") as index, documents:
         before = len(index)
-        _add(
-            index, documents, console.progress(namespace.quiet, files.STANDARD if namespace.json else None, [documents])
-        )
+        output = files.STANDARD if namespace.json else None
+        _add(index, documents, console.progress(namespace.quiet, output, [documents], namespace.verbose))
         after = len(index)
     counts = {
         "documents": documents.count,

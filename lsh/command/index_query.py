@@ -16,8 +16,9 @@ from lsh.command.new_documents import NewDocuments
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:
-    from lsh.index import Index, Matches
-    from lsh.index._format import DocId
+    from lsh.cache import Matches
+    from lsh.index import Index
+    from lsh.typing import DocId
 
     Answer = tuple[DocId | None, Matches]
 
@@ -50,17 +51,22 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     )
     parser.add_argument("--text", action=options.Once, help="a text, in place of INPUT")
     parser.add_argument(
-        "--id", metavar="ID", nargs="+", help="ids of documents of the index, in place of INPUT; not among the matches"
+        "--id",
+        metavar="ID",
+        nargs="+",
+        help="ids of documents of the index, in place of INPUT; a document is not among its own matches",
     )
     options.add_output(parser)
-    parser.add_argument("--top", type=options.whole, metavar="N", help="the most matches of a document (default: all)")
+    parser.add_argument(
+        "--top", type=options.whole, metavar="N", help="maximum number of matches of a document (default: all)"
+    )
     parser.add_argument(
         "--min-similarity",
         type=float,
         metavar="S",
         help="minimum similarity of a match (default: the threshold of the index)",
     )
-    indexing.add_quiet(parser)
+    indexing.add_loudness(parser)
     options.add_reading(parser)
     parser.set_defaults(run=run)
 
@@ -100,7 +106,9 @@ def _answers(namespace: argparse.Namespace, opened: ExitStack) -> Iterator[Answe
     documents = new_documents.from_options(namespace, needs_ids=False)
     index = _opened(namespace, opened)
     opened.enter_context(documents)
-    return _of_files(namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents]))
+    return _of_files(
+        namespace, index, documents, console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
+    )
 
 
 def _opened(namespace: argparse.Namespace, opened: ExitStack) -> Index:

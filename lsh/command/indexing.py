@@ -17,8 +17,9 @@ from lsh.command import console, inputs
 from lsh.dedup import MIN_RECALL
 
 if TYPE_CHECKING:  # other commands do not need it
-    from lsh.index import Index, Matches
-    from lsh.index._format import DocId
+    from lsh.cache import Matches
+    from lsh.index import Index
+    from lsh.typing import DocId
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 MAX_DIGITS = 40  # of an id that may be a number, with zeros before it
@@ -88,6 +89,13 @@ def add_index(parser: argparse.ArgumentParser) -> None:
 def add_quiet(parser: argparse._ActionsContainer) -> None:
     """Add the option that leaves only errors."""
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def add_loudness(parser: argparse._ActionsContainer) -> None:
+    """Add the options that leave only errors, or print progress in logs."""
+    loudness = parser.add_mutually_exclusive_group()
+    add_quiet(loudness)
+    loudness.add_argument("-v", "--verbose", action="store_true", help="print progress in logs, too")
 
 
 def check_apart(index: str, places: Sequence[files.Place], output: str | None = None) -> None:

@@ -14,9 +14,10 @@ from lsh import files
 from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._spill import Column, Spill
-from lsh._texts import Pieces, TextSource
+from lsh._texts import TextSource
 from lsh.command import console
 from lsh.command.options import Reading, Running
+from lsh.typing import Pieces
 
 INDEX_MAGIC = b"lsh-mani"  # begins the manifest of an index; lsh.index._format, which has it, is slow to import
 NO_TEXT = -1  # the size of a missing text
@@ -57,6 +58,9 @@ def check_files(
         raise ValueError("--pattern chooses files of a folder, and no folder is read; leave it out")
     if sum(place.path == files.STANDARD for _, place in read) > 1:
         raise ValueError("standard input can be read only once; give - for one of the files only")
+    pipes = [pipe for _, place in read if (pipe := files.pipe_of(place.path)) is not None]
+    if len(set(pipes)) < len(pipes):
+        raise ValueError("a pipe can be read only once; name it, or - for standard input, for one of the files only")
     targets = [(name, path) for name, path in written if path is not None]
     first = [place for name, place in read if name == "INPUT"]
     for number, (name, path) in enumerate(targets):
@@ -64,6 +68,9 @@ def check_files(
         for other, place in read:
             if files.same_file(place.path, path):
                 raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
+            if path == files.STANDARD != place.path and files.is_standard_output(place.path):
+                source = files.shown(place.path)
+                raise ValueError(f"standard output must not be {other} ({source}); redirect it to another file")
             if place.is_folder and files.lies_in(path, place.path):
                 source = files.shown(place.path)
                 raise ValueError(f"{name} must not lie in {other} ({source}), got {shown}; name a place elsewhere")
@@ -72,7 +79,9 @@ def check_files(
             _check_outside(name, path, targets)
         _check_target(name, files.local(path), new_folder)
         for other, target in targets[:number]:
-            if files.same_file(target, path) or target == path:
+            both = (target, path) if path == files.STANDARD else (path, target)
+            is_output = both[1] == files.STANDARD and files.is_standard_output(both[0])
+            if files.same_file(target, path) or target == path or is_output:
                 raise ValueError(f"{name} must not be {other} ({shown}); write to another file")
     for name, place in () if folders else read:
         if place.is_folder:
@@ -106,7 +115,8 @@ def _check_target(name: str, path: str, new_folder: bool) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if not files.is_stream(path) and not files.is_url(path):
         if not os.path.isdir(folder):
-            raise ValueError(f"{name} must be in a folder that exists, got {path}")
+            wanted = os.path.dirname(os.path.normpath(path))
+            raise ValueError(f"{name} must be in a folder that exists, got {path}; make it first (mkdir -p {wanted})")
         if not os.access(folder, os.W_OK):
             raise ValueError(f"{name} must be in a folder that can be written to, got {path}")
 

@@ -23,6 +23,7 @@ COMMANDS = {
 
 MIN_LIKENESS = 0.75  # difflib ratio of an unknown option and the one that is suggested
 
+SIZE_UNITS = ("K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB")  # after a space, an argument
 EPILOG = f"""\
 example:
   lsh dedup news.tsv.gz -o unique.tsv
@@ -69,6 +70,8 @@ def _unrecognized(argument: str, parser: argparse.ArgumentParser) -> str:
     """Return the message for an argument that the parser does not know."""
     if not argument.startswith("-"):
         remedy = "quote patterns such as 'shards/*.tsv'"
+        if argument.upper() in SIZE_UNITS:
+            remedy = f"write a size without a space, such as 500{argument}"
         if "--corpus" in parser._option_string_actions:
             remedy = "name the files of a corpus after --corpus"
         return f"unexpected argument {argument!r}; {remedy}"

@@ -218,9 +218,9 @@ def _state(source: Any) -> list[object] | None:
     if source.format.name != files.FOLDER:
         found = os.stat(source.path)
         return [source.path, found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
-    inside = [os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names]
-    states = [os.stat(path) for path in inside if os.path.isfile(path)]
-    return [source.path, len(states), sum(one.st_size for one in states), max(one.st_mtime_ns for one in states)]
+    inside = sorted(os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names)
+    states = [(path, os.stat(path)) for path in inside if os.path.isfile(path)]
+    return [source.path, *([path, one.st_size, one.st_mtime_ns] for path, one in states)]
 
 
 def add_options(parser: argparse.ArgumentParser, inputs: str = "+") -> None:

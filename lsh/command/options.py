@@ -9,19 +9,19 @@ from __future__ import annotations
 import argparse
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import lsh
 from lsh import _checks, _threads, files
 from lsh._minhash import NORMALISATIONS
 from lsh._spill import memory_size, temporary_folder
-from lsh.dedup import DEFAULT_SEEDS
 from lsh.minhash import MAX_FSS_SEEDS
-from lsh.planning import DEFAULT_RECALL, chosen_bands
+from lsh.planning import DEFAULT_RECALL, DEFAULT_SEEDS, chosen_bands
 from lsh.shingling import NORMAL_FORMS, UNITS
+from lsh.typing import Missing, PresetName
 
-MISSING = ("error", "empty")
-PRESETS = ("fineweb", "bigcode", "nemo")  # the names in `lsh.presets`, which is slow to import
+MISSING = get_args(Missing)
+PRESETS = get_args(PresetName)
 
 
 def whole(text: str) -> int:
@@ -52,6 +52,7 @@ SHARED_OPTIONS: dict[str, dict[str, Any]] = {  # that `add` adds to a parser
         "type": float,
         "help": f"minimum probability that a pair at the threshold is found (default {DEFAULT_RECALL})",
     },
+    "--bands": {"help": "bands x width, such as 20x6 or 2x7+14x8, instead of --recall"},
     "--json": {"action": "store_true", "help": "write one JSON object"},
 }
 MATCHING_DEFAULTS: dict[str, Any] = {  # not in argparse, as --preset must know which options were given
@@ -205,8 +206,7 @@ def add_reading(parser: argparse.ArgumentParser, missing: str = "error") -> None
 def add_matching(parser: argparse.ArgumentParser) -> None:
     """Add the options of `matching`, except those that only `lsh dedup` has: ``--preset`` and ``--clusters-mode``."""
     group = parser.add_argument_group("near duplicates")
-    add(group, "--threshold", "--num-seeds", "--recall")
-    group.add_argument("--bands", help="bands x width, such as 20x6 or 2x7+14x8, instead of --recall")
+    add(group, "--threshold", "--num-seeds", "--recall", "--bands")
     group.add_argument(
         "--verify",
         choices=("exact", "sketch", "none"),
@@ -220,12 +220,15 @@ def add_matching(parser: argparse.ArgumentParser) -> None:
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options of `running`."""
     group = parser.add_argument_group("running")
-    group.add_argument("--num-threads", type=whole, metavar="N", help="number of threads (default: all cores)")
+    group.add_argument(
+        "--num-threads", type=whole, metavar="N", help="number of threads (default: all cores that the process may use)"
+    )
     group.add_argument(
         "--max-memory",
         metavar="SIZE",
-        help="memory to use, such as 2GB; data beyond it goes to temporary files. At least 24 bytes a document, 36 "
-        "with --keep longest; the process needs about 100 MB beside it, and more for Parquet and URLs",
+        help="memory for the data of the documents, such as 2GB; data beyond it goes to temporary files. At least 24 "
+        "bytes a document (36 with lsh dedup --keep longest); the process needs up to 120 MB beside it, and more for "
+        "Parquet and URLs",
     )
     group.add_argument(
         "--temp-dir", metavar="FOLDER", help="folder for temporary files (default: TMPDIR, or that of the system)"
@@ -269,6 +272,15 @@ def recall(namespace: argparse.Namespace) -> float:
     return _checks.fraction("--recall", _given_or_default(namespace, "recall"), zero=False, one=False)
 
 
+def bands(namespace: argparse.Namespace) -> lsh.Bands | None:
+    """Return the bands, ``None`` if they are to be planned."""
+    if namespace.bands is None:
+        return None
+    if namespace.recall is not None:
+        raise ValueError("--recall cannot be combined with --bands")
+    return lsh.Bands.from_string(namespace.bands)
+
+
 def num_seeds(namespace: argparse.Namespace) -> int:
     """Return the number of components."""
     return _checks.whole_number("--num-seeds", _given_or_default(namespace, "num_seeds"), 1, MAX_FSS_SEEDS)
@@ -299,18 +311,17 @@ def matching(namespace: argparse.Namespace) -> Matching:
                 raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --preset")
         from lsh import presets  # slow to import
 
-        return _with_bands(presets.options(namespace.preset), recall=None)
-    if namespace.bands is not None and namespace.recall is not None:
-        raise ValueError("--recall cannot be combined with --bands")
+        return _with_bands(presets.preset(namespace.preset).options(), recall=None)
+    given = bands(namespace)
     verify = _given_or_default(namespace, "verify")
     values = {
         "threshold": threshold(namespace),
         "hasher": hasher(namespace),
-        "bands": None if namespace.bands is None else lsh.Bands.from_string(namespace.bands),
+        "bands": given,
         "verify": None if verify == "none" else verify,
         "clusters": _given_or_default(namespace, "clusters_mode"),
     }
-    return _with_bands(values, recall=None if namespace.bands is not None else recall(namespace))
+    return _with_bands(values, recall=None if given is not None else recall(namespace))
 
 
 def matching_of_index(namespace: argparse.Namespace, plan: lsh.Plan, hasher: lsh.MinHasher) -> Matching:

@@ -91,7 +91,7 @@ def _check_plot(path: str | None) -> None:
     if os.path.splitext(path)[1].lower() not in PLOTS:
         raise ValueError(f"--plot must be a file with the ending {' or '.join(PLOTS)}, got {path}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError("--plot needs matplotlib: install lsh-dedup[plot]")
+        raise ImportError('--plot needs matplotlib: run pip install "lsh-dedup[plot]"')
 
 
 def _sample(sources: files.Sources, reading: Reading) -> tuple[int, list[bytes | None]]:

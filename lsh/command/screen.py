@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections import Counter
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import lsh
 from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
+
+if TYPE_CHECKING:
+    from lsh.index import Index
 
 EPILOG = f"""\
 examples:
@@ -20,8 +25,8 @@ examples:
   lsh screen papers.index drafts/ --check
   lsh screen papers.index --store --reject 0.85
 
-Each line is a JSON object: the id of the document, the verdict, and the documents of the index that are similar to it,
-the most similar first. The verdict is reject if one of them is as similar as --reject, similar if one is as similar as
+Each line is a JSON object: the id of the document, the decision, and the documents of the index that are similar to it,
+the most similar first. The decision is reject if one of them is as similar as --reject, similar if one is as similar as
 --recommend, else accept. Each document is also compared with those of INPUT that were added before it. An interrupted
 run adds nothing.
 
@@ -34,8 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
     parser = commands.add_parser(
         "screen",
         help="decide about new documents: accept, similar or reject",
-        description="Compare each document of INPUT with those of an index, print the verdict, and add the document to "
-        "the index unless it is rejected.",
+        description="Compare each document of INPUT with those of an index, print the decision, and add the document "
+        "to the index unless it is rejected.",
         epilog=EPILOG,
     )
     indexing.add_index(parser)
@@ -54,9 +59,13 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--recommend", type=float, metavar="S", help=f"list documents from this similarity ({stored} 0.5)"
     )
     parser.add_argument(
-        "--top", type=options.whole, metavar="N", default=10, help="the most matches of a document (default 10)"
+        "--top",
+        type=options.whole,
+        metavar="N",
+        default=10,
+        help="maximum number of matches of a document (default 10)",
     )
-    indexing.add_quiet(parser)
+    indexing.add_loudness(parser)
     options.add_reading(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -73,21 +82,21 @@ def run(namespace: argparse.Namespace) -> None:
         return
     indexing.check_output(namespace)
     documents = new_documents.from_options(namespace)
-    verdicts: Counter[str] = Counter()
+    decisions: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
-        screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
+        screen = _screen_of(index, namespace, top=namespace.top)
         opened.enter_context(documents)
-        meter = console.progress(namespace.quiet, namespace.output, [documents])
+        meter = console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
         target = opened.enter_context(files.Target(namespace.output))
         for part in documents.read():
             if namespace.check:
-                decided = screen.check_docs(part.texts, missing="empty")
+                verdicts = screen.check_docs(part.texts, missing="empty")
             else:
-                decided = screen.submit_docs(part.texts, part.ids, times=part.times, missing="empty")
-            for identity, (verdict, matches) in zip(part.ids, decided):
-                verdicts[verdict] += 1
-                target.write(indexing.line(identity, matches, verdict=verdict))
+                verdicts = screen.submit_docs(part.texts, part.ids, times=part.times, missing="empty")
+            for identity, (decision, matches) in zip(part.ids, verdicts):
+                decisions[decision] += 1
+                target.write(indexing.line(identity, matches, decision=decision))
             meter.reading("screening")
         meter.reading("screening")
         target.commit()  # before the index: a run whose output fails adds nothing
@@ -96,7 +105,15 @@ def run(namespace: argparse.Namespace) -> None:
         elif not namespace.check:
             screen.commit()
     if not namespace.quiet:
-        console.say(_summary(verdicts, documents, time.perf_counter() - started))
+        console.say(_summary(decisions, documents, time.perf_counter() - started))
+
+
+def _screen_of(index: Index, namespace: argparse.Namespace, **more: int) -> lsh.Screen:
+    try:
+        return lsh.Screen(index, namespace.reject, namespace.recommend, **more)
+    except ValueError as error:  # its remedy is for programs
+        advice = r"an index with: lsh index create INDEX --screen --recommend \1"
+        raise ValueError(re.sub(r"an index for recommend=(\S+) with Screen.create$", advice, str(error))) from None
 
 
 def _store(namespace: argparse.Namespace) -> None:
@@ -106,18 +123,18 @@ def _store(namespace: argparse.Namespace) -> None:
     if reading := options.reading_given(namespace):
         raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
     with indexing.opened(namespace.index, "a") as index:
-        screen = lsh.Screen(index, namespace.reject, namespace.recommend)
+        screen = _screen_of(index, namespace)
         screen.store_thresholds()
     if not namespace.quiet:
         console.say(f"{namespace.index}: rejects from {screen.reject:g}, recommends from {screen.recommend:g}")
 
 
-def _summary(verdicts: Counter[str], documents: NewDocuments, seconds: float) -> str:
+def _summary(decisions: Counter[str], documents: NewDocuments, seconds: float) -> str:
     parts = [counted(documents.count, "document")]
     parts += [
-        f"{verdicts['accept']:,} accepted",
-        f"{verdicts['similar']:,} similar",
-        f"{verdicts['reject']:,} rejected",
+        f"{decisions['accept']:,} accepted",
+        f"{decisions['similar']:,} similar",
+        f"{decisions['reject']:,} rejected",
     ]
     parts += [f"{counted(documents.skipped, 'bad line')} skipped"] if documents.skipped else []
     return ", ".join([*parts, *console.cost(seconds, documents.num_bytes)])

@@ -7,7 +7,16 @@ byte for byte. Commands import from this module only.
 from lsh.files.disk import STANDARD, changed
 from lsh.files.documents import Documents, becomes_folder, table_row, target, write_kept
 from lsh.files.finding import Sources, expanded, find_sources, has_ending_of_files, unknown_ending
-from lsh.files.locations import has_files, is_folder, is_stream, lies_in, names_folder, same_file
+from lsh.files.locations import (
+    has_files,
+    is_folder,
+    is_standard_output,
+    is_stream,
+    lies_in,
+    names_folder,
+    pipe_of,
+    same_file,
+)
 from lsh.files.output_folder import FolderTarget
 from lsh.files.prefetch import prefetched
 from lsh.files.records import FOLDER, KNOWN, Block, Format, InputError, Record
@@ -38,11 +47,13 @@ __all__ = [
     "has_ending_of_files",
     "has_files",
     "is_folder",
+    "is_standard_output",
     "is_stream",
     "is_url",
     "lies_in",
     "local",
     "names_folder",
+    "pipe_of",
     "prefetched",
     "same_file",
     "shown",

@@ -125,7 +125,9 @@ def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError as error:
-        raise ImportError("files that end in .zst need zstandard: install lsh-dedup[io], or use .gz or .xz") from error
+        raise ImportError(
+            'files that end in .zst need zstandard: run pip install "lsh-dedup[io]", or use .gz or .xz'
+        ) from error
     return zstandard
 
 

@@ -132,7 +132,9 @@ class Copy:
                     self._file.write(chunk)
             with errors():
                 self._file.flush()
-        except BaseException:  # an interrupt, too
+        except BaseException as error:  # an interrupt, too
+            if isinstance(error, OSError) and error.filename is None:  # of the stream
+                error.filename = name
             with suppress(OSError):
                 self.close()
             raise
@@ -177,9 +179,13 @@ class Direct:
         else:
             self.file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
 
-    def complete(self) -> None:
+    def flush(self) -> None:
         """Write what is buffered."""
         self.file.flush()
+
+    def complete(self) -> None:
+        """Write what is buffered."""
+        self.flush()
 
     def commit(self) -> None:
         """Do nothing: the data are there."""
@@ -209,11 +215,13 @@ class Replacement:
         self._beside = beside(self._place)
         self.file = open(self._beside, "xb", WRITTEN, opener=_private)  # noqa: SIM115 - open until it is complete
 
-    def prepare(self, end: int) -> None:
-        """Allocate blocks for the bytes after `end`, and begin to write those before it to the disk.
+    def flush(self) -> None:
+        """Write what is buffered; allocate blocks for what follows, and begin to write the file to the disk.
 
-        Only from time to time, in large steps: both save work and waiting, and change nothing else.
+        The last two happen from time to time, in large steps: both save work and waiting, and change nothing else.
         """
+        self.file.flush()
+        end = self.file.tell()
         if end > self._ahead:
             number = self.file.fileno()
             _call("sync_file_range", number, self._started, end - self._started, START_WRITING)

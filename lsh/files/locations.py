@@ -4,8 +4,9 @@
 for, how it compares with others of its kind, and how it is read and written.
 
 A `Source` is read: its methods are `opened`, `check_unchanged` and `close`, and it has a `size`. A `Sink` is written:
-`open`, writing to its `file`, `complete`, which does all that can be done before the file appears, `commit`, which lets
-it appear, and in any case `discard`. Its `has_folder` tells whether a full disk is that of the folder of the file.
+`open`, writing to its `file`, `flush` before its descriptor is written to, `complete`, which does all that can be done
+before the file appears, `commit`, which lets it appear, and in any case `discard`. Its `has_folder` tells whether a
+full disk is that of the folder of the file.
 """
 
 from __future__ import annotations
@@ -296,6 +297,25 @@ def same_file(a: str, b: str) -> bool:
     """Tell whether two paths lead to the same file, by links too, or two URLs."""
     one, other = location(a), location(b)
     return type(one) is type(other) and one.is_same(other)  # type: ignore[arg-type]
+
+
+def pipe_of(path: str) -> tuple[int, int] | None:
+    """Return what identifies the pipe or socket that a name for reading leads to; ``None`` for any other file."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if path == STANDARD else os.stat(path)
+    except (AttributeError, OSError, ValueError):  # a stream of this process only, a URL, or no file
+        return None
+    is_pipe = stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)
+    return (found.st_dev, found.st_ino) if is_pipe else None
+
+
+def is_standard_output(path: str) -> bool:
+    """Tell whether a path leads to the file or the pipe that standard output is redirected to."""
+    try:
+        found, output = os.stat(path), os.fstat(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False
+    return (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)) and os.path.samestat(found, output)
 
 
 def lies_in(path: str, folder: str) -> bool:

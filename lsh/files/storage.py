@@ -297,9 +297,7 @@ class Target:
             file = None if self._packed else descriptor(self._sink.file)
             if file is None:
                 return 0
-            self._sink.file.flush()
-            if isinstance(self._sink, disk.Replacement):
-                self._sink.prepare(self._sink.file.tell())
+            self._sink.flush()
             with _positions.exclusive():
                 return copy_ranges(source, file, begins, ends, buffer)
 

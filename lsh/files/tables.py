@@ -166,7 +166,9 @@ class Tables:
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
-            raise ImportError(f".{format} files need pyarrow: install lsh-dedup[io], or use .jsonl or .csv") from error
+            raise ImportError(
+                f'.{format} files need pyarrow: run pip install "lsh-dedup[io]", or use .jsonl or .csv'
+            ) from error
         self._inputs, self._format, self._options, self._counts = inputs, format, options, counts
         self._schema: Any = None  # of the first file, once it is open
         self._ends: list[int] | None = None  # the positions after the last row of each file, after a reading
@@ -326,18 +328,20 @@ def _write_group(name: str, group: Iterator[Any], schema: Any, keep: Flags, writ
     """Write the kept rows of a row group as one, or as several where they are large."""
     import pyarrow
 
+    plain = _without_views(schema)
     gathered: list[Any] = []
     size = row = 0
     for batch in prefetched(group) if keep.any() else ():
         with _writing(name):
-            gathered.append(batch.filter(pyarrow.array(keep[row : row + len(batch)])))
+            mask = pyarrow.array(keep[row : row + len(batch)])
+            gathered.append((batch if plain is schema else batch.cast(plain)).filter(mask))
             row += len(batch)
             size += gathered[-1].nbytes
             if size > MAX_GATHERED:
-                _flush(gathered, schema, writer)
+                _flush(gathered, plain, schema, writer)
                 size = 0
     with _writing(name):
-        _flush(gathered, schema, writer)
+        _flush(gathered, plain, schema, writer)
 
 
 @contextmanager
@@ -353,13 +357,42 @@ def _writing(name: str) -> Iterator[None]:
         raise InputError(name, problem) from error
 
 
-def _flush(gathered: list[Any], schema: Any, writer: Any) -> None:
+def _flush(gathered: list[Any], plain: Any, schema: Any, writer: Any) -> None:
     import pyarrow
 
-    table = pyarrow.Table.from_batches(gathered, schema)
+    table = pyarrow.Table.from_batches(gathered, plain)
     if len(table):
-        writer.write_table(table.combine_chunks(), len(table))
+        table = table.combine_chunks()
+        writer.write_table(table if plain is schema else table.cast(schema), len(table))
     gathered.clear()
+
+
+def _without_views(schema: Any) -> Any:
+    """Return a schema without types of views, the same one if it has none.
+
+    pyarrow cannot choose rows of views, which Polars writes, and would write the bytes of rows that are left out, too.
+    """
+    import pyarrow
+
+    fields = [field.with_type(_without_view(field.type)) for field in schema]
+    found = pyarrow.schema(fields, schema.metadata)
+    return schema if found.equals(schema) else found
+
+
+def _without_view(kind: Any) -> Any:
+    """Return a type with the strings of a view, or of one within lists or structs, as large strings."""
+    import pyarrow
+
+    plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}
+    if pyarrow.types.is_struct(kind):
+        return pyarrow.struct([field.with_type(_without_view(field.type)) for field in kind])
+    for is_list, make in (
+        (pyarrow.types.is_list, pyarrow.list_),
+        (pyarrow.types.is_large_list, pyarrow.large_list),
+    ):
+        if is_list(kind):
+            return make(kind.value_field.with_type(_without_view(kind.value_type)))
+    return plain.get(str(kind), kind)
 
 
 class _Sink(io.RawIOBase):

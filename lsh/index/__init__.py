@@ -11,31 +11,30 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._fingerprints import Array
 from lsh._grouping import band_keys
-from lsh._progress import Progress
-from lsh._stored import FoundId, Stored
-from lsh._texts import Missing, Text, Texts
+from lsh._stored import Stored
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Duplicate, Verify, duplicates_in, pairs_in
+from lsh.cache import Matches
+from lsh.dedup import Duplicate, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
-from lsh.index._arguments import DAY, Time
+from lsh.index._arguments import DAY
 from lsh.index._disk import Disk
-from lsh.index._format import NO_TIME, DamageError, DocId
+from lsh.index._format import NO_TIME, DamageError
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
-from lsh.index._query import Asked, Lookup, Matches, Search, bands_recall, estimator_of, recall_at
+from lsh.index._query import Asked, Search, bands_recall, estimator_of, recall_at
 from lsh.index._segment import Documents
 from lsh.index._snapshot import IndexSnapshot
 from lsh.index._view import Place, View
@@ -43,10 +42,9 @@ from lsh.index._writer import Writer
 from lsh.minhash import MinHasher, batch_fingerprints
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+from lsh.typing import Array, Clusters, DocId, FoundId, Lookup, Missing, Progress, Sketch, Text, Texts, Time, Verify
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError", "Matches"]
-
-Sketch = Literal["8bit", "full", "none"]
+__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError"]
 
 MAX_SEARCHES = 64  # of which the parameters are kept
 
@@ -66,23 +64,14 @@ def _renew_locks() -> None:
 
 def _end_writing(writer: Writer, lock: WriterLock) -> None:
     """Close the files of a writer: of an index that was closed, or that is used no more."""
-    writer.close()
-    lock.release()
+    try:
+        writer.close()
+    finally:
+        lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
-
-
-class _Opened(NamedTuple):
-    """The files of an index that `Index.open` or `Index.create` opened."""
-
-    path: str
-    parameters: Parameters
-    lookup: Lookup | None
-    view: View
-    log: LogReader
-    disk: Disk
 
 
 class Index(Stored):
@@ -117,10 +106,12 @@ class Index(Stored):
 
     _lock: threading.RLock
 
-    def __init__(self, opened: _Opened) -> None:
-        if not isinstance(opened, _Opened):
-            raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
-        path, parameters, lookup, view, log, disk = opened
+    def __init__(self, path: NoReturn) -> None:
+        raise TypeError("Index(...) opens nothing; use Index.open(path), or Index.create(path) for a new index")
+
+    def _set_up(self, path: str, lookup: Lookup | None, view: View, log: LogReader, disk: Disk) -> Index:
+        """Hold the files of an index, open for reading."""
+        parameters = view.manifest.parameters
         self._path, self._disk = path, disk
         self._parameters, self._lookup = parameters, lookup
         self._view: View = view
@@ -129,12 +120,14 @@ class Index(Stored):
         self._writing_ends: weakref.finalize[[Writer, WriterLock], Index] | None = None
         self._process = os.getpid()
         self._closed = False
+        self._is_torn = False  # a refresh was interrupted
         self._estimator = estimator_of(parameters)
         self._layout, self._bounds = parameters.layout, parameters.plan.bands.bounds
         self._empty = parameters.hasher.empty.tobytes()
         self._searches: dict[tuple[object, ...], Search] = {}
         self._lock = threading.RLock()
         _indexes.add(self)
+        return self
 
     # ---- opening ----
 
@@ -143,7 +136,7 @@ class Index(Stored):
         cls,
         path: str | os.PathLike[str],
         hasher: MinHasher | None = None,
-        plan: Plan | None = None,
+        bands: Bands | Plan | None = None,
         *,
         threshold: float | None = None,
         recall: float | None = None,
@@ -162,18 +155,22 @@ class Index(Stored):
             The folder. It must not exist, or be empty.
         hasher : MinHasher, optional
             Computes the fingerprints. Default: scheme ``"fss"`` with `num_seeds`, `random_state` and `shingles`.
-        plan : Plan, optional
-            The bands, with their threshold and recall, from `lsh.plan`. Default: planned for `threshold` and `recall`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. `Bands` require a `threshold`. A plan must have the same number of
+            seeds, and the same shingles and threshold if they are given. Default: planned for `threshold` and `recall`.
         threshold : float, optional
-            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default 0.8.
+            The Jaccard similarity from which documents should be found, more than 0 and at most 1. Default: that of a
+            plan that is given as `bands`, else 0.8.
         recall : float, optional
             The least probability with which the bands find a document at the threshold. Default 0.99. Without texts
             matches have an estimate that reaches the threshold, which about half of these documents have; see
             `recall_at`.
         shingles : Shingles, optional
-            How a text becomes a set of shingles. Default: ``Shingles(8)``.
+            How a text becomes a set of shingles. Default: the shingles of `hasher`, else those of a plan that is given
+            as `bands`, else ``Shingles(8)``.
         num_seeds : int, optional
-            Components of a fingerprint. Default 128.
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 128. An
+            error if `hasher` is given.
         random_state : int or None, optional
             The seed of the hasher; ``None`` draws a new one. An error if `hasher` is given.
         sketch : {"8bit", "full", "none"}, optional
@@ -199,7 +196,7 @@ class Index(Stored):
             If a parameter is wrong, or no bands reach the recall.
         """
         parameters, lookup = _arguments.chosen_parameters(
-            hasher, plan, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
+            hasher, bands, threshold, recall, shingles, num_seeds, random_state, sketch, texts, period
         )
         return cls._made(path, parameters, lookup, {})
 
@@ -253,19 +250,22 @@ class Index(Stored):
         folder, disk = _arguments.folder_of(path), Disk()
         if os.path.isfile(folder):
             raise NotADirectoryError(f"{folder} is a file, not the folder of an index")
+        if not os.path.lexists(file := os.path.join(folder, _format.MANIFEST)):
+            remedy = "correct the path, or make an index with create"
+            raise FileNotFoundError(f"no index at {folder}: {file} does not exist; {remedy}")
         if mode == "a":
             manifest = _manifest.read(folder)
             lookup = _arguments.checked_lookup(texts, manifest.parameters)
             return cls._opened_to_write(folder, lookup, WriterLock(folder), disk)
         view, log = _view.opened(folder)
-        parameters = view.manifest.parameters
-        return cls(_Opened(folder, parameters, _arguments.checked_lookup(texts, parameters), view, log, disk))
+        lookup = _arguments.checked_lookup(texts, view.manifest.parameters)
+        return cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
 
     @classmethod
     def _opened_to_write(cls, folder: str, lookup: Lookup | None, lock: WriterLock, disk: Disk) -> Index:
         try:
             view, log = _view.opened(folder)
-            index = cls(_Opened(folder, view.manifest.parameters, lookup, view, log, disk))
+            index = cls.__new__(cls)._set_up(folder, lookup, view, log, disk)
             index._writer = Writer(disk, folder, view, log, lock)
             index._writing_ends = weakref.finalize(index, _end_writing, index._writer, lock)
             index._writing_ends.atexit = False  # the process ends, and the lock with it
@@ -277,16 +277,15 @@ class Index(Stored):
     def close(self) -> None:
         """Commit, and close the index. It may be closed already."""
         with self._lock:
-            if self._closed:
-                return
-            if self._writer is not None and os.getpid() == self._process:
+            if not self._closed and self._writer is not None and os.getpid() == self._process:
                 self._writer.commit()
-            self._release()
+            self._release()  # also what an interrupted call has left
 
     def _release(self) -> None:
         self._closed = True
-        if self._writing_ends is not None:
-            self._writing_ends()
+        if self._writing_ends is not None and (left := self._writing_ends.peek()) is not None:
+            _end_writing(*left[2])
+            self._writing_ends.detach()  # last: the next call completes one that was interrupted
         self._writer = self._writing_ends = None
         self._view = View(Manifest(self._parameters), [])
 
@@ -382,13 +381,18 @@ class Index(Stored):
 
     def _current(self) -> View:
         """Return the documents of this moment; the caller has the lock."""
-        if self._closed:
-            raise ValueError("the index is closed; open it again with Index.open")
+        self._check_open()
+        if self._is_torn:
+            raise RuntimeError("a refresh of the index was interrupted; call refresh() again")
         if self._writer is not None:
             if self._writer.damaged:
                 raise RuntimeError("a change of the index was interrupted; call rollback() first")
             self._view = self._writer.view
         return self._view
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the index is closed; open it again with Index.open")
 
     @property
     def _note(self) -> Note:
@@ -410,8 +414,7 @@ class Index(Stored):
     def _writing(self) -> Iterator[Writer]:
         """Hold the lock for a change."""
         with self._lock:
-            if self._closed:
-                raise ValueError("the index is closed; open it again with Index.open")
+            self._check_open()
             if self._writer is None:
                 raise ValueError("the index is open for reading; open it with Index.open(path, 'a') to change it")
             if os.getpid() != self._process:
@@ -443,18 +446,21 @@ class Index(Stored):
             If another index has taken the place of this one. Queries go on with the last commit that was read; open the
             index again to read the new one.
         """
-        with self._reading() as view:
+        with self._lock:
+            self._check_open()
             if self._writer is not None:
                 return False
+            view = self._view
             while True:
                 manifest = _manifest.read(self._path, view.manifest)
                 self._check_identity(manifest)
                 try:
-                    if manifest != view.manifest:
+                    if manifest != view.manifest or self._is_torn:
                         newest, log = _view.opened(self._path)
                         self._check_identity(newest.manifest)
+                        self._is_torn = True  # until both are replaced
                         self._view, self._log = newest, log
-                        self._searches = {}
+                        self._searches, self._is_torn = {}, False
                         return True
                     return self._read_log(view)
                 except FileNotFoundError:
@@ -468,8 +474,9 @@ class Index(Stored):
 
     def _read_log(self, view: View) -> bool:
         """Apply the commits that were appended to the log."""
+        log = copy(self._log)  # which notes what it has read: after an error it is read again
         try:
-            changes = self._log.read()
+            changes = log.read()
         finally:  # it may be the log of another index that took the place of this one
             self._check_identity(_manifest.read(self._path, view.manifest))
         if not changes:
@@ -478,8 +485,10 @@ class Index(Stored):
         held = [one.copy() if part in touched else one for part, one in enumerate(view.held)]
         moved = View(view.manifest, held)
         moved.recent = view.recent
-        moved.apply(changes, self._log)
-        self._view = moved
+        self._is_torn = True  # until all of this is done
+        moved.apply(changes, log)
+        self._view, self._log = moved, log
+        self._is_torn = False
         return True
 
     # ---- changes ----
@@ -519,9 +528,9 @@ class Index(Stored):
         texts : iterable of str or bytes, numpy array, or Arrow column
             The texts, as for `MinHasher.fingerprints`. An iterator is read in pieces, and an error in a later piece
             does not undo the earlier ones; `rollback` does.
-        ids : iterable of str, bytes or int
+        ids : iterable of str, bytes or int, or Arrow column
             One id for each text, in the same order. If an id is repeated, its last text is stored.
-        times : iterable of float, datetime or numpy.datetime64, optional
+        times : iterable of float, datetime or numpy.datetime64, or Arrow column, optional
             The time of each document, ``None`` for no time; see `add`.
         missing : {"error", "empty"}, optional
             What to do with ``None`` or a null in `texts`: raise a ValueError, or treat it as an empty text.
@@ -598,6 +607,11 @@ class Index(Stored):
     def remove(self, id: DocId) -> None:
         """Remove the document with this id.
 
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
         Raises
         ------
         KeyError
@@ -657,9 +671,35 @@ class Index(Stored):
             writer.add(self._stored_document(writer.view, id, self._place(writer.view, id), stamp))
 
     def expire(self, before: Time) -> int:
-        """Remove the documents whose time is before the given one, and return their number.
+        """Remove the documents whose time is before the given one.
 
         Files whose documents are all older are dropped as a whole. Documents without a time stay.
+
+        Parameters
+        ----------
+        before : float, datetime or numpy.datetime64
+            A time, as for `add`.
+
+        Returns
+        -------
+        int
+            The number of documents that were removed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `before` is not a time.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> from datetime import datetime, timezone
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats")
+        >>> index.add("A cat sat on the mat.", "old", time=datetime(2024, 2, 1, tzinfo=timezone.utc))
+        >>> index.add("A dog ran in the park.", "new", time=datetime(2024, 3, 1, tzinfo=timezone.utc))
+        >>> index.expire(before=datetime(2024, 2, 29, tzinfo=timezone.utc)), list(index)
+        (1, ['new'])
+        >>> index.close()
         """
         limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
@@ -742,13 +782,47 @@ class Index(Stored):
         return place
 
     def time_of(self, id: DocId) -> float | None:
-        """Return the time of a document in seconds since 1970, ``None`` if it has none; a KeyError if it is unknown."""
+        """Return the time of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        float or None
+            Seconds since 1970, UTC; ``None`` if the document has no time.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        """
         with self._reading() as view:
             time = view.time(self._place(view, id))
         return None if time is None else time / 1e6
 
     def text(self, id: DocId) -> bytes:
-        """Return the stored text of a document; a KeyError if it is unknown."""
+        """Return the stored text of a document.
+
+        Parameters
+        ----------
+        id : str, bytes or int
+            The id of the document.
+
+        Returns
+        -------
+        bytes
+            The text in UTF-8.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with this id.
+        ValueError
+            If the index stores no texts.
+        """
         if not self._parameters.texts:
             raise ValueError("the index stores no texts; create it with texts='stored'")
         with self._reading() as view:
@@ -788,6 +862,16 @@ class Index(Stored):
             If there is no document with this id.
         TypeError, ValueError
             If an argument is wrong, or the bands find less than half of the documents at `min_similarity`.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> index = lsh.Index.create(f"{tempfile.mkdtemp()}/cats", texts="stored", shingles=lsh.Shingles(4))
+        >>> index.add_docs(["A cat sat on the mat today.", "A dog ran in the park."], ["a", "b"])
+        >>> matches = index.query("A cat sat on the mat today!")
+        >>> [(match.id, match.similarity) for match in matches], round(matches.recall, 3)
+        ([('a', 0.92)], 0.991)
+        >>> index.close()
         """
         search = self._search(min_similarity, top)
         _checks.one_of("text", text, "id", id)
@@ -856,7 +940,8 @@ class Index(Stored):
             pass
         made = Search(self._parameters, self._estimator, min_similarity, top, self._lookup)
         if len(self._searches) < MAX_SEARCHES:
-            self._searches[key] = made
+            with suppress(TypeError):  # an array of no dimensions is a number, but not hashable
+                self._searches[key] = made
         return made
 
     def _answers(self, search: Search, rows: Array, texts: Callable[[], list[bytes | None]]) -> list[Matches]:
@@ -988,7 +1073,28 @@ class Index(Stored):
         checked.verify()
 
     def info(self) -> dict[str, Any]:
-        """Return facts about the index as plain values."""
+        """Return facts about the index as plain values.
+
+        Returns
+        -------
+        dict
+            ``path``, and ``documents``, their number.
+            ``segments`` and ``bytes``: the number of files of documents, and the size of these files and of the log.
+            ``removed``: removed documents whose space is not yet free; ``in_log``: documents that are in the log only.
+            ``earliest`` and ``latest`` time of a document in seconds since 1970, ``None`` if none has a time.
+            ``format``: the version of the files; ``generation``: how often the manifest was written.
+            ``threshold``, ``recall``, ``bands``, ``sketch``, ``texts``, ``period`` (seconds) and ``hasher``: the
+            parameters.
+
+        Examples
+        --------
+        >>> import lsh, tempfile
+        >>> with lsh.Index.create(f"{tempfile.mkdtemp()}/cats") as index:
+        ...     index.add("A cat sat on the mat today.", "a")
+        ...     facts = index.info()
+        >>> facts["documents"], facts["bands"], facts["texts"]
+        (1, '6x6+13x7', False)
+        """
         with self._reading() as view:
             held, recent = list(view.held), len(view.recent)
             size = sum(one.segment.written.size for one in held)

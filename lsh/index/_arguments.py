@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
-from lsh._texts import Missing, Text, Texts
+from lsh.bands import Bands
 from lsh.index import _format, _manifest
-from lsh.index._format import NO_TIME, DocId
+from lsh.index._format import NO_TIME
 from lsh.index._manifest import SKETCHES, Parameters
-from lsh.index._query import Lookup
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, DEFAULT_THRESHOLD, Plan, check_plan, plan_for
-from lsh.shingling import Shingles, checked_shingles
+from lsh.planning import Plan, chosen_hasher, chosen_plan
+from lsh.shingling import Shingles
+from lsh.typing import DocId, Lookup, Missing, Text, Texts, Time
 
-Time = float | datetime | np.datetime64
-
-DEFAULT_SEEDS = 128
 DAY = 86400.0  # seconds
 PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
@@ -36,7 +33,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin
 
 def chosen_parameters(
     hasher: MinHasher | None,
-    plan: Plan | None,
+    bands: Bands | Plan | None,
     threshold: float | None,
     recall: float | None,
     shingles: Shingles | None,
@@ -48,10 +45,10 @@ def chosen_parameters(
 ) -> tuple[Parameters, Lookup | None]:
     """Return the parameters of a new index, and the function that returns its texts."""
     stored, lookup = where_texts_are(texts)
-    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state)
+    chosen = chosen_hasher(hasher, shingles, num_seeds, random_state, bands)
     parameters = Parameters(
         chosen,
-        chosen_plan(chosen, plan, threshold, recall),
+        chosen_plan(chosen, bands, threshold, recall, filtered=True),
         _checks.choice("sketch", sketch, SKETCHES),
         stored,
         _manifest.microseconds("period", period),
@@ -80,32 +77,6 @@ def checked_lookup(texts: object, parameters: Parameters) -> Lookup | None:
     if parameters.texts:
         raise ValueError("texts must not be given: the index stores its texts")
     return texts
-
-
-def chosen_hasher(
-    hasher: MinHasher | None, shingles: Shingles | None, num_seeds: int | None, random_state: int | None
-) -> MinHasher:
-    if hasher is None:
-        count = DEFAULT_SEEDS if num_seeds is None else num_seeds
-        return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
-    given = {"shingles": shingles is not None, "num_seeds": num_seeds is not None, "random_state": random_state != 0}
-    for name, is_given in given.items():
-        if is_given:
-            raise ValueError(f"{name} and hasher cannot be combined; give one of them")
-    return hasher
-
-
-def chosen_plan(hasher: MinHasher, plan: Plan | None, threshold: float | None, recall: float | None) -> Plan:
-    if plan is None:
-        least = DEFAULT_THRESHOLD if threshold is None else threshold
-        return plan_for(hasher, least, DEFAULT_RECALL if recall is None else recall, filtered=True)
-    _checks.instance("plan", plan, Plan, "a Plan", "; use lsh.plan")
-    for name, value in (("threshold", threshold), ("recall", recall)):
-        if value is not None:
-            raise ValueError(f"{name} and plan cannot be combined; give one of them")
-    check_plan(plan, hasher, num_seeds=hasher.num_seeds, shingles=hasher.shingles)
-    return plan
 
 
 def check_same(own: Parameters, other: Parameters) -> None:
@@ -139,10 +110,11 @@ def folder_of(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(name)
 
 
-def check_sequence(name: str, values: object) -> None:
-    """Check that `ids` or `times` has elements in an order."""
+def elements(name: str, values: Any) -> Iterator[Any]:
+    """Return an iterator over `ids` or `times`, which have an order; over Python's values of an Arrow column."""
     if isinstance(values, (str, bytes, set, frozenset)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{name} must have one element for each text, in order, got {type(values).__name__}")
+    return iter(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 
 def made_folders(folder: str) -> list[str]:
@@ -157,13 +129,27 @@ def made_folders(folder: str) -> list[str]:
         missing = os.path.dirname(missing)
         parents.append(missing)
     os.makedirs(folder, exist_ok=True)
-    unfinished = _format.LOCK, _format.NEW_MANIFEST
     for name in os.listdir(folder):
         if name == _format.MANIFEST:
             raise FileExistsError(f"there is an index in {folder}; use Index.open, or another folder")
-        if name not in unfinished and _format.file_number(None, name) is None:
+        if name not in (_format.LOCK, _format.NEW_MANIFEST) and not _is_new_log(folder, name):
             raise FileExistsError(f"{folder} is not empty; create the index in a new folder")
     return parents
+
+
+def _is_new_log(folder: str, name: str) -> bool:
+    """Tell whether a file is the log of an index that was not finished: a header, or what a crash left of it.
+
+    A writer deletes files with such names. Others may be log files of another program, such as log-20240229, or belong
+    to an index that has lost its manifest.
+    """
+    if _format.file_number("log", name) is None:
+        return False
+    path, size = os.path.join(folder, name), _format.LOG_HEADER.itemsize
+    if not os.path.isfile(path) or os.path.getsize(path) > size:
+        return False
+    with open(path, "rb") as file:
+        return _format.LOG_MAGIC.startswith(file.read(len(_format.LOG_MAGIC)).rstrip(b"\0"))
 
 
 def single(text: Text, id: object, time: Time | None) -> tuple[list[bytes], NDArray[np.int64], Batch]:
@@ -179,10 +165,7 @@ def pieces(
     an iterator.
     """
     allowed = _texts.allows_missing(missing)
-    for name, given in (("ids", ids), ("times", times)):
-        if given is not None or name == "ids":
-            check_sequence(name, given)
-    next_ids, next_times = iter(ids), None if times is None else iter(times)
+    next_ids, next_times = elements("ids", ids), None if times is None else elements("times", times)
     found, first = _texts.pieces("texts", texts, PIECE), 0
     more = isinstance(found, Iterator)
     for piece in found if isinstance(found, Iterator) else (found,):
@@ -225,12 +208,13 @@ def as_time(name: str, value: Any) -> int:
         if 1970 + int(value.astype("datetime64[Y]").astype(np.int64)) not in YEARS:  # else it could overflow below
             raise ValueError(f"{name} must be a time of the years 1 to 9999, got {value}")
         microseconds = int(value.astype("datetime64[us]").astype(np.int64))
-    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_)):
-        if not FIRST <= value < LAST:  # also NaN
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64)):
+        seconds = float(value) if isinstance(value, (float, np.floating)) else int(value)  # numpy's may overflow below
+        if not FIRST <= seconds < LAST:  # also NaN
             raise ValueError(
                 f"{name} must be seconds since 1970, of the years 1 to 9999, got {value}; divide milliseconds by 1,000"
             )
-        microseconds = round(value * 1_000_000) if isinstance(value, (int, np.integer)) else round(float(value) * 1e6)
+        microseconds = round(seconds * 1_000_000)
     else:
         raise TypeError(f"{name} must be seconds, a datetime or a numpy.datetime64, got {type(value).__name__}")
     return int(microseconds)

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+import tempfile
+
 import numpy as np
 
-from lsh._cache_store import DocId
-from lsh._fingerprints import Array
-from lsh.bands import Bands
-from lsh.index import Index, _format
+from lsh.index import Index, _arguments, _format
+from lsh.index._disk import Disk
 from lsh.index._format import NO_TIME
 from lsh.index._segment import Documents
 from lsh.minhash import MinHasher
-from lsh.planning import DEFAULT_RECALL, Plan
+from lsh.planning import Plan
+from lsh.typing import Array, DocId
 
 STEP = 1 << 13  # documents that are written or read at once
 
 
-def save(path: str, hasher: MinHasher, bands: Bands, ids: list[DocId], rows: Array) -> None:
-    """Write documents as a new index."""
+def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array) -> None:
+    """Write documents as a new index, in a folder beside `path` that takes its place when all are on the disk."""
     codes = _format.encoded_ids("the ids of the cache", ids)
-    with Index.create(path, hasher, _plan(hasher, bands), sketch="full") as index, index._writing() as writer:
-        for start in range(0, len(codes), STEP):
-            some = rows[start : start + STEP]
-            times = np.full(len(some), NO_TIME, np.int64)
-            keyed = ~hasher.is_empty(some)
-            documents = Documents(codes[start : start + STEP], bands.keys(some).T, keyed, some, times, None)
-            writer.add(documents)
+    folder, disk = os.path.realpath(_arguments.folder_of(path)), Disk()
+    made = _arguments.made_folders(folder)
+    beside = tempfile.mkdtemp(prefix=f"{os.path.basename(folder)}.", dir=os.path.dirname(folder))
+    try:
+        os.chmod(beside, stat.S_IMODE(os.stat(folder).st_mode))
+        with Index.create(beside, hasher, plan, sketch="full") as index, index._writing() as writer:
+            for start in range(0, len(codes), STEP):
+                some = rows[start : start + STEP]
+                times = np.full(len(some), NO_TIME, np.int64)
+                keyed = ~hasher.is_empty(some)
+                documents = Documents(codes[start : start + STEP], plan.bands.keys(some).T, keyed, some, times, None)
+                writer.add(documents)
+        if os.name == "nt":  # elsewhere renaming replaces an empty folder
+            os.rmdir(folder)
+        os.rename(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    for parent in {os.path.dirname(folder), *made}:
+        disk.sync_folder(parent)
 
 
-def load(path: str) -> tuple[MinHasher, Bands, list[DocId], Array]:
-    """Return the hasher, the bands, the ids and the fingerprints of an index, in its order."""
+def load(path: str) -> tuple[MinHasher, Plan, list[DocId], Array]:
+    """Return the hasher, the plan, the ids and the fingerprints of an index, in its order."""
     with Index.open(path) as index:
         if index._parameters.sketch != "full":
             raise ValueError(
@@ -43,12 +60,4 @@ def load(path: str) -> tuple[MinHasher, Bands, list[DocId], Array]:
             rows[done : done + len(places)] = snapshot.sketches(places)
             ids += snapshot.ids(places)
             done += len(places)
-        return index.hasher, index.bands, ids, rows
-
-
-def _plan(hasher: MinHasher, bands: Bands) -> Plan:
-    """Return a plan with these bands: for the least threshold, in hundredths, at which their recall is the default."""
-    threshold = next(
-        hundredths / 100 for hundredths in range(1, 101) if bands.probability(hundredths / 100) >= DEFAULT_RECALL
-    )
-    return Plan(bands, threshold, DEFAULT_RECALL, hasher.num_seeds)
+        return index.hasher, index.plan, ids, rows

@@ -7,22 +7,36 @@ what was not synced. Reading does not pass through it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from lsh import _positions
 
 # Seconds between the attempts to rename a file. Elsewhere than on Windows a rejected renaming is final.
 RENAME_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ()
+FULL = errno.ENOSPC, errno.EDQUOT  # errors of a disk, or a share of it, that is full
 
 
 class DiskFile:
     """An open file of a `Disk`; it is written at its end, or at a given offset."""
 
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor, self.size = descriptor, size
+    def __init__(self, descriptor: int, size: int, path: str) -> None:
+        self._descriptor, self.size, self._path = descriptor, size, path
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in errors; the functions of the system know only its descriptor."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = self._path
+            if error.errno in FULL:
+                error.strerror = f"{os.strerror(error.errno)}; free space and try again"
+            raise
 
     def write(self, data: Any) -> None:
         """Append all of the data."""
@@ -35,8 +49,9 @@ class DiskFile:
     def _write_at(self, data: Any, offset: int) -> int:
         view = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
         done = 0
-        while done < len(view):
-            done += self._write_some(view[done:], offset + done)
+        with self._named():
+            while done < len(view):
+                done += self._write_some(view[done:], offset + done)
         return done
 
     def _write_some(self, data: memoryview, offset: int) -> int:
@@ -45,7 +60,8 @@ class DiskFile:
 
     def cut(self, size: int) -> None:
         """Reduce the file to a size."""
-        os.ftruncate(self._descriptor, size)
+        with self._named():
+            os.ftruncate(self._descriptor, size)
         self.size = size
 
     def sync(self) -> None:
@@ -56,7 +72,8 @@ class DiskFile:
             with contextlib.suppress(OSError):  # not every file system has it
                 fcntl.fcntl(self._descriptor, fcntl.F_FULLFSYNC)
                 return
-        os.fsync(self._descriptor)
+        with self._named():
+            os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close the file; it may be closed already."""
@@ -78,7 +95,7 @@ class Disk:
 
     def _opened(self, path: str, flags: int) -> DiskFile:
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | flags, 0o666)
-        return DiskFile(descriptor, os.fstat(descriptor).st_size)
+        return DiskFile(descriptor, os.fstat(descriptor).st_size, path)
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, in place of any file that has the new name."""

@@ -18,9 +18,9 @@ from lsh._batch import Batch
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, murmur3_x64_128
 from lsh._searching import DamageError as DamageError
 from lsh.shingling import MAX_UNITS
+from lsh.typing import DocId
 
 Array = np.ndarray[Any, Any]
-DocId = str | bytes | int
 
 VERSION = 1
 ALIGNMENT = 64  # bytes: every section of a segment begins at a multiple of it

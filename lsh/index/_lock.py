@@ -45,6 +45,7 @@ class WriterLock:
     def __init__(self, folder: str) -> None:
         self._path = path = os.path.join(folder, _format.LOCK)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        flags |= getattr(os, "O_NOFOLLOW", 0)  # the file is overwritten: not that to which a link leads
         self._descriptor = os.open(path, flags, 0o666)
         try:
             if not _try_lock(self._descriptor):
@@ -62,7 +63,7 @@ class WriterLock:
             holder: dict[str, Any] = json.loads(os.read(self._descriptor, 4096))
             process, host, since = holder["process"], holder["host"], holder["since"]
             who = f"process {process} on {host} since {since} ({holder['command']})"
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             process, host, who = None, None, "its process is not known"
         if (process, host) == (os.getpid(), socket.gethostname()):
             return f"this process has the index {folder} open for writing already; use that Index, or close it first"
@@ -86,7 +87,7 @@ class WriterLock:
         """Tell whether the file is still that of the folder: else another index may be there, with its own writer."""
         try:
             found = os.stat(self._path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         own = os.fstat(self._descriptor)
         return (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)

@@ -270,7 +270,7 @@ def read_removed(folder: str, removed: Removed, documents: int) -> Array:
 
 def microseconds(name: str, seconds: object) -> int:
     """Return a period in seconds as microseconds."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)):
+    if isinstance(seconds, (bool, np.timedelta64)) or not isinstance(seconds, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number of seconds, got {type(seconds).__name__}")
     if not math.isfinite(seconds) or not 1e-6 <= seconds <= MAX_PERIOD / 1e6:
         raise ValueError(f"{name} must be a number of seconds, 0.000001 or more, got {seconds}")

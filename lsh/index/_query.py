@@ -2,61 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import pairwise, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks, _sketch_filter
 from lsh._fingerprints import CONFIDENCE, wilson_interval
-from lsh.cache import Match
+from lsh.cache import Match, Matches, as_match, matches_with
 from lsh.dedup import MIN_RECALL
-from lsh.index._format import Array, DocId
+from lsh.index._format import Array
 from lsh.index._manifest import Parameters
 from lsh.index._view import Found, Place, View
 from lsh.planning import Plan
 from lsh.shingling import shingle_sets
+from lsh.typing import DocId, Lookup
 
 COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
-
-Lookup = Callable[[Any], "str | bytes | None"]  # Any: the ids of an index are often of one type only
-
-
-class Matches(tuple[Match, ...]):
-    """The matches of a query, the most similar first; equally similar ones in the order of the index.
-
-    Attributes
-    ----------
-    recall : float
-        The probability with which a document of similarity `min_similarity` is found: see `Index.recall_at`. Without
-        texts it is about half of what the bands find, as the estimates of the other half are lower.
-    min_similarity : float
-        The least similarity of a match.
-    """
-
-    __slots__ = ()
-    recall: float
-    min_similarity: float
-
-    def __new__(cls, matches: Iterable[Match], recall: float, min_similarity: float) -> Matches:
-        return tuple.__new__(_matches_with(recall, min_similarity), matches)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Matches, (tuple(self), self.recall, self.min_similarity)
-
-
-@lru_cache(maxsize=64)
-def _matches_with(recall: float, min_similarity: float) -> type[Matches]:
-    """Return a subclass that has these attributes: objects with attributes of their own take three times as long."""
-    return type("Matches", (Matches,), {"__slots__": (), "recall": recall, "min_similarity": min_similarity})
-
-
-_as_match = partial(tuple.__new__, Match)
 
 
 class Estimator:
@@ -128,9 +95,8 @@ def recall_at(parameters: Parameters, similarity: float, verified: bool) -> floa
 
 def _passing(parameters: Parameters, least: int, similarity: float) -> float:
     """Return the probability that a document of this similarity has at least `least` equal components."""
-    if parameters.sketch != "8bit":  # no collisions
-        similarity = max((similarity - COLLISIONS) / (1.0 - COLLISIONS), 0.0)
-    return _sketch_filter.passing(parameters.hasher.num_seeds, least, similarity)
+    passing = _sketch_filter.passing if parameters.sketch == "8bit" else _sketch_filter.passing_whole
+    return passing(parameters.hasher.num_seeds, least, similarity)
 
 
 class Asked(NamedTuple):
@@ -175,7 +141,7 @@ class Search:
             )
         if parameters.sketch == "none" and not self.verifies:
             raise ValueError("this index has neither sketches nor texts; open it with texts=, a function id -> text")
-        self._made = partial(tuple.__new__, _matches_with(self.recall, self.least))
+        self._made = partial(tuple.__new__, matches_with(self.recall, self.least))
         self.none: Matches = self._made(())
         self._least_estimated = estimator.least_equal(self.least)
         self._least_equal = filter_least(parameters, self.least) if self.verifies else self._least_estimated
@@ -229,7 +195,7 @@ class Search:
                 ids[place] = doc_id
         similarities = self.estimator.similarities[equal].tolist()
         intervals = map(self.estimator.interval, equal.tolist())
-        made = list(map(_as_match, zip(ids, similarities, intervals, repeat(False))))
+        made = list(map(as_match, zip(ids, similarities, intervals, repeat(False))))
         starts = np.flatnonzero(np.diff(queries, prepend=-1))
         for i, (start, stop) in zip(queries[starts].tolist(), pairwise([*starts.tolist(), len(made)])):
             results[i] = self._made(made[start:stop])

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from lsh._searching import Blocks, SortedKeys
 from lsh.index import _format
-from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError, DocId
+from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError
+from lsh.typing import DocId
 
 STEP = 1 << 16  # documents that are read at once
 
@@ -95,7 +96,12 @@ class Segment:
         with open(self.name, "rb") as file:
             if os.fstat(file.fileno()).st_size != written.size:
                 raise self.damage(f"it has {os.fstat(file.fileno()).st_size} bytes instead of {written.size}")
-            self._file = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            try:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except OSError as error:  # such as too many open files: it knows only the descriptor
+                error.filename = self.name
+                raise
+        self._file = np.frombuffer(mapped, np.uint8)
         self._sections, sums = self._read_footer()
         self._arrays: dict[str, Array] = {}  # of sections
         self.blocks = Blocks(self._file[: self._end], sums, self.name)

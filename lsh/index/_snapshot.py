@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from lsh._searching import SortedKeys, sorted_keys
 from lsh._stored import Snapshot
 from lsh.index import _format
-from lsh.index._format import Array, DocId
-from lsh.index._query import COLLISIONS, Lookup, as_bytes
+from lsh.index._format import Array
+from lsh.index._query import COLLISIONS, as_bytes
 from lsh.index._segment import Documents, Segment
 from lsh.index._view import Held, View
+from lsh.typing import DocId, Lookup
 
 PIECE = 1 << 20  # documents of buckets that are listed at once
 

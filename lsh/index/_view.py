@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from lsh._searching import Searcher, search_all
 from lsh.index import _format, _manifest
-from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError, DocId
+from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
 from lsh.index._segment import Segment
+from lsh.typing import DocId
 
 STEP = 1 << 12  # documents that are listed at once
 

@@ -324,9 +324,9 @@ class Writer:
 
     def close(self) -> None:
         """Close the log."""
-        if self._state.log is not None:
-            self._state.log.close()
-        self._state.log = None
+        log, self._state.log = self._state.log, None  # a closed one is never used again
+        if log is not None:
+            log.close()
 
     # ---- merging ----
 

@@ -16,22 +16,21 @@ from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._batch import Batch
-from lsh._texts import Missing, Text, Texts
+from lsh.bands import Bands
+from lsh.cache import Matches
 from lsh.dedup import MIN_RECALL
-from lsh.index import Index, Sketch, _arguments
-from lsh.index._arguments import Time
-from lsh.index._format import DocId
-from lsh.index._query import Lookup, Matches, bands_recall
+from lsh.index import Index, _arguments
+from lsh.index._query import bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
+from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["Screen", "Verdict"]
 
-Decision = Literal["accept", "similar", "reject"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 REJECT, RECOMMEND = 0.9, 0.5
@@ -46,7 +45,7 @@ class Settings(TypedDict, total=False):
     """The settings of `Screen.create` that are those of `Index.create`."""
 
     hasher: MinHasher | None
-    plan: Plan | None
+    bands: Bands | Plan | None
     recall: float | None
     shingles: Shingles | None
     num_seeds: int | None
@@ -61,14 +60,14 @@ class Verdict(NamedTuple):
 
     Attributes
     ----------
-    verdict : {"accept", "similar", "reject"}
+    decision : {"accept", "similar", "reject"}
         ``"reject"``: a document of the index is as similar as `Screen.reject` or more. ``"similar"``: the most similar
         one reaches `Screen.recommend`. ``"accept"``: none does.
     matches : Matches
         The documents of the index that reach `Screen.recommend`, the most similar first, at most `Screen.top`.
     """
 
-    verdict: Decision
+    decision: Decision
     matches: Matches
 
 
@@ -110,8 +109,8 @@ class Screen:
     ...         ("moon", "In spring, when the moon is close to the earth, the tides of the northern bay are higher"),
     ...         ("bees", "Bees find their way home by the light of the sky, even when clouds hide the sun"),
     ...     ]:
-    ...         verdict, matches = screen.submit(text, name)
-    ...         print(name, verdict, [(match.id, round(match.similarity, 2)) for match in matches])
+    ...         decision, matches = screen.submit(text, name)
+    ...         print(name, decision, [(match.id, round(match.similarity, 2)) for match in matches])
     tides accept []
     again reject [('tides', 1.0)]
     moon similar [('tides', 0.78)]
@@ -153,12 +152,12 @@ class Screen:
         top : int, optional
             As for `Screen`.
         **settings
-            ``hasher``, ``plan``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
+            ``hasher``, ``bands``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
             ``period``, as for `Index.create`, with other defaults: ``shingles=Shingles(3, "word", lowercase=True)``,
             three consecutive words; ``num_seeds=400``, so that an estimate is within 0.05 of the similarity in 95 % of
-            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`. At
-            `reject` it is much closer to 1. Without texts, the estimates of about half of the documents of just this
-            similarity are lower, and likewise at `reject`.
+            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`, which
+            is the threshold of the index unless a plan is given. At `reject` it is much closer to 1. Without texts, the
+            estimates of about half of the documents of just this similarity are lower, and likewise at `reject`.
 
         Returns
         -------
@@ -182,11 +181,16 @@ class Screen:
             raise TypeError(f"Screen.create() got an unexpected keyword argument {min(unknown)!r}")
         reject, recommend = _thresholds(reject, recommend)
         _checks.whole_number("top", top, 1)
-        own: dict[str, Any] = {"hasher": None, "plan": None, **(Index.create.__kwdefaults__ or {})}
-        if settings.get("hasher") is None:
-            own |= {"shingles": SHINGLES, "num_seeds": COMPONENTS}
-        if settings.get("plan") is None:
-            own |= {"threshold": recommend, "recall": RECALL}
+        hasher, bands = settings.get("hasher"), settings.get("bands")
+        own: dict[str, Any] = {"hasher": None, "bands": None, **(Index.create.__kwdefaults__ or {})}
+        if hasher is None and not isinstance(bands, Plan):
+            own["num_seeds"] = COMPONENTS
+        if hasher is None and not (isinstance(bands, Plan) and bands.shingles):
+            own["shingles"] = SHINGLES
+        if not isinstance(bands, Plan):
+            own["threshold"] = recommend
+        if bands is None:
+            own["recall"] = RECALL
         given = {name: value for name, value in settings.items() if value is not None or name == "random_state"}
         parameters, lookup = _arguments.chosen_parameters(**own | given)
         recall = bands_recall(parameters, recommend, settings.get("texts") is not None)
@@ -281,7 +285,7 @@ class Screen:
         Returns
         -------
         Verdict
-            The verdict and the matches.
+            The decision and the matches.
         """
         return self._verdict(self._index.query(text, top=self._top, min_similarity=self._recommend))
 
@@ -301,7 +305,7 @@ class Screen:
         Returns
         -------
         Verdict
-            The verdict and the matches.
+            The decision and the matches.
 
         Raises
         ------
@@ -358,7 +362,7 @@ class Screen:
 
     def _submitted(self, codes: list[bytes], times: NDArray[np.int64], batch: Batch) -> list[Verdict]:
         def is_added(matches: Matches) -> bool:
-            return self._verdict(matches).verdict != "reject"
+            return self._verdict(matches).decision != "reject"
 
         return list(map(self._verdict, self._index._submit(codes, times, batch, self._top, self._recommend, is_added)))
 
@@ -373,7 +377,7 @@ def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
         raise ValueError(
             f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
             f"{plan.threshold:g}; use recommend={plan.threshold:g} or more, or create an index for "
-            f"recommend={recommend:g}"
+            f"recommend={recommend:g} with Screen.create"
         )
 
 

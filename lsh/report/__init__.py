@@ -1,8 +1,9 @@
 """The report of a deduplication: one page of HTML that needs no other file.
 
 `choose` selects the documents that the page shows, and `html` writes the page. The figures are those of a
-`lsh.Deduplication`; `lsh.recall` measures the recall on the corpus. The page depends on neither clock nor machine: the
-same run gives the same bytes. Each step is a module: choice, measures, charts, pairs, drawing, page.
+`lsh.Deduplication`; `lsh.recall` measures the recall on the corpus. `excerpts` shows two texts side by side, as the
+page does. The page depends on neither clock nor machine: the same run gives the same bytes. Each step is a module:
+choice, measures, charts, pairs, drawing, page.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from lsh import _checks, recall
 from lsh.dedup import Deduplication
 from lsh.report import charts, drawing, page, pairs
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
-from lsh.report.lookup import Indexed, TextLookup, TextsByPosition, TextStream
+from lsh.report.lookup import TextLookup
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
+from lsh.report.pairs import Excerpt, excerpts
+from lsh.typing import Indexed, TextsByPosition, TextStream
 
-__all__ = ["Choice", "Pair", "choose", "html"]
+__all__ = ["Choice", "Excerpt", "Pair", "choose", "excerpts", "html"]
 
 
 def html(

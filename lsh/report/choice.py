@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lsh import _checks, recall
 from lsh.dedup import Deduplication
-from lsh.report.lookup import Indexed, checked_length
+from lsh.report.lookup import checked_length
+from lsh.typing import Indexed
 
 MAX_PAIRS = 12  # on each side of the threshold
 MAX_RANDOM = 12  # random removals

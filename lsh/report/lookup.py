@@ -6,33 +6,20 @@ the parameters that have one value for each document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh import _checks
 from lsh._batch import Batch
-from lsh._texts import Text, Texts, each_piece
+from lsh._texts import each_piece
 from lsh.report.page import Html, element
+from lsh.typing import Indexed, Text, TextsByPosition, TextStream
 
 MAX_NAME_LENGTH = 120  # characters that are shown of an id or a source
 PIECE = 1 << 10  # texts of a stream that are held at once
-
-
-class Indexed(Protocol):
-    """A list, an array or a column with one value for each document, by position."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, position: int, /) -> object: ...
-
-    def __iter__(self) -> Iterator[object]: ...
-
-
-TextsByPosition = Indexed | Mapping[int, object]
-TextStream = Callable[[], Iterable[object] | Texts]
 
 
 class TextLookup:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from lsh._sketch_filter import LOSS
 from lsh.bands import Bands
-from lsh.dedup import Clusters, Deduplication, Verify
+from lsh.dedup import Deduplication
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.recall import MeasuredRecall
 from lsh.report.choice import cluster_sizes, sides
-from lsh.report.lookup import Indexed, TextLookup, checked_length, decoded
+from lsh.report.lookup import TextLookup, checked_length, decoded
+from lsh.typing import Clusters, Indexed, Verify
 
 MIN_PAIRS = 20  # to measure a recall
 STEP = 1 << 16  # documents that are counted at once

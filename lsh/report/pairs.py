@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from lsh import _checks
 from lsh._words import counted
 from lsh.report.choice import Choice, Pair, removed_for
 from lsh.report.measures import DeduplicationRun
@@ -109,10 +110,20 @@ def _fate(run: DeduplicationRun, side: str, position: int) -> Html:
 
 
 class Excerpt(NamedTuple):
-    """A part of a text, in pieces that are common to both texts or differ, by turns."""
+    """A part of a text beside another text; see `lsh.report.excerpts`.
 
-    pieces: list[tuple[str, bool]]  # and whether they differ
-    before: int  # characters of the text before the excerpt
+    Attributes
+    ----------
+    pieces : list of tuple
+        ``(piece, differs)``: pieces of the text in order, by turns common to both texts and different.
+    before : int
+        The number of characters of the text before the excerpt.
+    after : int
+        The number of characters after it.
+    """
+
+    pieces: list[tuple[str, bool]]
+    before: int
     after: int
 
 
@@ -138,15 +149,38 @@ def _mark(piece: str) -> list[object]:
     return [before, element("mark", words), after]
 
 
-def excerpts(a: str, b: str, length: int) -> tuple[Excerpt, Excerpt]:
-    """Return excerpts of two texts from shortly before their first difference on, at most `length` characters each.
+def excerpts(a: str, b: str, length: int = PAIR_LENGTH) -> tuple[Excerpt, Excerpt]:
+    """Return excerpts of two texts from shortly before their first difference on, with the words that differ.
+
+    Parameters
+    ----------
+    a, b : str
+        The texts.
+    length : int, optional
+        The most characters of an excerpt. Default 700.
+
+    Returns
+    -------
+    tuple of Excerpt
+        One for each text. Words are common if they are in a longest common subsequence of 5,000 characters from the
+        beginning of the excerpts on, or in the common end of the texts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a text is not a str, or `length` is not a whole number of 1 or more.
 
     Examples
     --------
-    >>> from lsh.report.pairs import excerpts
-    >>> excerpts("sails on Monday. Reuter", "sails on Monday in fog. Reuter", 24)[1]
-    Excerpt(pieces=[('sails on Monday', False), (' in fog', True), ('. ', False)], before=0, after=6)
+    >>> import lsh
+    >>> for excerpt in lsh.report.excerpts("sails on Monday. Reuter", "sails on Monday in fog. Reuter"):
+    ...     print("".join(f"[{piece}]" if differs else piece for piece, differs in excerpt.pieces))
+    sails on Monday. Reuter
+    sails on Monday[ in fog]. Reuter
     """
+    for name, text in (("a", a), ("b", b)):
+        _checks.instance(name, text, str, "a str")
+    length = _checks.whole_number("length", length, 1)
     start, end = _common_ends(a, b)
     windows = [text[start : min(len(text) - end, start + MAX_COMPARED)] for text in (a, b)]
     first, second = map(WORD.findall, windows)

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lsh
 from lsh import _checks
-from lsh.dedup import Clusters, Verify
 from lsh.spark import _stages
+from lsh.typing import Clusters, Verify
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lsh._texts import Missing
     from lsh.spark._tasks import Matching
+    from lsh.typing import Missing
 
 __all__ = ["deduplicate", "find_pairs", "removed"]
 
 MAX_NODES = 50_000_000
+MOST_NODES = 2_000_000_000  # less than 2**31 - 1, as their number is known to 2 % only
 REMOVED_ID = "__lsh_removed_id"
 
 
@@ -105,7 +106,10 @@ def deduplicate(
     Tables between the stages are written to the folder for checkpoints if one is set
     (``SparkContext.setCheckpointDir``), else to the disks of the executors, where they are lost with an executor.
     """
-    run = _started("against", **{**locals(), "second": against})
+    matching = _matching(
+        threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
+    )
+    run = _started(matching, df, text, id, order, missing, max_nodes, "against", against)
     name = REMOVED_ID + "_" * max(map(len, df.columns))  # no column of df has it
     gone = run.removed().select(_stages.column("id").alias(name))
     kept = df.join(gone, _stages.column(id) == _stages.column(name), "left_anti")
@@ -148,7 +152,10 @@ def removed(
         ``identical``. With `against` also ``side``, ``"new"`` or ``"old"``: the DataFrame that has ``kept_id``. The
         order of the rows is undefined.
     """
-    run = _started("against", **{**locals(), "second": against})
+    matching = _matching(
+        threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
+    )
+    run = _started(matching, df, text, id, order, missing, max_nodes, "against", against)
     return run.described(run.removed(), "id")
 
 
@@ -188,7 +195,20 @@ def find_pairs(
         ``id1``, ``id2`` and ``similarity``; ``id1 < id2``, or ``id2`` is an id of `others`. The number of pairs is not
         limited: a thousand copies of a text are half a million pairs.
     """
-    run = _started("others", **{**locals(), "second": others, "order": None, "clusters": "representative"})
+    matching = _matching(
+        threshold,
+        recall,
+        bands,
+        shingles,
+        hasher,
+        num_seeds,
+        random_state,
+        "representative",
+        verify,
+        missing,
+        max_memory,
+    )
+    run = _started(matching, df, text, id, None, missing, max_nodes, "others", others)
     return run.described(run.pairs(), "id1")
 
 
@@ -249,33 +269,54 @@ class _Run(NamedTuple):
         return frame.withColumn(id, _stages.column(id).alias(id, metadata=metadata))
 
 
-def _started(
-    name: str,
-    df: object,
-    text: object,
-    id: object,
-    second: object,
-    order: object,
+def _matching(
+    threshold: float | None,
+    recall: float | None,
+    bands: lsh.Bands | lsh.Plan | None,
+    shingles: lsh.Shingles | None,
+    hasher: lsh.MinHasher | None,
+    num_seeds: int | None,
+    random_state: int | None,
+    clusters: Clusters,
+    verify: Verify,
     missing: Missing,
-    max_nodes: object,
-    **given: Any,
-) -> _Run:
-    """Check all parameters, the ids, and the Python of the executors."""
+    max_memory: int | str | None,
+) -> Matching:
+    """Return the parameters that define near duplicates, checked by `lsh.deduplicate`."""
     _stages.check_driver()
     from lsh.spark._tasks import Matching
 
-    limit = _checks.whole_number("max_nodes", max_nodes, 1)
-    names = ("threshold", "recall", "bands", "shingles", "hasher", "num_seeds", "random_state", "clusters", "verify")
-    options = {one: given[one] for one in (*names, "max_memory")}
-    checked = lsh.deduplicate([], missing=missing, **options).parameters  # raises its own errors
-    matching = Matching(
-        checked["hasher"],
-        checked["bands"] if checked["plan"] is None else checked["plan"],
-        checked["threshold"],
-        checked["verify"],
-        checked["clusters"],
-        given["max_memory"],
-    )
+    checked = lsh.deduplicate(
+        [],
+        threshold,
+        recall=recall,
+        bands=bands,
+        shingles=shingles,
+        hasher=hasher,
+        num_seeds=num_seeds,
+        random_state=random_state,
+        clusters=clusters,
+        verify=verify,
+        missing=missing,
+        max_memory=max_memory,
+    ).parameters
+    used = checked["bands"] if checked["plan"] is None else checked["plan"]
+    return Matching(checked["hasher"], used, checked["threshold"], checked["verify"], checked["clusters"], max_memory)
+
+
+def _started(
+    matching: Matching,
+    df: object,
+    text: object,
+    id: object,
+    order: object,
+    missing: Missing,
+    max_nodes: object,
+    name: str,
+    second: object,
+) -> _Run:
+    """Check the DataFrames and their columns, the ids, and the Python of the executors; `second` may be ``None``."""
+    limit = _checks.whole_number("max_nodes", max_nodes, 1, MOST_NODES)
     sources = [_stages.checked_source("df", df, text, id)]
     if second is not None:
         sources.append(_stages.checked_source(name, second, text, id))

@@ -100,14 +100,18 @@ def _is_ordered(kind: Any) -> bool:
     """Return whether values of a type have an order, and pyspark can convert them to Arrow."""
     from pyspark.sql import types
 
-    unknown = isinstance(kind, types.YearMonthIntervalType) or kind.simpleString() == "variant"
+    if isinstance(kind, types.ArrayType):
+        return _is_ordered(kind.elementType)
+    if isinstance(kind, types.StructType):
+        return all(_is_ordered(field.dataType) for field in kind.fields)
+    unknown = isinstance(kind, types.YearMonthIntervalType) or kind.simpleString().startswith(("variant", "geo"))
     return isinstance(kind, types.AtomicType) and not unknown
 
 
 def _check_column(name: str, frame: DataFrame, parameter: str, value: str) -> None:
     if value not in frame.columns:
         remedy = _remedy(name, frame.columns, parameter, value)
-        raise ValueError(f"{name} has no column {value!r}; it has {', '.join(frame.columns)}; {remedy}")
+        raise ValueError(f"{name} has no column {value!r}; it has {', '.join(frame.columns) or 'none'}; {remedy}")
     exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     same = [one for one in frame.columns if one == value or (not exact and one.lower() == value.lower())]
     if len(same) > 1:

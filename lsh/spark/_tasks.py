@@ -24,6 +24,7 @@ import pyarrow as pa
 import lsh
 from lsh._batch import Batch
 from lsh._comparing import content_keys
+from lsh._corpus import MAX_DOCUMENTS
 from lsh._deciding import Components
 from lsh._spill import Array, Spill
 from lsh._texts import each_piece
@@ -34,6 +35,7 @@ CHUNK = 1 << 20  # keys or links that are sorted at once
 SHARE = 1 << 10  # texts in a share of work
 SHARE_FACTOR = 4  # as in `lsh._corpus`
 OUT = 1 << 16  # rows in a batch of output
+ROW_PAIRS = 1 << 10  # pairs of 16 bytes in a row of keys or links
 LINK_BYTES = 1 << 26  # of links that a task holds in memory; more are in a temporary file
 SEGMENT_BYTES = 1 << 25  # of documents that are decided at once, if they are more than one component
 HELD_BYTES = 1 << 27  # of documents that are held in memory; more are in a temporary file
@@ -106,10 +108,15 @@ def _links_of_buckets(keys: Array, nodes: Array) -> tuple[Array, Array, Array, A
 
 
 def _scattered(by: Array, other: Array, bits: int, first: int) -> pa.RecordBatch:
-    """Return a row for each range of the 64-bit numbers `by`, which ascend: its number, and all pairs as bytes."""
+    """Return rows for each range of the 64-bit numbers `by`, which ascend: its number, and pairs as bytes.
+
+    A row has at most `ROW_PAIRS` pairs, since Spark sends thousands of rows at once to a task.
+    """
     pairs = np.stack([by, other.view(np.uint64)], axis=1)
     ranges = (by >> np.uint64(64 - bits)).astype(np.int32)
-    starts = np.flatnonzero(np.concatenate([[True], ranges[1:] != ranges[:-1]]))
+    begins = np.concatenate([[True], ranges[1:] != ranges[:-1]])
+    begins[::ROW_PAIRS] = True
+    starts = np.flatnonzero(begins)
     offsets = (np.append(starts, len(by)) * pairs.itemsize * 2).astype(np.int32)
     data = pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(pairs)])
     return pa.RecordBatch.from_arrays([pa.array(ranges[starts] + np.int32(first)), data], names=["range", "data"])
@@ -176,7 +183,7 @@ def link(bits: int, batches: Batches) -> Batches:
     """
     links: list[tuple[Array, Array]] = []
     held = 0
-    for number, pairs in _ranges(batches):
+    for number, pairs in _ranges(bits, batches):
         if number == NULLS:
             arrays = [pa.array([int(pairs[:, 0].sum())]), pa.nulls(1, pa.int64())]
             yield pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
@@ -193,8 +200,11 @@ def link(bits: int, batches: Batches) -> Batches:
         yield from _written(*forest(*map(np.concatenate, zip(*links))))
 
 
-def _ranges(batches: Batches) -> Iterator[tuple[int, Array]]:
-    """Yield the number of each range, and its pairs: uint64, shape ``(n, 2)``."""
+def _ranges(bits: int, batches: Batches) -> Iterator[tuple[int, Array]]:
+    """Yield the number of each range, and its pairs: uint64, shape ``(n, 2)``.
+
+    A range of keys comes as a whole, one of links in parts, as it may have most links of a large component.
+    """
     current, parts = 0, [np.empty(0, np.uint64)]
     for rows in batches:
         if not len(rows):
@@ -206,6 +216,9 @@ def _ranges(batches: Batches) -> Iterator[tuple[int, Array]]:
             if numbers[start] != current:
                 yield current, np.concatenate(parts).reshape(-1, 2)
                 current, parts = int(numbers[start]), []
+            elif current >> bits:
+                yield current, np.concatenate(parts).reshape(-1, 2)
+                parts = []
             count = int(offsets[stop] - offsets[start]) // 8
             parts.append(np.frombuffer(data.buffers()[2], np.uint64, count, int(offsets[start])))
     yield current, np.concatenate(parts).reshape(-1, 2)
@@ -234,6 +247,11 @@ def connect(batches: Batches) -> Batches:
         links.append(np.stack([a, count + np.cumsum(new) - 1], axis=1))
         found.append(b[new])
         count, last = count + int(np.count_nonzero(new)), b[-1]
+        if count > MAX_DOCUMENTS:
+            raise ValueError(
+                f"more than {MAX_DOCUMENTS:,} texts share a bucket, too many for one task; call lsh.spark with a "
+                "smaller max_nodes, so that all tasks find the components"
+            )
     nodes = np.concatenate(found)
     del found
 
@@ -373,6 +391,7 @@ class Segment:
     new: Documents
     old: Documents
     last: int | None = None  # the component of the last one
+    count: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -383,6 +402,12 @@ class Segment:
         """Add rows (component, old, id, text)."""
         if not len(rows):
             return
+        self.count += len(rows)
+        if self.count > MAX_DOCUMENTS:
+            raise ValueError(
+                f"a component has more than {MAX_DOCUMENTS:,} documents, too many to decide; use longer shingles, a "
+                "higher threshold, or more seeds (num_seeds=512)"
+            )
         old, documents = rows.column(1), rows.select([2, 3])
         if old.true_count:
             self.old.add(documents.filter(old))

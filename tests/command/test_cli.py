@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import reference
 from answers import read_table, removals
-from running import contents, done, lsh, refused
+from running import contents, done, lsh, process, refused
 
 import lsh as package
 
@@ -303,6 +303,29 @@ def test_standard_input_twice(news):
     assert "standard input" in message
 
 
+@pytest.mark.few(1)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/stdin")
+@pytest.mark.parametrize(
+    ("arguments", "shell", "problem"),
+    [
+        (["news.txt", "-o", "-"], ">>news.txt", "standard output must not be INPUT (news.txt)"),
+        (["-", "/dev/stdin", "-o", "out.txt", "--format", "txt"], "", "a pipe can be read only once"),
+        (["news.txt", "-o", "-", "--removed", "/dev/stdout"], "", "--removed must not be OUTPUT"),
+        (["news.txt", "-o", "/dev/stdout", "--removed", "-"], "", "--removed must not be OUTPUT"),
+        (["news.txt", "-o", "-", "--removed", "/dev/null"], ">/dev/null", ""),
+        (["news.txt", "-o", "out.txt"], ">>news.txt", ""),
+        (["-", "-o", "out.txt", "--format", "txt"], "0>other", "standard input: Bad file descriptor"),
+    ],
+)
+def test_standard_streams_by_two_names(news, arguments, shell, problem):
+    """Nothing is read, written or appended to where a stream is a file of the run, or is there twice."""
+    before = (news / "news.txt").read_bytes()
+    result = process(news, "dedup", *arguments, "-q", stdin=DOCUMENTS, shell=shell)
+    assert (result.returncode, result.stdout) == (2 if problem else 0, b"")
+    assert problem in result.stderr.decode()
+    assert (news / "news.txt").read_bytes() == before
+
+
 def test_missing(tmp_path):
     lines = [b'{"text": null}\n', b'{"id": 5}\n', b'{"text": "%s"}\n' % STORY, b'{"text": "%s"}\n' % STORY]
     (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
@@ -346,6 +369,17 @@ def test_quiet_and_verbose(news):
     assert re.search(r"^seconds: preparing \d.*, fingerprints \d.*, total \d", said, re.MULTILINE)
     assert said.splitlines()[-1].startswith("5 documents, 2 removed, ")
     assert lsh(news, "dedup", "news.txt", "-o", "out.txt", "-q", "-v").returncode == 2
+
+
+def test_the_last_line_counts_documents_without_shingles(tmp_path):
+    """A column of empty cells is most likely the wrong one."""
+    (tmp_path / "in.csv").write_text("id;text;note\n1;one two three;\n2;four five six;\n3;;\n", encoding="utf-8")
+    by_field = {"text": b", 0 clusters, 1 without shingles, ", "note": b", 0 clusters, 3 without shingles, "}
+    for field, expected in by_field.items():
+        assert expected in lsh(tmp_path, "dedup", "in.csv", "--delimiter", ";", "--field", field, "--dry-run").stderr
+    (tmp_path / "in.jsonl").write_text('{"text": "one two three"}\n{"text": null}\n', encoding="utf-8")
+    result = lsh(tmp_path, "dedup", "in.jsonl", "--missing", "empty", "--dry-run")
+    assert b", 0 clusters, 1 missing, 0." in result.stderr  # which has no shingles either
 
 
 def test_counts_for_machines(news):

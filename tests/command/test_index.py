@@ -72,6 +72,14 @@ def test_create_has_the_options_of_other_commands(tmp_path):
         assert (index.info()["sketch"], index.info()["texts"], index.info()["period"]) == ("full", False, 43200.0)
 
 
+def test_create_with_bands(tmp_path):
+    done(tmp_path, "index", "create", "x.index", "--bands", "20x6", "--threshold", "0.75")
+    done(tmp_path, "index", "create", "y.index", "--bands", "80x3", "--screen", "--recommend", "0.4")
+    with Index.open(tmp_path / "x.index") as index, Index.open(tmp_path / "y.index") as screen:
+        assert (index.bands, index.threshold) == (package.Bands(20, 6), 0.75)
+        assert (screen.bands, screen.threshold) == (package.Bands(80, 3), 0.4)
+
+
 def test_create_says_what_it_made(tmp_path):
     result = lsh(tmp_path, "index", "create", "x.index")
     with Index.open(tmp_path / "x.index") as index:
@@ -94,6 +102,10 @@ def test_create_says_what_it_made(tmp_path):
         (["--screen", "--reject", "2"], "--reject must be more than 0 and at most 1, got 2.0"),
         (["--screen", "--reject", "0.3"], "--recommend 0.5 must be at most --reject 0.3; give both"),
         (["--threshold", "0"], "--threshold must be more than 0 and at most 1, got 0.0"),
+        (["--bands", "20x6", "--recall", "0.9"], "--recall cannot be combined with --bands"),
+        (["--screen", "--bands", "80x3", "--recall", "0.9"], "--recall cannot be combined with --bands"),
+        (["--bands", "20x7"], "bands take 140 components, a fingerprint has 128"),
+        (["--bands", "20"], "--bands must look like 20x6 or 2x7+14x8 (bands x width), got '20'"),
         (["--texts", "kept"], "argument --texts: invalid choice: 'kept'"),
         (["--thresh", "0.9"], "unrecognized option --thresh; did you mean --threshold?"),
     ],
@@ -334,6 +346,13 @@ def test_old_documents_expire(tmp_path):
     assert list(Index.open(tmp_path / "x.index")) == ["d2", "d3"]
     done(tmp_path, "index", "expire", "x.index", "--older-than", "1.5w", "-q")
     assert list(Index.open(tmp_path / "x.index")) == ["d3"]
+    done(tmp_path, "index", "remove", "x.index", "d3")
+    (tmp_path / "x.tsv").write_text("a\tsome text\n", encoding="utf-8")
+    assert b"x.tsv" not in lsh(tmp_path, "index", "add", "x.index", "x.tsv", "-v").stderr
+    result = lsh(tmp_path, "index", "expire", "x.index", "--before", SECONDS[1])
+    assert result.stderr == (
+        b"0 documents removed, 1 in the index, none of them with a time (--time-field of lsh index add)\n"
+    )
     assert "got '30'" in refused(tmp_path, "index", "expire", "x.index", "--older-than", "30")
     assert "got 'now'" in refused(tmp_path, "index", "expire", "x.index", "--before", "now")
     assert "one of the arguments" in refused(tmp_path, "index", "expire", "x.index")
@@ -574,7 +593,8 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
     """Of all files together, and it never decreases."""
     shown = []
 
-    def progress(quiet, output, streams):
+    def progress(quiet, output, streams, verbose):
+        assert verbose  # so that a log has lines of progress, too
         return console.Meter(lambda *drawn: shown.append(drawn), streams)
 
     monkeypatch.setattr(console, "progress", progress)
@@ -584,7 +604,7 @@ def test_progress_is_in_bytes(tmp_path, monkeypatch):
     done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
     for command in (["index", "add"], ["index", "query"]):
         shown.clear()
-        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl")
+        done(tmp_path, *command, "x.index", "0.jsonl", "1.jsonl", "-v")
         places = [place for _, place, _, _ in shown]
         assert {(total, unit) for _, _, total, unit in shown} == {(size, "byte")}
         assert places == sorted(set(places))
@@ -623,6 +643,33 @@ def test_another_run_starts_anew(tmp_path, monkeypatch, small_steps, change):
     counts = json.loads(result.stdout)
     assert counts["documents"] == counts["stored"] == 18_000
     assert counts["replaced"] > 0
+
+
+def test_a_file_of_a_folder_that_was_renamed_starts_a_run_anew(tmp_path, monkeypatch, small_steps):
+    """The number of files, their size and their last time are as before, and the order is another one."""
+    (tmp_path / "texts").mkdir()
+    for name in "abcd":
+        (tmp_path / "texts" / f"{name}.txt").write_text(f"{name} text of a document" * 20_000)
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "texts").returncode == 130
+    (tmp_path / "texts" / "d.txt").rename(tmp_path / "texts" / "A.txt")
+    result = lsh(tmp_path, "index", "add", "x.index", "texts", "--json")
+    assert b"continuing" not in result.stderr
+    assert json.loads(result.stdout)["documents"] == 4
+
+
+def test_options_may_stand_before_what_may_be_missing(tmp_path):
+    write_lines(tmp_path / "a.jsonl", range(5))
+    done(tmp_path, "index", "create", "x.index", "--screen", "-q")
+    done(tmp_path, "screen", "x.index", "-o", "out.jsonl", "a.jsonl")
+    done(tmp_path, "index", "remove", "x.index", "--unknown", "skip", "d1", "d9")
+    done(tmp_path, "index", "list", "x.index", "-o", "list.jsonl", "d0", "d2")
+    listed = [json.loads(line)["id"] for line in (tmp_path / "list.jsonl").read_bytes().splitlines()]
+    assert listed == ["d0", "d2"]
+    with Index.open(tmp_path / "x.index") as index:
+        assert sorted(index) == ["d0", "d2", "d3", "d4"]
 
 
 def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_steps):

@@ -71,6 +71,7 @@ def test_no_command_is_the_help(news):
             ["compare", "news.txt", "news.txt", "b.txt"],
             "unexpected argument 'b.txt'; quote patterns such as 'shards/*.tsv'",
         ),
+        (["dedup", "news.txt", "-o", "x", "--max-memory", "2", "GB"], "write a size without a space, such as 500GB"),
         (["plan", "b.txt"], "unexpected argument 'b.txt'; name the files of a corpus after --corpus"),
         (["--nonsense"], "unrecognized option --nonsense; see lsh --help"),
         (["dedup", "news.txt", "-o", "x", "--keep", "best"], "argument --keep: invalid choice: 'best'"),

@@ -24,7 +24,7 @@ TEXTS = {
 
 def verdicts(data: bytes) -> dict[str, tuple[str, list[str]]]:
     lines = [json.loads(line) for line in data.splitlines()]
-    return {one["id"]: (one["verdict"], [match["id"] for match in one["matches"]]) for one in lines}
+    return {one["id"]: (one["decision"], [match["id"] for match in one["matches"]]) for one in lines}
 
 
 def exact(a: str, b: str) -> float:
@@ -57,7 +57,7 @@ def test_documents_are_screened_and_added(folder):
     line = json.loads(result.stdout.splitlines()[1])
     similarity = exact(TEXTS["a"], TEXTS["b"])
     match = {"id": "a", "similarity": similarity, "interval": [similarity] * 2, "verified": True}
-    assert line == {"id": "b", "verdict": "reject", "matches": [match]}
+    assert line == {"id": "b", "decision": "reject", "matches": [match]}
     assert verdicts(done(folder, "screen", "x.index", "new.jsonl"))["b"] == ("reject", ["a", "c"])  # again
     assert list(Index.open(folder / "x.index"))[:3] == ["a", "c", "d"]
 
@@ -78,7 +78,7 @@ def test_thresholds_can_be_given(folder):
     done(folder, "screen", "x.index", "new.jsonl", "--reject", 1, "--recommend", 0.9)
     assert list(Index.open(folder / "x.index")) == list(TEXTS)
     found = verdicts(done(folder, "screen", "x.index", "new.jsonl", "--check", "--reject", 0.5, "--recommend", 0.5))
-    assert {verdict for verdict, _ in found.values()} == {"reject"}
+    assert {decision for decision, _ in found.values()} == {"reject"}
     assert Screen.open(folder / "x.index").reject == 0.8
 
 
@@ -124,7 +124,7 @@ def test_the_help_has_the_defaults(tmp_path):
     text = " ".join(done(tmp_path, "screen", "--help").decode().split())
     assert f"reject from this similarity (default: as stored with the index, else {REJECT})" in text
     assert f"list documents from this similarity (default: as stored with the index, else {RECOMMEND})" in text
-    assert f"the most matches of a document (default {TOP})" in text
+    assert f"maximum number of matches of a document (default {TOP})" in text
     text = " ".join(done(tmp_path, "index", "create", "--help").decode().split())
     assert f"--reject S lsh screen rejects from this similarity (default {REJECT})" in text
     assert f"--recommend S lsh screen lists documents from this similarity (default {RECOMMEND})" in text
@@ -143,7 +143,10 @@ def test_the_help_has_the_defaults(tmp_path):
         (["x.index", "new.jsonl", "--store", "--check"], "argument --check: not allowed with argument --store"),
         (["x.index", "new.jsonl", "--reject", "0"], "--reject must be more than 0 and at most 1, got 0.0"),
         (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend 0.5 must be at most --reject 0.4; give both"),
-        (["x.index", "new.jsonl", "--recommend", "0.1"], "; use --recommend 0.5 or more, or create an index for --rec"),
+        (
+            ["x.index", "new.jsonl", "--recommend", "0.1"],
+            "; use --recommend 0.5 or more, or create an index with: lsh index create INDEX --screen --recommend 0.1",
+        ),
         (["x.index", "new.jsonl", "--top", "0"], "--top must be 1 or more, got 0"),
         (["x.index", "new.jsonl", "-o", "out.csv"], "-o: the output is lines of JSON, got the name out.csv"),
         (["x.index", "new.jsonl", "-o", "new.jsonl"], "OUTPUT must not be INPUT (new.jsonl)"),

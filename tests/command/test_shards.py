@@ -144,7 +144,10 @@ def test_shards_of_tables(tmp_path):
     [
         (["a.txt", "b.txt", "-o", "full/"], "OUTPUT must be a new or an empty folder, got full/; name another"),
         (["a.txt", "b.txt", "-o", "full"], "OUTPUT must be a new or an empty folder, got full; name another"),
-        (["a.txt", "b.txt", "-o", "absent/out/"], "OUTPUT must be in a folder that exists"),
+        (
+            ["a.txt", "b.txt", "-o", "absent/out/"],
+            "a folder that exists, got absent/out/; make it first (mkdir -p absent)",
+        ),
         (["a.txt", "a.txt", "-o", "out/"], "INPUT must name each file once where OUTPUT is a folder, got a.txt twice"),
         (["-", "-o", "out/", "--format", "txt"], "OUTPUT must be a file where INPUT is standard input"),
         (

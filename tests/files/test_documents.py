@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import BOM, DOCUMENTS, HEADS, IDS, TEXTS, file_of, kept, pack, read, refusal, texts, unpack
+from reading import BOM, DOCUMENTS, HEADS, IDS, RECORDS, TEXTS, file_of, kept, pack, read, refusal, texts, unpack
 from running import done, refused
 
 from lsh import files
@@ -55,7 +55,7 @@ def test_no_document_and_one(tmp_path, format, head, packed):
 def test_long_document(tmp_path, format, packed, count):
     """The document is longer than every buffer, and than the default field limit of csv."""
     long = b"".join(b"%d " % (i * i) for i in range(count))
-    line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
+    line = RECORDS[format].format(long.decode()).encode()
     data = HEADS.get(format, b"") + line + line
     path = file_of(tmp_path, f"in.{format}.{packed}".rstrip("."), pack(data, packed))
     assert texts(path) == [long] * 2
@@ -66,7 +66,7 @@ def test_long_document(tmp_path, format, packed, count):
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_line_of_100_megabytes(tmp_path, format):
     long = b"%099d " % 7 * 1_000_000
-    line = {"txt": b"%s\n", "tsv": b"a\t%s\n", "csv": b'a,"%s"\n', "jsonl": b'{"text": "%s"}\n'}[format] % long
+    line = RECORDS[format].format(long.decode()).encode()
     path = file_of(tmp_path, f"in.{format}", HEADS.get(format, b"") + line)
     with files.Documents(path) as documents:
         (record,) = documents.records()
@@ -84,7 +84,7 @@ def test_line_of_100_megabytes(tmp_path, format):
 def test_encodings(tmp_path, format, encoding):
     """A line ends at a newline, not at a byte of a newline within another character."""
     words = ["naïve", "ʊĊਊ" if encoding.startswith("utf") else "Ê", "last"]
-    pattern = {"txt": "{}\n", "tsv": "a\t{}\r\n", "csv": 'a,"{}"\n', "jsonl": '{{"id": "a", "text": "{}"}}\n'}[format]
+    pattern = RECORDS[format]
     lines = [pattern.format(word).encode(encoding) for word in words]
     head = HEADS.get(format, b"").decode()
     marked = "".join([head, *map(pattern.format, words)]).encode(encoding)

@@ -148,6 +148,30 @@ def test_kinds_of_columns(tmp_path, table_format):
         assert read_table(place, table_format).to_pylist() == [table.to_pylist()[i] for i in (0, 2, 3)]
 
 
+def test_views(tmp_path, table_format):
+    """Strings of views, as Polars writes them, also within lists and structs; no bytes of rows that are left out."""
+    import pyarrow
+
+    secret, words = "a secret text that is left out", ["one", None, "a text that is longer than a view"]
+    view, plain = pyarrow.string_view(), pyarrow.string()
+    kinds = {"text": view, "tags": pyarrow.list_(view), "meta": pyarrow.struct([("a", pyarrow.large_list(view))])}
+    rows = [{"text": text, "tags": [text, "x"], "meta": {"a": [text]}} for text in (secret, *words)]
+    usual = [("text", plain), ("tags", pyarrow.list_(plain)), ("meta", pyarrow.struct([("a", pyarrow.list_(plain))]))]
+    table = pyarrow.Table.from_pylist(rows, pyarrow.schema(usual, {"origin": "here"}))
+    try:
+        table = table.cast(pyarrow.schema(kinds, table.schema.metadata))
+    except pyarrow.ArrowNotImplementedError:
+        pytest.skip("this pyarrow does not convert to views")
+    path = write_table(table, tmp_path / f"in.{ending(table_format)}", table_format)
+    assert texts(path, missing="empty") == [text if text is None else text.encode() for text in (secret, *words)]
+    place = tmp_path / f"out.{ending(table_format)}"
+    kept(path, [False, True, True, True], place)
+    found = read_table(place, table_format)
+    assert found.to_pylist() == rows[1:]
+    assert found.schema.equals(read_table(Path(path), table_format).schema, check_metadata=True)
+    assert secret.encode() not in place.read_bytes()
+
+
 def test_several_tables(tmp_path, table_format):
     import pyarrow
 

@@ -20,7 +20,7 @@ import running
 from indexing import HASHER, SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexLockedError, _arguments, _format, _manifest, _query, _writer
+from lsh.index import Index, IndexLockedError, _arguments, _format, _log, _manifest, _query, _writer
 
 FERRY = (
     "The ferry to the outer islands was two hours late on Monday because a seal had fallen asleep on the slipway "
@@ -101,6 +101,18 @@ def test_numbers_of_numpy_are_ids(folder):
         assert list(index) == [5, 6, 7]
 
 
+def test_columns_of_arrow_are_ids_and_times(folder):
+    pa = pytest.importorskip("pyarrow")
+    stamps = pa.array([1, None, 3], pa.timestamp("s", tz="UTC"))
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs(pa.array([text(1), text(2), text(3)]), pa.chunked_array([["a", "b"], ["c"]]), times=stamps)
+        assert contents(index) == {"a": (text(1), 1.0), "b": (text(2), None), "c": (text(3), 3.0)}
+        index.add_docs([text(4), text(5)], pa.array([4, 5]), times=pa.array([1, 2.5]))
+        assert [index.time_of(doc_id) for doc_id in (4, 5)] == [1.0, 2.5]
+        with pytest.raises(TypeError, match=r"ids\[1\] must be str, bytes or a whole number, got NoneType"):
+            index.add_docs([text(6), text(7)], pa.array(["x", None]))
+
+
 def test_a_document_replaces_that_with_the_same_id(folder, monkeypatch):
     indexing.small_limits(monkeypatch)
     expected = {}
@@ -176,6 +188,9 @@ def test_iterators_are_added_in_pieces(folder, monkeypatch):
         (1.5, 1.5),
         (-1, -1.0),
         (np.float32(0.25), 0.25),
+        (np.float16(60000), 60000.0),
+        (np.uint32(1_709_210_000), 1_709_210_000.0),
+        (np.int8(-3), -3.0),
         (np.datetime64("1970-01-02"), 86400.0),
         (np.datetime64("NaT"), None),
         (datetime(1970, 1, 1, 0, 1, tzinfo=timezone.utc), 60.0),
@@ -192,7 +207,9 @@ def test_times(folder, time, seconds):
             index.time_of("b")
 
 
-@pytest.mark.parametrize("time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 1e300])
+@pytest.mark.parametrize(
+    "time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 10**30, np.timedelta64(5)]
+)
 def test_times_that_are_refused(folder, time):
     with Index.create(folder, **SETTINGS) as index:
         with pytest.raises((TypeError, ValueError), match=r"^time must "):
@@ -428,6 +445,27 @@ def test_a_second_writer_is_refused(folder):
     Index.open(folder, "a").close()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
+def test_a_lock_that_is_a_link_is_not_followed(folder, tmp_path):
+    """As in an index from someone else: the file to which it leads would be overwritten."""
+    Index.create(folder, **SETTINGS).close()
+    (tmp_path / "letter").write_text("of the user")
+    (folder / "lock").unlink()
+    (folder / "lock").symlink_to(tmp_path / "letter")
+    with pytest.raises(OSError, match="lock"):
+        Index.open(folder, "a")
+    assert (tmp_path / "letter").read_text() == "of the user"
+    assert reopened(folder) == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"[" * 4000, b"{}", b"\xff", b'{"process": 1}'])
+def test_a_lock_with_other_content_is_a_lock(folder, content):
+    with Index.create(folder, **SETTINGS):
+        (folder / "lock").write_bytes(content)
+        with pytest.raises(IndexLockedError, match="its process is not known; wait until it has closed the index"):
+            Index.open(folder, "a")
+
+
 def test_a_reader_cannot_write(folder):
     Index.create(folder, **SETTINGS).close()
     with Index.open(folder) as index:
@@ -456,11 +494,45 @@ def test_create_refuses_folders_in_use(tmp_path):
         Index.create(tmp_path / "index", **SETTINGS)
     with pytest.raises(FileExistsError, match="is not empty"):
         Index.create(tmp_path, **SETTINGS)
-    with pytest.raises(FileNotFoundError, match="no index at"):
+    with pytest.raises(FileNotFoundError, match=r"no index at .*; correct the path, or make an index with create"):
         Index.open(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="no index at"):
+    with pytest.raises(FileNotFoundError, match=r"no index at .*; correct the path, or make an index with create"):
         Index.open(tmp_path, "a")
     assert os.listdir(tmp_path) == ["index"]
+
+
+@pytest.mark.parametrize("name", ["log-20240229", "segment-000001", "removed-000002", "log-000001"])
+def test_create_deletes_no_file_of_others(folder, name):
+    """They have names as the files of an index, which a writer deletes if no manifest names them."""
+    folder.mkdir()
+    (folder / name).write_bytes(b"GET /index.html 200\n")
+    with pytest.raises(FileExistsError, match="is not empty; create the index in a new folder"):
+        Index.create(folder, **SETTINGS)
+    assert os.listdir(folder) == [name]
+
+
+def test_an_index_without_its_manifest_is_not_replaced(folder):
+    with Index.create(folder, **SETTINGS) as index:
+        index.add_docs([text(1), text(2)], [1, 2])
+    for state in ("log", "segment"):
+        manifest = (folder / "manifest").read_bytes()
+        (folder / "manifest").unlink()
+        with pytest.raises(FileExistsError, match="is not empty"):
+            Index.create(folder, **SETTINGS)
+        (folder / "manifest").write_bytes(manifest)
+        with Index.open(folder, "a") as index:
+            assert (len(index), index.info()["segments"]) == (2, int(state == "segment"))
+            index.compact()
+
+
+@pytest.mark.parametrize("left", [b"", bytes(64), b"lsh-w", _log.header(1), _log.header(1)[:20] + bytes(44)])
+def test_create_goes_on_after_a_crash(folder, left):
+    folder.mkdir()
+    (folder / "log-000001").write_bytes(left)
+    (folder / "manifest.new").write_bytes(b"lsh-mani")
+    Index.create(folder, **SETTINGS).close()
+    assert reopened(folder) == {}
+    assert len(os.listdir(folder)) == 3
 
 
 def test_threads_share_an_index(folder, monkeypatch):
@@ -568,21 +640,36 @@ def test_a_query_below_the_bands_is_refused(folder):
             index.query(FERRY, top=0)
         with pytest.raises(TypeError, match="min_similarity must be a number"):
             index.query(FERRY, min_similarity="0.9")
+        assert index.query(FERRY, min_similarity=np.array(0.9)) == ()
+
+
+def test_a_function_must_be_called(folder):
+    message = "^texts must be a collection of texts, got a function; call it, and pass what it returns$"
+    with Index.create(folder) as index:
+        with pytest.raises(TypeError, match=message):
+            index.add_docs(lambda: [FERRY], [1])
+        with pytest.raises(TypeError, match=message):
+            index.query_docs(lambda: [FERRY])
+        assert len(index) == 0
 
 
 def test_parameters_that_clash(folder):
     hasher, plan = lsh.MinHasher(64), lsh.plan(0.8, 0.9, 64)
     for named, message in [
         ({"hasher": hasher, "num_seeds": 3}, "num_seeds and hasher"),
-        ({"hasher": hasher, "shingles": lsh.Shingles(3)}, "shingles and hasher"),
-        ({"plan": plan, "threshold": 0.5}, "threshold and plan"),
-        ({"plan": plan, "recall": 0.5}, "recall and plan"),
-        ({"plan": plan}, "64"),
+        ({"hasher": hasher, "shingles": lsh.Shingles(3)}, "shingles must be the hasher's"),
+        ({"bands": plan, "threshold": 0.5}, "bands are planned for threshold=0.8, got threshold=0.5"),
+        ({"bands": plan, "recall": 0.5}, "recall and bands cannot be combined"),
+        ({"hasher": lsh.MinHasher(128), "bands": plan}, "bands are planned for num_seeds=64, got num_seeds=128"),
         ({"hasher": 5}, "a MinHasher"),
-        ({"plan": lsh.Bands(4, 4)}, "a Plan"),
+        ({"bands": lsh.Bands(4, 4)}, "^threshold must be given with bands, because .*; or pass a Plan as bands$"),
+        ({"bands": lsh.Bands(4, 4), "threshold": 0.8, "recall": 0.9}, "recall and bands cannot be combined"),
+        ({"bands": lsh.Bands(20, 7), "threshold": 0.8}, "bands take 140 components, a fingerprint has 128"),
+        ({"bands": 20}, "bands must be a Bands or a Plan, got int"),
         ({"sketch": "4bit"}, "sketch must be one of"),
         ({"texts": "some"}, "texts must be"),
         ({"period": 0}, "period must be"),
+        ({"period": np.timedelta64(1, "D")}, "period must be a number of seconds, got timedelta64"),
         ({"threshold": 2}, "threshold"),
     ]:
         with pytest.raises((TypeError, ValueError), match=message):
@@ -592,6 +679,21 @@ def test_parameters_that_clash(folder):
         assert (index.hasher, index.plan, index.bands) == (hasher, plan, plan.bands)
         assert Index.open(folder).plan == plan
         assert "open for writing" in repr(index)
+
+
+def test_bands_and_a_threshold(tmp_path):
+    """The plan has the recall that the bands reach, less what the filter may lose, as for `deduplicate`."""
+    bands = lsh.Bands(20, 6)
+    with Index.create(tmp_path / "a", bands=bands, threshold=0.8, texts="stored") as index:
+        assert (index.bands, index.threshold, index.plan.loss) == (bands, 0.8, 0.001)
+        assert index.recall == bands.probability(0.8) * 0.999 < index.recall_at(0.8) < bands.probability(0.8)
+        index.add(FERRY, 1)
+        assert [match.id for match in index.query(FERRY)] == [1]
+    with Index.open(tmp_path / "a") as index:
+        assert (index.bands, index.threshold) == (bands, 0.8)
+    plan = lsh.plan(0.7, 0.9, 64, shingles=lsh.Shingles(3), background=["one text", "another text"])
+    with Index.create(tmp_path / "b", bands=plan, threshold=0.7) as index:
+        assert (index.plan, index.hasher.num_seeds, index.hasher.shingles) == (plan, 64, lsh.Shingles(3))
 
 
 def test_the_estimate_of_8_bits_is_unbiased():

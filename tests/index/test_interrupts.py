@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import shutil
@@ -18,7 +19,8 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import Index, IndexReplacedError, _disk, _log, _manifest, _writer
+from lsh import _positions
+from lsh.index import Index, IndexReplacedError, _disk, _lock, _log, _manifest, _recent, _view, _writer
 
 
 @pytest.fixture
@@ -166,8 +168,51 @@ def test_a_full_disk_keeps_no_files_of_failed_commits(folder, monkeypatch, after
     assert reopened(folder) == now
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_an_error_of_the_disk_names_the_file(folder, monkeypatch, large):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # the system knows only a descriptor
+
+    with Index.create(folder, **SETTINGS) as index:
+        index.add(text(1), 1)
+        index._writer._state.needs_manifest = large
+        with monkeypatch.context() as patched:
+            patched.setattr(_positions, "write_at", full)
+            with pytest.raises(OSError, match=r"; free space and try again: .*(log|segment)-00000[12]") as raised:
+                index.commit()
+        assert raised.value.errno == errno.ENOSPC
+    assert reopened(folder) == {1: (text(1), None)}
+
+
+def test_too_many_open_files_are_named(folder, monkeypatch):
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    filled(folder, 0, 3).close()
+    monkeypatch.setattr("mmap.mmap", fails)
+    for mode in ("r", "a"):
+        with pytest.raises(OSError, match="segment-000") as raised:
+            Index.open(folder, mode)
+        assert raised.value.errno == errno.EMFILE
+    monkeypatch.undo()
+    assert len(reopened(folder)) == 3
+
+
+@pytest.mark.parametrize(("owner", "name"), [(_lock.WriterLock, "release"), (_writer.Writer, "close")])
+def test_an_interrupted_close_is_completed_by_the_next_one(folder, monkeypatch, owner, name):
+    index = Index.create(folder, **SETTINGS)
+    index.add(text(1), 1)
+    index.commit()
+    interrupted_once(monkeypatch, owner, name, after=False)
+    with pytest.raises(KeyboardInterrupt):
+        index.close()
+    index.close()
+    Index.open(folder, "a").close()
+    assert list(Index.open(folder)) == [1]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the folder of an open index cannot be removed")
-@pytest.mark.parametrize("change", ["removed", "moved", "lock", "replaced"])
+@pytest.mark.parametrize("change", ["removed", "moved", "lock", "replaced", "file"])
 @pytest.mark.parametrize("large", [False, True])
 def test_a_writer_does_not_write_into_another_index(folder, monkeypatch, change, large):
     index = filled(folder, 0, 10)
@@ -183,6 +228,8 @@ def test_a_writer_does_not_write_into_another_index(folder, monkeypatch, change,
         shutil.rmtree(folder)
     if change == "replaced":
         filled(folder, 20, 30).close()
+    if change == "file":
+        folder.write_text("a file")
     there = {path: path.read_bytes() for path in folder.glob("*")}
     for write in (index.compact if large else index.commit, index.close):
         with pytest.raises(OSError, match=r"was removed, moved or replaced while .* open the index again"):
@@ -222,6 +269,60 @@ def test_a_reader_notices_a_log_that_lost_commits(folder, tmp_path):
         shutil.copy(tmp_path / "backup" / "log-000001", folder / "log-000001")
         with pytest.raises(lsh.index.DamageError, match="were committed"):
             reader.refresh()
+
+
+READING = [(_log.LogReader, "read"), (_view.View, "apply"), (_recent.Recent, "add"), (_view, "opened")]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("owner", "name"), READING, ids=lambda one: one if isinstance(one, str) else "")
+def test_an_interrupted_refresh_loses_no_commit(folder, monkeypatch, owner, name, after):
+    with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader:
+        index.add_docs([text(1), text(2)], [1, 2])
+        index.commit()
+        assert reader.refresh()
+        index.remove(1)
+        index.add(text(3), 3)
+        if name == "opened":
+            index.compact()
+        index.commit()
+        interrupted_once(monkeypatch, owner, name, after=after)
+        with pytest.raises(KeyboardInterrupt):
+            reader.refresh()
+        if reader._is_torn:
+            with pytest.raises(RuntimeError, match=r"a refresh of the index was interrupted; call refresh\(\) again"):
+                list(reader)
+        else:
+            assert list(reader) == [1, 2]
+        assert reader.refresh()
+        assert contents(reader) == contents(index)
+        index.add(text(4), 4)
+        index.commit()
+        assert reader.refresh()
+        assert contents(reader) == contents(index)
+
+
+def test_an_error_after_the_log_was_read_loses_no_commit(folder, monkeypatch):
+    """As of a process that has as many files open as it may have."""
+    with Index.create(folder, **SETTINGS) as index, Index.open(folder) as reader:
+        index.add(text(1), 1)
+        index.commit()
+        real = _manifest.read
+
+        def failing(path: str, known: _manifest.Manifest | None = None) -> _manifest.Manifest:
+            monkeypatch.setattr(_manifest, "read", failed)
+            return real(path, known)
+
+        def failed(path: str, known: object = None) -> None:
+            raise OSError(24, "Too many open files", path)
+
+        monkeypatch.setattr(_manifest, "read", failing)
+        with pytest.raises(OSError, match="Too many open files"):
+            reader.refresh()
+        monkeypatch.undo()
+        assert list(reader) == []
+        assert reader.refresh()
+        assert list(reader) == [1]
 
 
 def test_two_indexes_are_merged_into_each_other_by_threads(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import lsh
 from lsh.index import DamageError, Index
+from lsh.index._disk import DiskFile
 
 HASHERS = [
     lsh.MinHasher(seeds=100, char_ngram=4),
@@ -24,7 +26,7 @@ HASHERS = [
 
 def equal(cache: lsh.Cache, other: lsh.Cache) -> None:
     """The same parameters, documents, order of addition and buckets."""
-    assert (cache.hasher, cache.bands) == (other.hasher, other.bands)
+    assert (cache.hasher, cache.bands, cache.plan) == (other.hasher, other.bands, other.plan)
     assert list(cache) == list(other)
     for (doc_id, row), (same_id, same) in zip(cache.fingerprints.items(), other.fingerprints.items(), strict=True):
         assert (doc_id, type(doc_id), row.tolist(), row.dtype) == (same_id, type(same_id), same.tolist(), same.dtype)
@@ -84,6 +86,14 @@ def test_a_saved_cache_is_an_index(tmp_path):
     assert list(lsh.Cache.load(tmp_path / "saved")) == ["a", "b"]
 
 
+def test_the_plan_is_saved(tmp_path):
+    cache = lsh.Cache.create(HASHERS[2], threshold=0.7, recall=0.9)
+    cache.save(tmp_path / "saved")
+    with Index.open(tmp_path / "saved") as index:
+        assert (index.plan, index.threshold, index.recall) == (cache.plan, 0.7, 0.9)
+    assert lsh.Cache.load(tmp_path / "saved").plan == cache.plan
+
+
 def test_the_class_is_kept(tmp_path):
     class Own(lsh.Cache):
         pass
@@ -101,6 +111,31 @@ def test_ids_that_an_index_cannot_have(tmp_path, doc_id):
     with pytest.raises((TypeError, ValueError), match=r"^the ids of the cache\[1\] must be"):
         cache.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_failed_save_leaves_no_cache(tmp_path, monkeypatch, exists):
+    cache = lsh.Cache(HASHERS[0])
+    cache.add_docs(["one text", "another text"], ["a", "b"])
+    path = tmp_path / "of" / "saved"
+    if exists:
+        path.mkdir(parents=True, mode=0o750)
+    with monkeypatch.context() as patch:
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(DiskFile, "sync", full)
+        with pytest.raises(OSError, match="No space left"):
+            cache.save(path)
+    assert [folder.name for folder in path.parent.iterdir()] == ["saved"]
+    assert list(path.iterdir()) == []
+    with pytest.raises(FileNotFoundError, match="no index at"):
+        lsh.Cache.load(path)
+    mode = path.stat().st_mode
+    cache.save(path)
+    assert list(lsh.Cache.load(path)) == ["a", "b"]
+    assert path.stat().st_mode == mode
 
 
 def test_errors(tmp_path):

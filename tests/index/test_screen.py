@@ -69,15 +69,15 @@ def test_verdicts(folder, texts):
         for changed, verdict in expected:
             new = text(1, changed)
             found = screen.check(new)
-            assert found.verdict == verdict
-            assert (found.verdict == "accept") == (found.matches == ())
+            assert found.decision == verdict
+            assert (found.decision == "accept") == (found.matches == ())
             for match in found.matches:
                 assert match.verified == (texts == "stored")
                 if match.verified:
                     assert match.similarity == exact(text(1), new)
                 else:
                     assert match.interval[0] <= exact(text(1), new) <= match.interval[1]
-        assert [found.verdict for found in screen.check_docs([text(1, changed) for changed, _ in expected])] == [
+        assert [found.decision for found in screen.check_docs([text(1, changed) for changed, _ in expected])] == [
             verdict for _, verdict in expected
         ]
         assert len(screen.index) == 1
@@ -87,8 +87,8 @@ def test_verdicts(folder, texts):
 def test_a_similarity_of_just_the_threshold_counts(folder):
     with Screen.create(folder, reject=exact(text(1), text(1, 5)), texts="stored") as screen:
         screen.index.add(text(1), "old")
-        assert screen.check(text(1, 5)).verdict == "reject"
-        assert screen.check(text(1, 6)).verdict == "similar"
+        assert screen.check(text(1, 5)).decision == "reject"
+        assert screen.check(text(1, 6)).decision == "similar"
 
 
 def test_what_is_submitted_is_added_unless_it_is_rejected(folder):
@@ -96,9 +96,9 @@ def test_what_is_submitted_is_added_unless_it_is_rejected(folder):
         assert screen.submit(text(1), "a") == Verdict("accept", ())
         verdict, matches = screen.submit(text(1, 1), "b")
         assert (verdict, [match.id for match in matches]) == ("reject", ["a"])
-        assert screen.submit(text(1, 12), 3, time=86400).verdict == "similar"
-        assert screen.submit("", "empty").verdict == "accept"
-        assert screen.submit("", "another").verdict == "accept"
+        assert screen.submit(text(1, 12), 3, time=86400).decision == "similar"
+        assert screen.submit("", "empty").decision == "accept"
+        assert screen.submit("", "another").decision == "accept"
     with Index.open(folder) as index:
         assert list(index) == ["a", 3, "empty", "another"]
         assert index.time_of(3) == 86400
@@ -113,7 +113,7 @@ def test_a_document_is_not_compared_with_itself(folder):
         screen.submit(text(1, 12), "b")
         verdict, matches = screen.submit(text(1, 13), "b")
         assert (verdict, [match.id for match in matches]) == ("similar", ["a"])  # not by the one with its own id
-        assert screen.submit(text(1, 2), "b").verdict == "reject"
+        assert screen.submit(text(1, 2), "b").decision == "reject"
         assert screen.index.text("b").decode() == text(1, 13)
 
 
@@ -135,7 +135,7 @@ def test_the_thresholds_are_stored(folder):
     for mode in ("r", "a"):
         with Screen.open(folder, mode, top=2) as screen:
             assert (screen.reject, screen.recommend, screen.top) == (0.8, 0.6, 2)
-            assert screen.check(text(1)).verdict == "reject"
+            assert screen.check(text(1)).decision == "reject"
             other = Screen(screen.index, reject=1.0, recommend=0.7)
             assert (other.reject, other.recommend) == (1.0, 0.7)
 
@@ -165,13 +165,23 @@ def test_a_screen_has_the_settings_of_an_index(folder):
     with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
         Screen.create(folder, threshold=0.5)
     plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
-    with Screen.create(folder / "a", plan=plan, num_seeds=64, shingles=shingles, sketch="full", period=5.0) as screen:
+    with Screen.create(folder / "a", bands=plan, shingles=shingles, sketch="full", period=5.0) as screen:
         assert (screen.index.plan, screen.index.hasher.num_seeds) == (plan, 64)
         assert screen.index.hasher.shingles == shingles
         assert (screen.index.info()["sketch"], screen.index.info()["period"]) == ("full", 5.0)
     hasher = lsh.MinHasher(100)
     with Screen.create(folder / "b", recommend=0.4, hasher=hasher, recall=0.8, shingles=None) as screen:
         assert (screen.index.hasher, screen.index.recall, screen.index.threshold) == (hasher, 0.8, 0.4)
+    bands = lsh.Bands(80, 3)
+    with Screen.create(folder / "c", recommend=0.4, bands=bands) as screen:
+        assert (screen.index.bands, screen.index.threshold) == (bands, 0.4)
+        assert (screen.index.hasher.num_seeds, screen.index.hasher.shingles) == (COMPONENTS, SHINGLES)
+    plan = lsh.plan(0.5, 0.9, 64, shingles=shingles, background=["red green blue", "red green white"])
+    with Screen.create(folder / "d", bands=plan) as screen:
+        assert (screen.index.plan, screen.index.hasher.shingles) == (plan, shingles)
+    for clash in ({"bands": bands, "recall": 0.9}, {"bands": plan, "recall": 0.9}):
+        with pytest.raises(ValueError, match="recall and bands cannot be combined"):
+            Screen.create(folder / "e", **clash)
 
 
 def test_any_index_can_be_screened(folder):
@@ -179,8 +189,8 @@ def test_any_index_can_be_screened(folder):
         screen = Screen(index)
         assert (screen.reject, screen.recommend) == (0.9, 0.5)
         assert screen.index is index
-        assert screen.submit("the same text", "a").verdict == "accept"
-        assert screen.submit("the same text", "b").verdict == "reject"
+        assert screen.submit("the same text", "a").decision == "accept"
+        assert screen.submit("the same text", "b").decision == "reject"
         screen.commit()
         assert len(Index.open(folder)) == 1
 
@@ -197,7 +207,7 @@ def test_batches_decide_as_single_submissions(tmp_path):
         single = [one.submit(*each, time=time) for *each, time in zip(texts, ids, times)]
         assert many.submit_docs(texts, ids, times=times) == single
         assert indexing.contents(one.index) == indexing.contents(many.index)
-        assert {verdict.verdict for verdict in single} == set(DECISIONS)
+        assert {verdict.decision for verdict in single} == set(DECISIONS)
         assert many.check_docs(texts) == [one.check(each) for each in texts]
 
 
@@ -232,9 +242,9 @@ def test_columns_and_iterators_are_read(folder):
     texts = [text(1), text(2), text(1), None]
     with Screen.create(folder) as screen:
         found = screen.submit_docs(iter(texts), iter("abcd"), missing="empty")
-        assert [verdict.verdict for verdict in found] == ["accept", "accept", "reject", "accept"]
+        assert [verdict.decision for verdict in found] == ["accept", "accept", "reject", "accept"]
         array = np.array([each.encode() for each in texts[:3]])
-        assert [verdict.verdict for verdict in screen.check_docs(array)] == ["reject"] * 3
+        assert [verdict.decision for verdict in screen.check_docs(array)] == ["reject"] * 3
         assert screen.submit_docs([], []) == screen.check_docs([]) == []
 
 
@@ -294,7 +304,7 @@ def test_other_misuse_is_refused(folder):
     with Screen.open(folder) as screen:
         with pytest.raises(ValueError, match="open for reading"):
             screen.submit(text(2), 2)
-        assert screen.check(text(1)).verdict == "reject"
+        assert screen.check(text(1)).decision == "reject"
     with pytest.raises(FileExistsError):
         Screen.create(folder)
 
@@ -324,7 +334,7 @@ def test_threads_add_one_of_equal_documents(folder):
         verdicts = []
         for number in range(rounds):
             barrier.wait()
-            verdicts.append(screen.submit(text(number), f"{number} of {thread}").verdict)
+            verdicts.append(screen.submit(text(number), f"{number} of {thread}").decision)
         return verdicts
 
     with Screen.create(folder) as screen, ThreadPoolExecutor(threads) as pool:
@@ -356,7 +366,7 @@ def test_a_hostile_note_is_refused(folder, note):
 def test_a_screen_that_is_refused_leaves_no_index(tmp_path):
     plan = lsh.plan(0.9, 0.99, num_seeds=COMPONENTS)
     with pytest.raises(ValueError, match=r"recommend=0.3 has a recall of"):
-        Screen.create(tmp_path / "x", recommend=0.3, plan=plan)
+        Screen.create(tmp_path / "x", recommend=0.3, bands=plan)
     assert not (tmp_path / "x").exists()
 
 

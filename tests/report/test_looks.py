@@ -185,7 +185,7 @@ def test_bad_reports(tmp_path, arguments, word):
 @pytest.mark.parametrize("name", presets.NAMES)
 def test_a_preset_is_that_of_the_library(tmp_path, name):
     ids, texts = sample()
-    result = package.deduplicate(texts, **presets.options(name))
+    result = package.deduplicate(texts, **presets.preset(name).options())
     answer = done(tmp_path, "dedup", SAMPLE, "-o", "out.tsv", "--preset", name, "--json", "--report", "report.html")
     kept = [line.split(b"\t")[0] for line in (tmp_path / "out.tsv").read_bytes().splitlines()]
     assert kept == [identity for identity, stays in zip(ids, result.keep) if stays]

@@ -489,6 +489,18 @@ def test_the_common_words_are_a_longest_common_subsequence(first, second):
     assert len(kept[0]) == common_length(first, second)
 
 
+def test_excerpts_are_public():
+    a, b = "sails on Monday. Reuter", "sails on Monday in fog. Reuter"
+    assert lsh.report.excerpts(a, b) == pairs.excerpts(a, b, pairs.PAIR_LENGTH)
+    assert lsh.report.excerpts(a, b, 24)[1] == lsh.report.Excerpt(
+        [("sails on Monday", False), (" in fog", True), (". ", False)], before=0, after=6
+    )
+    with pytest.raises(TypeError, match=r"^b must be a str, got bytes$"):
+        lsh.report.excerpts(a, b"bytes")
+    with pytest.raises(ValueError, match=r"^length must be 1 or more, got 0$"):
+        lsh.report.excerpts(a, b, 0)
+
+
 @strategies.examples(150)
 @given(st.text("ab, \n\u732b\U0001f600", max_size=60), st.text("ab, \n\u732b", max_size=60), st.text("a b", max_size=9))
 def test_excerpts_are_parts_of_the_texts(a, b, end):

@@ -13,9 +13,9 @@ from typing_extensions import assert_type
 
 import lsh
 from lsh import cache as cache_module
-from lsh import minhash, plot, presets, recall, report, text_plot
+from lsh import minhash, plot, presets, recall, report, text_plot, typing
 from lsh.bands import BandError
-from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError, Matches
+from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError
 from lsh.index.screen import Verdict
 from lsh.lsh import Cache as OlderCache
 
@@ -130,19 +130,20 @@ def bands_and_plans() -> None:
 
 
 def caches(folder: Path) -> None:
-    """Use `Cache` and `Match`."""
+    """Use `Cache`, `Match` and `Matches`."""
     hasher = lsh.MinHasher(128, char_ngram=4)
     lsh.Cache(hasher, 16)
     lsh.Cache(hasher, bands=lsh.plan(0.8, num_seeds=128))
-    cache = assert_type(lsh.Cache.plan(hasher, threshold=0.7, recall=0.9), cache_module.Cache)
+    lsh.Cache.create(bands=lsh.Bands(20, 6), threshold=0.8, shingles=lsh.Shingles(5), random_state=None)
+    cache = assert_type(lsh.Cache.create(hasher, threshold=0.7, recall=0.9), cache_module.Cache)
     cache.add_doc(TEXTS[0], "cat")
     cache.add(TEXTS[1], id="dog")
     cache.add_docs(texts=stream(), ids=IDS)
     cache.add_fingerprint(hasher.fingerprint(TEXTS[0]), ("any", "hashable"))
     cache.add_fingerprints(hasher.fingerprints(TEXTS), range(3))
-    assert_type(cache.query(TEXTS[0], top=2, min_similarity=0.5), list[lsh.Match])
-    assert_type(cache.query(id="cat"), list[lsh.Match])
-    assert_type(cache.query_docs(TEXTS, top=1), list[list[lsh.Match]])
+    assert_type(cache.query(TEXTS[0], top=2, min_similarity=0.5), lsh.Matches)
+    assert_type(cache.query(id="cat").recall, float)
+    assert_type(cache.query_docs(TEXTS, top=1), list[lsh.Matches])
     assert_type(cache.is_duplicate(TEXTS[0]), bool)
     found: set[str] = cache.get_duplicates_of(doc_id="cat", min_jaccard=0.5)
     pairs: set[tuple[str, str]] = cache.get_all_duplicates(min_jaccard=0.5)
@@ -151,8 +152,9 @@ def caches(folder: Path) -> None:
     buckets: tuple[Mapping[int, KeysView[str]], ...] = cache.bins
     assert found, (pairs, next(first), rows, buckets)
     assert cache.filter_candidates({("cat", "copy")}, 0.1)
-    assert_type((cache.hasher, cache.bands), tuple[lsh.MinHasher, lsh.Bands])
+    assert_type((cache.hasher, cache.plan, cache.bands), tuple[lsh.MinHasher, lsh.Plan, lsh.Bands])
     assert_type((cache.num_bands, len(cache), "cat" in cache), tuple[int, int, bool])
+    assert_type((cache.recall_at(0.8), cache.query(TEXTS[0]).min_similarity), tuple[float, float])
     for number, row in cache.bins_(TEXTS[0]):
         assert number + len(row) > 0
     cache.remove("dog")
@@ -171,14 +173,15 @@ def indexes(folder: Path) -> None:
     lsh.Index.create(folder / "function", texts=text_of).close()
     lsh.Index.open(folder / "function", texts=text_of).close()
     shingles = lsh.Shingles(4)
-    lsh.Index.create(folder / "planned", plan=lsh.plan(0.7, 0.9), shingles=shingles, sketch="full").close()
+    lsh.Index.create(folder / "planned", bands=lsh.plan(0.7, 0.9), shingles=shingles, sketch="full").close()
+    lsh.Index.create(folder / "bands", bands=lsh.Bands(20, 6), threshold=0.8, random_state=None).close()
     with lsh.Index.create(folder / "index", threshold=0.7, recall=0.9, shingles=shingles, texts="stored") as index:
         index.add(TEXTS[0], "cat", time=datetime.datetime.now(datetime.timezone.utc))
         index.add_docs(texts=TEXTS, ids=IDS, times=[None, 5, np.datetime64("2024-01-01")])
         index.set_time("cat", None)
-        assert_type(index.query(TEXTS[0], top=2, min_similarity=0.8), Matches)
+        assert_type(index.query(TEXTS[0], top=2, min_similarity=0.8), lsh.Matches)
         assert_type(index.query(id="cat").recall, float)
-        assert_type(index.query_docs(TEXTS), list[Matches])
+        assert_type(index.query_docs(TEXTS), list[lsh.Matches])
         names: list[str] = [match.id for match in index.query(TEXTS[0]) if match.verified]
         stored: list[str] = list(index)
         assert names, stored
@@ -220,12 +223,13 @@ def screens(folder: Path) -> None:
         assert_type(screen.check_docs(TEXTS), list[Verdict])
         decision, matches = screen.check(TEXTS[0])
         if decision == "reject":
-            assert_type(matches, Matches)
+            assert_type(matches, lsh.Matches)
         assert_type((screen.reject, screen.recommend, screen.top), tuple[float, float, int])
         assert_type(lsh.Screen(screen.index, 0.95, top=3), lsh.Screen)
         screen.store_thresholds()
         screen.commit()
     lsh.Screen.open(folder / "screen", "a", top=5).close()
+    lsh.Screen.create(folder / "screen of bands", bands=lsh.Bands(80, 3)).close()
 
 
 def reports_and_presets() -> None:
@@ -236,13 +240,56 @@ def reports_and_presets() -> None:
     assert_type(choice.removed, tuple[report.Pair, ...])
     assert_type(report.html(result, texts=TEXTS, ids=IDS, sources=["a", "b", "a"]), str)
     assert_type(report.html(result, texts=lambda: stream()), str)
+    for excerpt in report.excerpts(TEXTS[0], TEXTS[2], length=100):
+        assert_type(excerpt, report.Excerpt)
+        assert_type(excerpt.pieces, list[tuple[str, bool]])
     assert_type(presets.preset("nemo"), presets.Preset)
     assert_type(presets.fineweb.bands, lsh.Bands)
     assert_type((presets.fineweb.source, presets.fineweb.differs), tuple[str, tuple[str, ...]])
     assert presets.NAMES, presets.bigcode.to_dict()
-    lsh.deduplicate(TEXTS, **presets.options("fineweb"))
+    lsh.deduplicate(TEXTS, **presets.fineweb.options())
     assert_type(text_plot.s_curve(lsh.plan(), threshold=0.8, ascii_only=True), str)
     assert_type(lsh.__version__, str)
+
+
+def aliases(
+    texts: typing.Texts,
+    read: typing.TextsOrCallable,
+    lookup: typing.Lookup,
+    progress: typing.Progress,
+    similarities: typing.Numbers = (0.5, 0.9),
+    verify: typing.Verify = None,
+    clusters: typing.Clusters = "components",
+    missing: typing.Missing = "empty",
+    keep: typing.Keep = "longest",
+    name: typing.PresetName = "nemo",
+) -> typing.Floats:
+    """Use the types of `lsh.typing` for what a program passes on."""
+    scheme: typing.Scheme = "fss"
+    unit: typing.Unit = "char"
+    form: typing.NormalForm = "NFC"
+    hasher = lsh.MinHasher(16, scheme=scheme, shingles=lsh.Shingles(3, unit, normalize=form))
+    width: typing.HashBytes = hasher.hashbytes
+    rows: typing.Array = hasher.fingerprints(texts, missing=missing)
+    one: typing.Fingerprint = rows[0]
+    many: typing.Fingerprints = [rows[0], rows[1]]
+    array: typing.SupportsArray = hasher.similarities(one, many)
+    assert width == np.asarray(array).ndim * 4
+    result = lsh.deduplicate(read, clusters=clusters, verify=verify, keep=keep, progress=progress)
+    ids: typing.TextsByPosition = {position: str(position) for position in range(len(result))}
+    sizes: typing.Indexed = [len(text) for text in TEXTS]
+    again: typing.TextStream = stream
+    assert report.html(result, texts=again, ids=ids, sizes=sizes), presets.preset(name)
+    table: typing.Table = "near"
+    sketch: typing.Sketch = "full"
+    decision: typing.Decision = "accept"
+    doc_id: typing.DocId = "cat"
+    found: typing.FoundId = doc_id
+    text: typing.Text | None = lookup(found)
+    time: typing.Time = 5.0
+    arrow: list[typing.ArrowArray | typing.ArrowStream] = []
+    print(table, sketch, decision, text, time, arrow)
+    return lsh.plan().recall_at(similarities)
 
 
 def figures(similarities: NDArray[np.float64]) -> None:
@@ -261,3 +308,4 @@ def main(folder: Path) -> None:
     indexes(folder)
     screens(folder)
     reports_and_presets()
+    aliases(TEXTS, stream, dict(zip(IDS, TEXTS)).get, lambda stage, done, total: None)

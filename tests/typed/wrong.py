@@ -70,6 +70,8 @@ def caches() -> None:
     cache = lsh.Cache(lsh.MinHasher(64))
     lsh.Cache(64)  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), bands=4)  # type: ignore[arg-type]
+    lsh.Cache.create(lsh.MinHasher(64), 4)  # type: ignore[arg-type]
+    lsh.Cache.create(bands=lsh.plan(), threshold="0.8")  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), lsh.Bands(4, 5))  # type: ignore[arg-type]
     cache.add("one text")  # type: ignore[call-arg]
     cache.add_doc("one text", ["not hashable"])  # type: ignore[arg-type]
@@ -85,7 +87,7 @@ def indexes(index: lsh.Index, screen: lsh.Screen) -> None:
     lsh.Index("folder")  # type: ignore[arg-type]
     lsh.Index.create("folder", texts="all")  # type: ignore[arg-type]
     lsh.Index.create("folder", sketch="4bit")  # type: ignore[arg-type]
-    lsh.Index.create("folder", plan=lsh.Bands(4, 5))  # type: ignore[arg-type]
+    lsh.Index.create("folder", bands="20x6")  # type: ignore[arg-type]
     lsh.Index.open("folder", "w")  # type: ignore[arg-type]
     index.add("one text", 1.5)  # type: ignore[arg-type]
     index.add("one text", ("a", 1))  # type: ignore[arg-type]
@@ -96,7 +98,7 @@ def indexes(index: lsh.Index, screen: lsh.Screen) -> None:
     lsh.Screen("folder")  # type: ignore[arg-type]
     lsh.Screen.create("folder", threshold=0.8)  # type: ignore[call-arg]
     screen.submit("one text")  # type: ignore[call-arg]
-    if screen.check("one text").verdict == "rejected":  # type: ignore[comparison-overlap]
+    if screen.check("one text").decision == "rejected":  # type: ignore[comparison-overlap]
         screen.reject = 0.8  # type: ignore[misc]
 
 
@@ -106,6 +108,7 @@ def reports_presets_and_plots() -> None:
     report.html(result)  # type: ignore[call-arg]
     report.html(TEXTS, texts=TEXTS)  # type: ignore[arg-type]
     report.choose(result, [8, 12])  # type: ignore[call-arg]
+    report.excerpts(b"bytes", "str")  # type: ignore[arg-type]
     presets.preset("llama")  # type: ignore[arg-type]
     plot.s_curve(5)  # type: ignore[arg-type]
     text_plot.s_curve("20x5")  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ runs everything in one process. A run of single files or tests stays in one proc
 A test that takes longer than `TIMEOUT` prints where all its threads are and ends its process, so that a run never
 hangs. pytest-xdist names the test, starts a new worker and goes on.
 
-Of a test with many cases, ``@pytest.mark.few(n)`` leaves n that are fast; the others get the mark ``slow``.
+Of a test with many cases, ``@pytest.mark.few(n)`` leaves n that are fast; the others get the mark ``slow``. Of more
+than `MANY` slow cases of a test, every second one gets the mark ``full``, too: only `.ci/run --full` runs these.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import strategies  # noqa: F401  (loads the hypothesis profile, even for tests t
 
 MAX_WORKERS = 8  # more take longer to start than they save
 _STDERR = pytest.StashKey[int]()
+MANY = 6  # slow cases of a test
 TIMEOUT = 240.0  # seconds; the tests of larger corpora, with LSH_TEST_FULL, have no limit
 
 
@@ -52,19 +54,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STDERR] = os.dup(2)
 
 
+def _tests(items: list[pytest.Item], mark: str) -> list[list[pytest.Item]]:
+    """Return the cases with a mark, by test."""
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker(mark):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    return list(tests.values())
+
+
 @pytest.hookimpl(tryfirst=True)  # runs before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of a test with the mark ``few(n)`` as slow, except n: the first, the last, some between."""
-    tests = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
-            tests[item.nodeid.partition("[")[0]].append(item)
-    for cases in tests.values():
+    for cases in _tests([item for item in items if not item.get_closest_marker("slow")], "few"):
         count = cases[0].get_closest_marker("few").args[0]
         fast = {i * (len(cases) - 1) // max(count - 1, 1) for i in range(count)}
         for i, case in enumerate(cases):
             if i not in fast:
                 case.add_marker(pytest.mark.slow)
+    for cases in _tests(items, "slow"):
+        for case in cases[1::2] if len(cases) > MANY else ():
+            case.add_marker(pytest.mark.full)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -125,6 +125,7 @@ def found_by_rensa(a: list[str], b: list[str], seed: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("row", "found_by", "package", "least"),
     [

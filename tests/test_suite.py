@@ -106,3 +106,10 @@ def test_a_folder_is_spread_over_the_processors(given, expected):
 def test_the_version_of_the_citation_is_that_of_the_package():
     version = re.search(r'^version = "(.+)"$', CONFIGURATION.read_text("utf-8"), re.MULTILINE)[1]
     assert f"version: {version}\n" in (TESTS.parent / "CITATION.cff").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("count", "full"), [(conftest.MANY, []), (conftest.MANY + 2, [1, 3, 5, 7])])
+def test_every_second_one_of_many_slow_cases_is_for_the_full_checks(count, full):
+    cases = [Case(nodeid=f"test_a.py::test_it[{i}]", marks={"slow": pytest.mark.slow.mark}) for i in range(count)]
+    conftest.pytest_collection_modifyitems(cases)
+    assert [i for i, case in enumerate(cases) if case.get_closest_marker("full")] == full

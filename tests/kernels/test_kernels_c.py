@@ -125,7 +125,10 @@ def test_segments_with_right_and_wrong_content(tmp_path, rounds):
 FUZZED = {"segments": HERE / "segments.c", "records": FUZZ / "records.c", "shingles": FUZZ / "shingles.c"}
 
 
-@pytest.mark.parametrize("target", [pytest.param(target, marks=under_gcc) for target in FUZZED])
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=[*under_gcc, *([pytest.mark.full] if name != "records" else [])]) for name in FUZZED],
+)
 def test_first_inputs_of_the_fuzzed_targets(tmp_path, target):
     """`.ci/fuzz` begins with these; they also show here that the targets work."""
     inputs = json.loads((FUZZ / f"{target}.json").read_text())

@@ -149,7 +149,7 @@ _OTHER_HASHES = (
     "random multiplication and addition; here each component has a hash of its own. A pair is found with the same "
     "probability, as far as the maps of the original are independent."
 )
-_WHICH_IS_KEPT = "The first document of a cluster is kept; the original keeps {which}."
+_WHICH_IS_KEPT = "The first document of a cluster is kept; the original keeps an arbitrary one."
 
 #: FineWeb, as datatrove deduplicates it.
 fineweb = Preset(
@@ -174,7 +174,7 @@ fineweb = Preset(
         "A text of one to four words is one shingle, so that equal ones are merged; the original gives it no shingle "
         "and keeps it.",
         _OTHER_HASHES.format(hash="64 bits of SHA-1"),
-        _WHICH_IS_KEPT.format(which="any of them"),
+        _WHICH_IS_KEPT,
         "The original deduplicates each crawl separately; pass one crawl at a time.",
     ),
 )
@@ -210,7 +210,7 @@ nemo = Preset(
     differs=(
         "Empty texts are kept; the original treats them as copies of each other.",
         _OTHER_HASHES.format(hash="32 bits of MurmurHash3"),
-        _WHICH_IS_KEPT.format(which="an arbitrary one"),
+        _WHICH_IS_KEPT,
     ),
 )
 

@@ -489,7 +489,7 @@ def test_table_of_clusters(against):
 
 @pytest.mark.parametrize(
     ("function", "package", "remedy"),
-    [("to_pandas", "pandas", "pip install pandas"), ("to_arrow", "pyarrow", r"install lsh-dedup\[io\]")],
+    [("to_pandas", "pandas", "pip install pandas"), ("to_arrow", "pyarrow", r'run pip install "lsh-dedup\[io\]"')],
 )
 def test_tables_without_their_package(monkeypatch, function, package, remedy):
     monkeypatch.setitem(sys.modules, package, None)

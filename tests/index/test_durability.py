@@ -5,6 +5,7 @@ After each of them, what `commit` returned for is there, nothing is half there, 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -328,6 +329,8 @@ with Index.open(sys.argv[1], "a") as index:
             for i in range(first - 100, first - 95):
                 index.remove(i)
         index.commit()
+        if first % 50 == 0:
+            sys.stdin.readline()  # so that a slow reader sees several states
 """
 
 
@@ -337,7 +340,7 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
     Index.create(folder, **SETTINGS).close()
     python = {"env": running.environment(PYTHONPATH=os.pathsep.join(sys.path)), "cwd": tmp_path}
     with (
-        subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], **python) as process,
+        subprocess.Popen([sys.executable, "-c", WRITING, str(folder)], stdin=subprocess.PIPE, **python) as process,
         Index.open(folder) as index,
     ):
         sizes = set()
@@ -351,6 +354,8 @@ def test_readers_have_snapshots_while_another_process_writes(tmp_path):
             with Index.open(folder) as other:
                 assert len(other) % 5 == 0
             sizes.add(tuple(ids[:1]))
+            with contextlib.suppress(BrokenPipeError):
+                os.write(process.stdin.fileno(), b"\n")
         assert process.returncode == 0
     assert len(sizes) > 3
     assert sorted(reopened(folder)) == list(range(300, 400))

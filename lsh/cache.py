@@ -642,7 +642,7 @@ class Cache:
     def _matches(
         self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
     ) -> Iterator[Match]:
-        """Return the matches of a fingerprint, but not the document with the number `own`."""
+        """Yield the matches of a fingerprint, but not the document with the number `own`."""
         numbers = stored.find(row)
         if own is not None:
             numbers = numbers[numbers != own]
@@ -652,7 +652,8 @@ class Cache:
         ids = [stored.ids[number] for number in numbers[best].tolist()]
         k, similarities = self._hasher.num_seeds, estimates[best].tolist()
         intervals = {similarity: wilson_interval(similarity, k, CONFIDENCE) for similarity in set(similarities)}
-        return (Match(*one, intervals[one[1]], False) for one in zip(ids, similarities))
+        for doc_id, similarity in zip(ids, similarities):
+            yield Match(doc_id, similarity, intervals[similarity], False)
 
     def get_duplicates_of(
         self, doc: Text | None = None, doc_id: Hashable | None = None, min_jaccard: float | None = None

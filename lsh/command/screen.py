@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections import Counter
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import lsh
 from lsh import _checks, files
 from lsh._words import counted
 from lsh.command import console, indexing, new_documents, options
 from lsh.command.new_documents import NewDocuments
-
-if TYPE_CHECKING:
-    from lsh.index import Index
 
 EPILOG = f"""\
 examples:
@@ -85,7 +80,7 @@ def run(namespace: argparse.Namespace) -> None:
     decisions: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
-        screen = _screen_of(index, namespace, top=namespace.top)
+        screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
         opened.enter_context(documents)
         meter = console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
         target = opened.enter_context(files.Target(namespace.output))
@@ -108,14 +103,6 @@ def run(namespace: argparse.Namespace) -> None:
         console.say(_summary(decisions, documents, time.perf_counter() - started))
 
 
-def _screen_of(index: Index, namespace: argparse.Namespace, **more: int) -> lsh.Screen:
-    try:
-        return lsh.Screen(index, namespace.reject, namespace.recommend, **more)
-    except ValueError as error:  # its remedy is for programs
-        advice = r"an index with: lsh index create INDEX --screen --recommend \1"
-        raise ValueError(re.sub(r"an index for recommend=(\S+) with Screen.create$", advice, str(error))) from None
-
-
 def _store(namespace: argparse.Namespace) -> None:
     """Store the thresholds with the index."""
     if not namespace.store:
@@ -123,7 +110,7 @@ def _store(namespace: argparse.Namespace) -> None:
     if reading := options.reading_given(namespace):
         raise ValueError(f"{reading[0]} is for INPUT, and there is none; leave it out")
     with indexing.opened(namespace.index, "a") as index:
-        screen = _screen_of(index, namespace)
+        screen = lsh.Screen(index, namespace.reject, namespace.recommend)
         screen.store_thresholds()
     if not namespace.quiet:
         console.say(f"{namespace.index}: rejects from {screen.reject:g}, recommends from {screen.recommend:g}")

@@ -377,7 +377,7 @@ def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
         raise ValueError(
             f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
             f"{plan.threshold:g}; use recommend={plan.threshold:g} or more, or create an index for "
-            f"recommend={recommend:g} with Screen.create"
+            f"recommend={recommend:g} (Screen.create, lsh index create --screen)"
         )
 
 

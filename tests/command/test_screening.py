@@ -145,7 +145,8 @@ def test_the_help_has_the_defaults(tmp_path):
         (["x.index", "new.jsonl", "--reject", "0.4"], "--recommend 0.5 must be at most --reject 0.4; give both"),
         (
             ["x.index", "new.jsonl", "--recommend", "0.1"],
-            "; use --recommend 0.5 or more, or create an index with: lsh index create INDEX --screen --recommend 0.1",
+            "; use --recommend 0.5 or more, or create an index for --recommend 0.1 "
+            "(Screen.create, lsh index create --screen)",
         ),
         (["x.index", "new.jsonl", "--top", "0"], "--top must be 1 or more, got 0"),
         (["x.index", "new.jsonl", "-o", "out.csv"], "-o: the output is lines of JSON, got the name out.csv"),

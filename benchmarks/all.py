@@ -376,6 +376,9 @@ def index_memory_table(ways: Result) -> str:
             seconds = built["documents"] / built["documents_per_cpu_second"], compacted["seconds"]
             for about, time, one in zip(("building", "`compact()`"), seconds, (built, compacted)):
                 rows.append([f"{name}: {about}", "", figure(time), figure(one["more_memory_bytes"] / 1e6)])
+            if "writing_seconds" in built:
+                label = f"{name}: merely writing {built['written_bytes'] / 1e9:.1f} GB, as building does"
+                rows.insert(-1, [label, "", figure(built["writing_seconds"]), ""])
     many = ways["bucket"]["all"]
     for name, about in BUCKET_QUERIES.items():
         one, label = many[name], f"a bucket of {many['documents']:,}: {about}"

@@ -253,6 +253,25 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def written() -> int:
+    """Return how many bytes this process has written (Linux)."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+def writing(path: Path, size: int, count: int) -> float:
+    """Return the seconds of CPU time in which so many bytes are merely written, to files of this size."""
+    data = bytes(1 << 20)
+    started = time.process_time()
+    for begin in range(0, count, size):
+        with path.open("wb", buffering=0) as file:
+            for _ in range(0, min(size, count - begin), len(data)):
+                file.write(data)
+            os.fsync(file.fileno())
+        path.unlink()
+    return time.process_time() - started
+
+
 def build(name: str, count: int, folder: Path) -> dict[str, Any]:
     """Add all documents in batches; what makes their texts is not counted."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -267,6 +286,7 @@ def build(name: str, count: int, folder: Path) -> dict[str, Any]:
         cpu += time.process_time() - started[0]
         wall += time.perf_counter() - started[1]
 
+    before = written()
     with memory() as more:
         for start in range(0, count, BATCH):
             timed(way.add, documents(np.arange(start, min(start + BATCH, count))), start)
@@ -274,7 +294,9 @@ def build(name: str, count: int, folder: Path) -> dict[str, Any]:
                 timed(way.commit)
         timed(way.finish)
     rates = {"documents_per_second": count / wall, "documents_per_cpu_second": count / cpu}
-    return {"documents": count, **rates, "bytes_per_document": size_of(folder) / count, **more}
+    size, wrote = size_of(folder), written() - before
+    files = {"written_bytes": wrote, "writing_seconds": writing(folder / "plain", size, wrote)}
+    return {"documents": count, **rates, "bytes_per_document": size / count, **files, **more}
 
 
 def compact(name: str, count: int, folder: Path) -> dict[str, Any]:

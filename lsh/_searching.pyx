@@ -163,14 +163,17 @@ cdef class _Output:
     cdef uint8_t[::1] directory
     cdef c.lsh_sorted_output out
 
-    def __cinit__(self, Py_ssize_t count):
+    def __cinit__(self, Py_ssize_t count, tuple reused=None):
         cdef unsigned int bits = c.lsh_directory_bits(count)
         if count > _MAX_KEYS:
             raise OverflowError(f"a segment holds at most {_MAX_KEYS} keys, got {count}")
-        self.arrays = (
-            np.empty(count * (8 - bits // 8) + c.LSH_KEY_PADDING, np.uint8), np.empty(count, "<u4"),
-            np.empty((1 << bits) + 1, "<u4"),
-        )
+        if reused is not None and len(reused[1]) == count:
+            self.arrays = reused
+        else:
+            self.arrays = (
+                np.empty(count * (8 - bits // 8) + c.LSH_KEY_PADDING, np.uint8), np.empty(count, "<u4"),
+                np.empty((1 << bits) + 1, "<u4"),
+            )
         self.keys, self.numbers, self.directory = (array.view(np.uint8) for array in self.arrays)
         self.out = c.lsh_sorted_output(&self.keys[0], &self.numbers[0], &self.directory[0], count, 0, 0, bits)
 
@@ -636,7 +639,7 @@ cdef class _Merge:
         return 0
 
 
-def merged(list parts not None, list renumbered not None):
+def merged(list parts not None, list renumbered not None, tuple reused=None):
     """Merge sorted keys.
 
     Parameters
@@ -646,6 +649,8 @@ def merged(list parts not None, list renumbered not None):
     renumbered : list of numpy.ndarray or range
         For each part the new number of each of its documents (uint32), ascending, 4294967295 of one that is dropped; a
         range of step 1 where none is. The numbers of a part are greater than those of the parts before it.
+    reused : tuple, optional
+        An earlier result that is not needed any more, whose memory the new one takes if it has as many keys.
 
     Returns
     -------
@@ -657,6 +662,6 @@ def merged(list parts not None, list renumbered not None):
     The parts are read as streams: beside the result it takes less than a megabyte, and 1.5 kB for each part.
     """
     cdef _Merge merge = _Merge(parts, renumbered)
-    cdef _Output output = _Output(merge.count())
+    cdef _Output output = _Output(merge.count(), reused)
     merge.run(&output.out)
     return output.arrays

@@ -268,7 +268,7 @@ def parts_to_merge(draw):
     return parts, renumbered
 
 
-def as_merged(parts, renumbered):
+def as_merged(parts, renumbered, reused=None):
     sorted_parts = [SortedKeys(*as_sorted(part)) for part in parts]
     new = [
         numpy.array([DROPPED if new is None else new for new in part], numpy.uint32)
@@ -276,14 +276,23 @@ def as_merged(parts, renumbered):
         else range(*([part[0], part[-1] + 1] if part else [0]))
         for part in renumbered
     ]
-    return merged(sorted_parts, new)
+    return merged(sorted_parts, new, reused)
 
 
 @given(case=parts_to_merge())
 @example(case=([], []))
 @example(case=([[]], [[]]))
 def test_merge_against_twin(case):
-    assert as_lists(as_merged(*case)) == reference.sorted_keys(reference.merged(*case))
+    found = as_merged(*case)
+    expected = reference.sorted_keys(reference.merged(*case))
+    assert as_lists(found) == expected
+    for array in found:
+        array.fill(255)
+    again = as_merged(*case, found)
+    assert as_lists(again) == expected
+    assert again is found  # the memory is used again
+    other = as_sorted([(0, number) for number in range(len(found[1]) + 1)])
+    assert as_lists(as_merged(*case, other)) == expected
 
 
 @pytest.mark.few(5)

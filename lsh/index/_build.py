@@ -217,12 +217,12 @@ def _renumbered(parts: list[Segment], kept: Kept) -> list[NDArray[np.uint32] | r
 
 def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[NDArray[np.uint32] | range]) -> int:
     """Write the merged keys, and return how many documents have some."""
-    keyed = 0
+    keyed, triple = 0, None
     for band in range(parts[0].layout.bands):
-        triple = merged([part.bands[band] for part in parts], renumbered)
+        triple = merged([part.bands[band] for part in parts], renumbered, triple)
         keyed = len(triple[1])
         writer.keys(str(band), triple)
-    writer.keys("ids", merged([part.id_keys for part in parts], renumbered))
+    writer.keys("ids", merged([part.id_keys for part in parts], renumbered, triple))
     return keyed
 
 

@@ -33,7 +33,8 @@ MAX_COMMITS = 512  # in a log: a reader makes each of their changes when it open
 MAX_LOG_BYTES = 1 << 24
 MAX_SEGMENTS = 256  # each takes a file descriptor of every process that has the index open
 MAX_PERIODS = 16  # segments into which the documents in memory are divided by time
-MOST_SIMILAR = 4  # segments of similar size; more of them are merged
+MOST_SIMILAR = 4  # segments of similar size; a commit merges more of them
+MOST_PENDING = 16  # the same before a commit: merging many small ones once takes less time
 SMALLEST = 1 << 12  # documents: segments of fewer have the same size class
 
 
@@ -128,7 +129,7 @@ class Writer:
         if recent.count >= MAX_RECENT or recent.size >= MAX_RECENT_BYTES:
             with self._writing_files():
                 self._flush()
-                self._merge_similar()
+                self._merge_similar(MOST_PENDING)
 
     def remove(self, places: list[Place]) -> None:
         """Remove documents."""
@@ -256,7 +257,7 @@ class Writer:
         self._state.needs_manifest = True  # also if this fails: the parts are no longer those of the log
         if len(self.view.recent) or self.view.recent.count:
             self._flush()
-        self._merge_similar()
+        self._merge_similar(MOST_SIMILAR)
         self.view.held = [held for held in self.view.held if len(held)]
         entries = tuple(self._entry(held) for held in self.view.held)
         log = _log.create(self.disk, self.folder, self._new_number())
@@ -330,12 +331,12 @@ class Writer:
 
     # ---- merging ----
 
-    def _merge_similar(self) -> None:
-        """Merge segments of similar size, and rewrite those of which more than half is removed."""
-        while (group := self._next_to_merge()) is not None and sum(map(len, group)) <= _format.NUMBERS:
+    def _merge_similar(self, most: int) -> None:
+        """Merge more than `most` segments of similar size, and rewrite those of which more than half is removed."""
+        while (group := self._next_to_merge(most)) is not None and sum(map(len, group)) <= _format.NUMBERS:
             self._merge(group)
 
-    def _next_to_merge(self) -> list[Held] | None:
+    def _next_to_merge(self, most: int) -> list[Held] | None:
         """Return the segments that should be merged next, ``None`` if none should."""
         periods = self._by_period()
         for group in periods:
@@ -343,10 +344,10 @@ class Writer:
             for held in group:
                 classes.setdefault(_size_class(len(held)), []).append(held)
             similar = max(classes.values(), key=len)
-            if len(similar) > MOST_SIMILAR:
+            if len(similar) > most:
                 return similar
-        if len(self.view.held) > MAX_SEGMENTS and len(most := max(periods, key=len)) > 1:
-            return most
+        if len(self.view.held) > MAX_SEGMENTS and len(largest := max(periods, key=len)) > 1:
+            return largest
         return next(([held] for held in self.view.held if 0 < 2 * len(held) < held.segment.documents), None)
 
     def _period_length(self) -> int:

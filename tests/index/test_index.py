@@ -249,6 +249,26 @@ def test_expire_drops_whole_files(folder):
         assert not [name for name in after - before if name.startswith("segment")]
 
 
+def test_similar_segments_are_merged_by_a_commit(folder, monkeypatch):
+    monkeypatch.setattr(_writer, "MAX_RECENT", 10)
+    with Index.create(folder, **SETTINGS) as index:
+
+        def segments(batches: int) -> int:
+            for start in range(len(index), len(index) + 10 * batches, 10):
+                index.add_docs([text(i) for i in range(start, start + 10)], range(start, start + 10))
+            return index.info()["segments"]
+
+        assert segments(16) == 16
+        assert segments(1) == 1  # more than 16 are merged without a commit, too
+        assert segments(4) == 5
+        index.commit()
+        assert index.info()["segments"] == 1
+        assert segments(3) == 4
+        index.commit()
+        assert index.info()["segments"] == 4
+        assert contents(index) == reopened(folder) == {i: (text(i), None) for i in range(240)}
+
+
 def test_long_times_have_a_bounded_number_of_files(folder, monkeypatch):
     monkeypatch.setattr(_writer, "MAX_SEGMENTS", 10)
     with Index.create(folder, **SETTINGS, period=1.0) as index:

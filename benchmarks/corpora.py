@@ -4,7 +4,7 @@ Name, count and seed define a corpus. It has the same bytes on every run, platfo
 is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014). Each text has its own random numbers. So texts can be
 streamed in constant memory, any text can be generated alone, and a copy is generated without storing its source.
 `reviews`, `one_template` and `edited_copies` use a model of words. The others recombine Reuters-21578 or extend
-articles2500; they need LSH_DATA to name the folder of these corpora.
+articles2500; they need LSH_DATA to name the folder of these corpora, which README.md describes.
 
     python benchmarks/corpora.py stories --output stories.tsv
 """

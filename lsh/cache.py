@@ -23,7 +23,7 @@ from lsh._cache_store import BandBins, FingerprintView, StoredDocuments
 from lsh._fingerprints import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
 from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
 from lsh.bands import Bands, equal_bands
-from lsh.minhash import MinHasher, checked_fingerprint
+from lsh.minhash import MinHasher, checked_fingerprint, checked_hasher
 from lsh.planning import (
     DEFAULT_RECALL,
     DEFAULT_THRESHOLD,
@@ -165,7 +165,7 @@ class Cache:
     """
 
     def __init__(self, hasher: MinHasher, num_bands: int | None = None, *, bands: Bands | Plan | None = None) -> None:
-        self._hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+        self._hasher = checked_hasher(hasher)
         _check_how_to_band(num_bands, bands)
         if bands is None:
             bands = _default_bands(hasher) if num_bands is None else equal_bands(num_bands, hasher.num_seeds)

@@ -627,6 +627,11 @@ def batch_fingerprints(hasher: MinHasher, batch: Batch) -> Array:
 # ---- checks ----
 
 
+def checked_hasher(hasher: object) -> MinHasher:
+    """Return `hasher` if it is a MinHasher."""
+    return _checks.instance("hasher", hasher, MinHasher, "a MinHasher", "; use lsh.MinHasher(seeds)")
+
+
 def checked_fingerprint(hasher: MinHasher, name: str, value: Text | Fingerprint) -> Array:
     """Return the fingerprint of a text, or a fingerprint itself, checked; `name` is its parameter."""
     if isinstance(value, _checks.TEXT_TYPES):

@@ -19,7 +19,7 @@ from lsh import _checks, _sketch_filter
 from lsh._background import Array, PairsBelow, evenly_spread, pairs_below
 from lsh._words import counted
 from lsh.bands import MAX_BANDS, BandError, Bands
-from lsh.minhash import MAX_FSS_SEEDS, MinHasher
+from lsh.minhash import MAX_FSS_SEEDS, MinHasher, checked_hasher
 from lsh.shingling import Shingles, checked_shingles
 from lsh.typing import Floats, Numbers, Texts
 
@@ -344,7 +344,7 @@ def chosen_hasher(
         if shingles is None and isinstance(bands, Plan):
             shingles = bands.shingles
         return MinHasher(count, random_state=random_state, scheme="fss", shingles=checked_shingles(shingles))
-    hasher = _checks.instance("hasher", hasher, MinHasher, "a MinHasher")
+    hasher = checked_hasher(hasher)
     if num_seeds is not None:
         raise ValueError("num_seeds and hasher cannot be combined; give one of them")
     if random_state != 0:

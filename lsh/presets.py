@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from lsh import _checks
 from lsh.bands import Bands
-from lsh.minhash import MinHasher
+from lsh.minhash import MinHasher, checked_hasher
 from lsh.planning import checked_bands
 from lsh.shingling import Shingles
 from lsh.typing import Clusters, PresetName, Verify
@@ -68,7 +68,7 @@ class Preset:
     differs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        hasher = _checks.instance("hasher", self.hasher, MinHasher, "a MinHasher")
+        hasher = checked_hasher(self.hasher)
         if not isinstance(self.differs, (list, tuple)) or not all(isinstance(what, str) for what in self.differs):
             raise TypeError(f"differs must be a tuple of str, got {self.differs!r}")
         checked = {

@@ -1553,7 +1553,9 @@ def test_bad_cache(arguments, error, message):
 
 @pytest.mark.parametrize("hasher", [None, 100, MinHasher])
 def test_cache_needs_a_hasher(hasher):
-    with pytest.raises(TypeError, match=f"hasher must be a MinHasher, got {type(hasher).__name__}"):
+    with pytest.raises(
+        TypeError, match=rf"hasher must be a MinHasher, got {type(hasher).__name__}; use lsh.MinHasher\(seeds\)"
+    ):
         Cache(hasher)
 
 

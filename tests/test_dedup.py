@@ -1262,7 +1262,7 @@ PARAMETERS = [
     ({"verify": False}, ValueError, "verify must be one of 'exact', 'sketch', None, got False"),
     ({"hasher": EXAMPLE, "num_seeds": 100}, ValueError, "num_seeds and hasher cannot be combined"),
     ({"hasher": EXAMPLE, "random_state": 1}, ValueError, "random_state and hasher cannot be combined"),
-    ({"hasher": 128}, TypeError, "hasher must be a MinHasher, got int"),
+    ({"hasher": 128}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
     (
         {"hasher": EXAMPLE, "shingles": Shingles(5)},
         ValueError,

@@ -242,7 +242,7 @@ def test_every_attribute_is_part_of_the_value(name):
     ("changes", "error", "message"),
     [
         ({"name": None}, TypeError, "name must be a str, got NoneType"),
-        ({"hasher": 256}, TypeError, "hasher must be a MinHasher, got int"),
+        ({"hasher": 256}, TypeError, r"hasher must be a MinHasher, got int; use lsh.MinHasher\(seeds\)"),
         ({"bands": (25, 10)}, TypeError, "bands must be a Bands.*, got tuple"),
         ({"bands": Bands(26, 10)}, ValueError, "bands take 260 components, a fingerprint has 256"),
         ({"threshold": 0}, ValueError, "threshold must be more than 0 and at most 1, got 0"),

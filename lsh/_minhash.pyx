@@ -462,7 +462,8 @@ cdef class Fingerprinter:
             batch = Batch((text,), 0, False, transform)
             self._fill_row(batch.texts[0], batch.lengths[0], PyBytes_AS_STRING(row))
         else:
-            raise TypeError(f"text must be str, bytes, bytearray or memoryview, got {type(text).__name__}")
+            remedy = "; for several texts, use fingerprints" if hasattr(type(text), "__len__") else ""
+            raise TypeError(f"text must be str, bytes, bytearray or memoryview, got {type(text).__name__}{remedy}")
         return _frombuffer(row, self.dtype)
 
     cdef int _fill_row(self, const uint8_t *text, size_t length, void *row) except -1:

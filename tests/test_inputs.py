@@ -173,6 +173,12 @@ def test_one_text_of_a_wrong_type(text):
         HASHER.fingerprint(text)
 
 
+@pytest.mark.parametrize("texts", [["a text"], ("a", "b"), np.array(["a text"])], ids=["list", "tuple", "array"])
+def test_several_texts_in_place_of_one(texts):
+    with pytest.raises(TypeError, match=r", got (list|tuple|ndarray); for several texts, use fingerprints$"):
+        HASHER.fingerprint(texts)
+
+
 @pytest.mark.parametrize(
     "hasher",
     [

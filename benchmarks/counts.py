@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -49,6 +50,8 @@ def compile_program(folder: Path) -> Path:
 
 def instructions(program: Path, arguments: list[str], times: int) -> int:
     """Return the instructions of one run of the program, counted by callgrind."""
+    if shutil.which("valgrind") is None:
+        raise SystemExit("counts.py needs valgrind; install it, on Debian with: apt install valgrind")
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), *arguments, str(times)]
     ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}, check=True)
     found = re.search(r"Collected : (\d+)", ran.stderr)

@@ -48,7 +48,7 @@ class Corpus:
 
 def data_folder() -> Path | None:
     """Return the folder of corpora: LSH_DATA, else shared/data beside the repository; None if it does not exist."""
-    folder = Path(os.environ.get("LSH_DATA", REPOSITORY.parent / "shared" / "data"))
+    folder = Path(os.environ.get("LSH_DATA") or REPOSITORY.parent / "shared" / "data")
     return folder if folder.is_dir() else None
 
 

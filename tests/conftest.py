@@ -22,6 +22,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option.maxprocesses = option.maxprocesses or MAX_WORKERS
     if option.dist == "no":
         option.dist = "worksteal"  # each worker begins with consecutive tests, so they share fixtures
+
+
+def pytest_report_header() -> str:
+    """Say which package is tested: that of the checkout, or an installed one."""
+    spec = find_spec("lsh")
+    return f"lsh: {spec.origin if spec else 'not found'}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,7 +100,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def data_folder() -> Path:
     """Return the folder of test corpora; skip the test if it does not exist."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("LSH_DATA", beside))
+    folder = Path(os.environ.get("LSH_DATA") or beside)  # empty: not set
     if not folder.is_dir():
         pytest.skip("no test corpora: set LSH_DATA to their folder")
     return folder

@@ -4,7 +4,8 @@ The sketch of a document is 8 bits of each component of its fingerprint, so that
 instructions. A pair of Jaccard similarity s has the same 8 bits in a component with probability ``s + (1 - s) / 256``,
 because two different components have the same 8 bits in one case of 256 (b-bit minwise hashing, Li and Konig 2010). For
 independent components the number of equal ones is binomial; its lower tail at the threshold is the share of the pairs
-that the filter loses. `lsh._corpus` makes the sketches, and `lsh._comparing` compares them.
+that the filter loses. `lsh._corpus` makes the sketches, and `lsh._comparing` compares them. The same distribution says
+how often an estimate reaches a similarity, for `Cache` and `Index`.
 """
 
 from __future__ import annotations
@@ -60,6 +61,23 @@ def passing_whole(num_seeds: int, least: int, similarity: float) -> float:
     """Return the same where whole components are compared, none of which is equal by chance."""
     chance = 0.5**BITS
     return passing(num_seeds, least, max((similarity - chance) / (1.0 - chance), 0.0))
+
+
+def estimates(num_seeds: int, collisions: float) -> NDArray[np.float64]:
+    """Return the estimated similarity for 0, 1, ..., k equal components."""
+    return corrected(np.arange(num_seeds + 1) / max(num_seeds, 1), collisions)
+
+
+def corrected(shares: NDArray[np.float64], collisions: float) -> NDArray[np.float64]:
+    """Return similarities from shares of equal components; different ones are equal with probability `collisions`."""
+    similarities: NDArray[np.float64] = np.clip((shares - collisions) / (1.0 - collisions), 0.0, 1.0)
+    return similarities
+
+
+def reaching(num_seeds: int, similarity: float, collisions: float) -> float:
+    """Return the probability that a pair of this similarity has an estimate which is not lower."""
+    least = int(np.searchsorted(estimates(num_seeds, collisions), similarity))
+    return (passing if collisions else passing_whole)(num_seeds, least, similarity)
 
 
 def _equal_components(num_seeds: int, similarity: float) -> NDArray[np.float64]:

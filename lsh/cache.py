@@ -901,8 +901,7 @@ class Cache:
 @lru_cache(maxsize=64)
 def _recall_at(bands: Bands, num_seeds: int, similarity: float) -> float:
     """Return the probability to share a band and to have an estimate of `similarity` or more; see `Cache.recall_at`."""
-    least = int(np.searchsorted(np.arange(num_seeds + 1) / num_seeds, similarity))
-    return bands.probability(similarity) * _sketch_filter.passing_whole(num_seeds, least, similarity)
+    return bands.probability(similarity) * _sketch_filter.reaching(num_seeds, similarity, 0.0)
 
 
 def _files() -> Any:

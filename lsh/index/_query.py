@@ -36,17 +36,13 @@ class Estimator:
 
     def __init__(self, components: int, collisions: float) -> None:
         self._components, self._collisions = components, collisions
-        self.similarities = self._corrected(np.arange(components + 1) / max(components, 1))
+        self.similarities = _sketch_filter.estimates(components, collisions)
         self.interval = lru_cache(maxsize=None)(self._interval)
-
-    def _corrected(self, shares: Array) -> NDArray[np.float64]:
-        corrected: NDArray[np.float64] = np.clip((shares - self._collisions) / (1.0 - self._collisions), 0.0, 1.0)
-        return corrected
 
     def _interval(self, equal: int) -> tuple[float, float]:
         """Return the interval for a number of equal components."""
         bounds = wilson_interval(equal / self._components, self._components, CONFIDENCE)
-        low, high = self._corrected(np.array(bounds)).tolist()
+        low, high = _sketch_filter.corrected(np.array(bounds), self._collisions).tolist()
         return low, high
 
     def least_equal(self, similarity: float) -> int:
@@ -89,8 +85,7 @@ def recall_at(parameters: Parameters, similarity: float, verified: bool) -> floa
     if verified:
         return found
     collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
-    least = Estimator(parameters.hasher.num_seeds, collisions).least_equal(similarity)
-    return found * _passing(parameters, least, similarity)
+    return found * _sketch_filter.reaching(parameters.hasher.num_seeds, similarity, collisions)
 
 
 def _passing(parameters: Parameters, least: int, similarity: float) -> float:

@@ -135,7 +135,10 @@ cdef class Blocks:
     cdef object _damage(self, size_t block):
         first = block * c.LSH_BLOCK
         last = min(first + c.LSH_BLOCK, self.file.shape[0]) - 1
-        return DamageError(f"{self.name} is damaged: bytes {first} to {last} do not have their checksum")
+        return DamageError(
+            f"{self.name} is damaged: bytes {first} to {last} do not have their checksum; restore the index from a "
+            "backup, or create it again"
+        )
 
     cdef bint _has(self, const uint8_t *start, size_t length) noexcept nogil:
         """Whether an array lies within the file, or is empty."""
@@ -149,7 +152,7 @@ cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
     if fault == c.LSH_BAD_BLOCK:
         return blocks._damage(block)
     name = "the index" if blocks is None else blocks.name
-    return DamageError(f"{name} is damaged: {_FAULTS[fault]}")
+    return DamageError(f"{name} is damaged: {_FAULTS[fault]}; restore the index from a backup, or create it again")
 
 
 # ---- sorted keys ----

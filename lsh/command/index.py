@@ -264,7 +264,7 @@ def _remove(namespace: argparse.Namespace) -> None:
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
         before = len(index)
-        index.remove_docs(doc_id for doc_id in found.values() if doc_id is not None)
+        index.remove_docs(indexing.ids_printed_as(index, found))
         left = len(index)
     removed = before - left
     skipped = [f"{counted(len(unknown), 'unknown id')} skipped"] if unknown else []

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 COMMIT_DOCUMENTS = 1 << 16  # after which there is a commit
 COMMIT_SECONDS = 30.0
-NOTE = "add"  # the key of the place in the note of the index
+NOTE = "add"  # begins the key of the place in the note of the index
+MAX_NOTES = 16  # commands that were interrupted whose places are kept
 
 EPILOG = f"""\
 examples:
@@ -79,9 +80,13 @@ def run(namespace: argparse.Namespace) -> None:
 
 def _add(index: Index, documents: NewDocuments, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
-    state, others = documents.state(), {name: value for name, value in index._note.items() if name != NOTE}
-    digest = None if state is None else hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    file, count = _place(index._note.get(NOTE, {}), digest)
+    state = documents.state()
+    own = "" if state is None else f"{NOTE} {hashlib.sha256(json.dumps(state).encode()).hexdigest()}"
+    others = {name: value for name, value in index._note.items() if name != own}
+    interrupted = [name for name in others if name.partition(" ")[0] == NOTE]
+    for name in sorted(interrupted, key=lambda name: others[name].get("time", 0))[:-MAX_NOTES]:
+        del others[name]
+    file, count = _place(index._note.get(own, {}))
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
     added, committed = 0, time.monotonic()
@@ -90,17 +95,17 @@ def _add(index: Index, documents: NewDocuments, meter: console.Meter) -> None:
         added += len(part.ids)
         meter.reading("adding")
         if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-            place = {NOTE: {"digest": digest, "file": part.file, "count": part.end}}
-            index._commit(others if digest is None else {**others, **place})
+            place = {"file": part.file, "count": part.end, "time": int(time.time())}
+            index._commit({**others, own: place} if own else others)
             added, committed = 0, time.monotonic()
     meter.reading("adding")
     index._commit(others)
 
 
-def _place(noted: dict[str, Any], digest: str | None) -> tuple[int, int]:
+def _place(noted: dict[str, Any]) -> tuple[int, int]:
     """Return where to begin: after the documents that an interrupted run of the same command has committed."""
     file, count = noted.get("file"), noted.get("count")
-    if digest is None or noted.get("digest") != digest or not isinstance(file, int) or not isinstance(count, int):
+    if not isinstance(file, int) or not isinstance(count, int):
         return 0, 0
     return max(file, 0), max(count, 0)
 

@@ -54,6 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--id",
         metavar="ID",
         nargs="+",
+        action="extend",
         help="ids of documents of the index, in place of INPUT; a document is not among its own matches",
     )
     options.add_output(parser)

@@ -125,6 +125,13 @@ def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, DocId | None
     return found
 
 
+def ids_printed_as(index: Index, given: Iterable[bytes]) -> list[DocId]:
+    """Return the ids of all stored documents that are printed like one of these: the text, the number and the bytes."""
+    read = (kind(one) for one in given for kind in (console.decoded, _whole_number, bytes))
+    wanted = list(dict.fromkeys(doc_id for doc_id in read if doc_id is not None))
+    return [doc_id for doc_id, is_stored in zip(wanted, index._are_stored(wanted)) if is_stored]
+
+
 def _whole_number(given: bytes) -> int | None:
     """Return a number of 64 bits, ``None`` if it is none."""
     number = int(given) if WHOLE_NUMBER.fullmatch(given) and len(given) <= MAX_DIGITS else None

@@ -80,7 +80,7 @@ def run(namespace: argparse.Namespace) -> None:
     decisions: Counter[str] = Counter()
     with ExitStack() as opened:
         index = opened.enter_context(indexing.opened(namespace.index, "r" if namespace.check else "a"))
-        screen = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top)
+        screen, before = lsh.Screen(index, namespace.reject, namespace.recommend, top=namespace.top), len(index)
         opened.enter_context(documents)
         meter = console.progress(namespace.quiet, namespace.output, [documents], namespace.verbose)
         target = opened.enter_context(files.Target(namespace.output))
@@ -94,13 +94,14 @@ def run(namespace: argparse.Namespace) -> None:
                 target.write(indexing.line(identity, matches, decision=decision))
             meter.reading("screening")
         meter.reading("screening")
+        replaced = 0 if namespace.check else before + documents.count - decisions["reject"] - len(index)
         target.commit()  # before the index: a run whose output fails adds nothing
         if namespace.store:
             screen.store_thresholds()
         elif not namespace.check:
             screen.commit()
     if not namespace.quiet:
-        console.say(_summary(decisions, documents, time.perf_counter() - started))
+        console.say(_summary(decisions, replaced, documents, time.perf_counter() - started))
 
 
 def _store(namespace: argparse.Namespace) -> None:
@@ -116,12 +117,13 @@ def _store(namespace: argparse.Namespace) -> None:
         console.say(f"{namespace.index}: rejects from {screen.reject:g}, recommends from {screen.recommend:g}")
 
 
-def _summary(decisions: Counter[str], documents: NewDocuments, seconds: float) -> str:
+def _summary(decisions: Counter[str], replaced: int, documents: NewDocuments, seconds: float) -> str:
     parts = [counted(documents.count, "document")]
     parts += [
         f"{decisions['accept']:,} accepted",
         f"{decisions['similar']:,} similar",
         f"{decisions['reject']:,} rejected",
     ]
+    parts += [f"{replaced:,} in place of others with the same ids"] if replaced else []
     parts += [f"{counted(documents.skipped, 'bad line')} skipped"] if documents.skipped else []
     return ", ".join([*parts, *console.cost(seconds, documents.num_bytes)])

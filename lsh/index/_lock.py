@@ -66,7 +66,10 @@ class WriterLock:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             process, host, who = None, None, "its process is not known"
         if (process, host) == (os.getpid(), socket.gethostname()):
-            return f"this process has the index {folder} open for writing already; use that Index, or close it first"
+            return (
+                f"this process, or one that was forked from it, has the index {folder} open for writing already; use "
+                "that Index, close it first, or end the other process"
+            )
         return (
             f"another writer has the index {folder} open: {who}; "
             "wait until it has closed the index, or open it for reading"

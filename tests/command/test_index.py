@@ -170,7 +170,9 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
     assert list(found) == ["matches"]
     assert answers(done(folder, "index", "query", "a.index", "--text", "")) == [{"matches": []}]
     assert [match["id"] for match in found["matches"]] == ["s002", "s003"]
-    found = answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93))
+    asked = ["--id", "s002", "--id", "s001"]
+    found = answers(done(folder, "index", "query", "a.index", *asked, "--min-similarity", 0.93))
+    assert answers(done(folder, "index", "query", "a.index", "--id", "s002", "s001", "--min-similarity", 0.93)) == found
     assert [(one["id"], one["matches"][0]["id"]) for one in found] == [("s002", "s003"), ("s001", "s166")]
     assert all(match["similarity"] >= 0.93 for one in found for match in one["matches"])
 
@@ -377,19 +379,27 @@ def test_documents_are_removed(folder):
     assert "s002" not in Index.open(folder / "a.index")
 
 
-def test_ids_are_texts_then_numbers_then_bytes(tmp_path):
+def test_all_documents_whose_ids_are_printed_alike_are_removed(tmp_path):
     with Index.create(tmp_path / "x.index") as index:
-        index.add_docs(["some text"] * 6, ["7", 7, b"7", 8, b"9", -(2**63)])
+        index.add_docs(["some text"] * 7, ["7", 7, b"7", 8, b"9", -(2**63), 10])
     ids = ["7", "8", "9", str(-(2**63))]
     for _ in range(2):
         assert f"'{2**63}'" in refused(tmp_path, "index", "remove", "x.index", str(2**63))
         assert "1 id not in the index" in refused(tmp_path, "index", "remove", "x.index", "8" * 5000)
         with Index.open(tmp_path / "x.index", "a") as index:
             index.compact()
-    done(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode())
-    assert list(Index.open(tmp_path / "x.index")) == [7, b"7"]
-    done(tmp_path, "index", "remove", "x.index", "7")
-    assert list(Index.open(tmp_path / "x.index")) == [b"7"]
+    assert (
+        b"6 documents removed"
+        in lsh(tmp_path, "index", "remove", "x.index", "--ids", "-", stdin="\n".join(ids).encode()).stderr
+    )
+    assert list(Index.open(tmp_path / "x.index")) == [10]
+
+
+def test_ids_are_texts_then_numbers_then_bytes(tmp_path):
+    with Index.create(tmp_path / "x.index", texts="stored") as index:
+        index.add_docs(["one text", "another one", "a third", "the fourth"], ["7", 7, 8, b"9"])
+    lines = done(tmp_path, "index", "list", "x.index", "7", "8", "9", "--texts").decode().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one text", "a third", "the fourth"]
 
 
 def test_an_index_is_compacted_and_verified(folder):
@@ -556,10 +566,45 @@ def test_the_place_is_part_of_the_commit(tmp_path, monkeypatch, small_steps, is_
         assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 2
     with Index.open(tmp_path / "x.index") as index:
         stored = len(index)
-    assert (stored > 0) == ("add" in _manifest.read(str(tmp_path / "x.index")).note) == is_written
+    assert (stored > 0) == (len(_manifest.read(str(tmp_path / "x.index")).note) == 1) == is_written
     counts = json.loads(done(tmp_path, "index", "add", "x.index", "x.jsonl", "--json"))
     assert counts["documents"] == 9_000 - stored
     assert (counts["replaced"], counts["stored"]) == (0, 9_000)
+
+
+def test_an_interrupted_run_continues_after_other_commands(tmp_path, monkeypatch, small_steps):
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    write_lines(tmp_path / "y.jsonl", range(100_000, 109_000))
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    for name in ("x.jsonl", "y.jsonl"):
+        with monkeypatch.context() as patch:
+            stop_after(patch, 2)
+            assert lsh(tmp_path, "index", "add", "x.index", name).returncode == 130
+    done(tmp_path, "index", "remove", "x.index", "d0", "d100001", "-q")
+    done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"d1\ta newer version")
+    for name in ("x.jsonl", "y.jsonl"):
+        result = lsh(tmp_path, "index", "add", "x.index", name)
+        assert b"continuing after an interrupt" in result.stderr
+        assert b"in place of others" not in result.stderr
+    assert _manifest.read(str(tmp_path / "x.index")).note == {}
+    with Index.open(tmp_path / "x.index") as index:
+        assert len(index) == 17_998
+        assert "d0" not in index
+        assert "d100001" not in index
+
+
+def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_steps):
+    done(tmp_path, "index", "create", "x.index", "--num-seeds", "16", "--recall", "0.5", "-q")
+    write_lines(tmp_path / "x.jsonl", range(9_000))
+    with Index.open(tmp_path / "x.index", "a") as index:
+        earlier = {f"add {number}": {"file": 0, "count": 1, "time": 1000 - number} for number in range(40)}
+        index._commit(earlier | {"add": {"digest": "0", "file": 0, "count": 1}, "screen": {"reject": 0.7}})
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        assert lsh(tmp_path, "index", "add", "x.index", "x.jsonl").returncode == 130
+    names = list(_manifest.read(str(tmp_path / "x.index")).note)
+    assert {name for name in names if len(name) < 10} == {"screen", *(f"add {number}" for number in range(16))}
+    assert len(names) == 18
 
 
 @pytest.mark.slow
@@ -681,7 +726,7 @@ def test_the_note_of_a_screen_is_left_as_it_is(tmp_path, monkeypatch, small_step
         stop_after(patch, 1)
         assert lsh(tmp_path, "index", "add", "x.index", "a.jsonl").returncode == 130
     interrupted = _manifest.read(str(tmp_path / "x.index")).note
-    assert interrupted.keys() == {"screen", "add"}
+    assert sorted(name.partition(" ")[0] for name in interrupted) == ["add", "screen"]
     assert interrupted["screen"] == note["screen"]
     done(tmp_path, "index", "add", "x.index", "a.jsonl")
     assert _manifest.read(str(tmp_path / "x.index")).note == note

@@ -58,7 +58,10 @@ def test_documents_are_screened_and_added(folder):
     similarity = exact(TEXTS["a"], TEXTS["b"])
     match = {"id": "a", "similarity": similarity, "interval": [similarity] * 2, "verified": True}
     assert line == {"id": "b", "decision": "reject", "matches": [match]}
-    assert verdicts(done(folder, "screen", "x.index", "new.jsonl"))["b"] == ("reject", ["a", "c"])  # again
+    again = lsh(folder, "screen", "x.index", "new.jsonl")
+    assert verdicts(again.stdout)["b"] == ("reject", ["a", "c"])
+    assert b"in place of others" not in result.stderr
+    assert b", 1 rejected, 3 in place of others with the same ids, " in again.stderr
     assert list(Index.open(folder / "x.index"))[:3] == ["a", "c", "d"]
 
 

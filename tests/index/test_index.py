@@ -445,7 +445,9 @@ def test_merge_adds_another_index(tmp_path, monkeypatch):
 
 def test_a_second_writer_is_refused(folder):
     with Index.create(folder, **SETTINGS) as index:
-        own = r"this process has the index .* open for writing already; use that Index, or close it first"
+        own = (
+            r"this process, or one that was forked from it, has the index .* open for writing already; use that Index, "
+        )
         with pytest.raises(IndexLockedError, match=own):
             Index.open(folder, "a")
         script = (

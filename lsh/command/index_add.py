@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -82,24 +83,38 @@ def _add(index: Index, documents: NewDocuments, meter: console.Meter) -> None:
     """Add the documents, in steps that are committed with the place where the next one begins."""
     state = documents.state()
     own = "" if state is None else f"{NOTE} {hashlib.sha256(json.dumps(state).encode()).hexdigest()}"
-    others = {name: value for name, value in index._note.items() if name != own}
-    interrupted = [name for name in others if name.partition(" ")[0] == NOTE]
-    for name in sorted(interrupted, key=lambda name: others[name].get("time", 0))[:-MAX_NOTES]:
-        del others[name]
+    others = _other_notes(index._note, own)
     file, count = _place(index._note.get(own, {}))
     if count:
         console.say(f"continuing after an interrupt: after {counted(count, 'document')} of {documents.name(file)}")
-    added, committed = 0, time.monotonic()
-    for part in documents.read(file, count):
-        index.add_docs(part.texts, part.ids, times=part.times, missing="empty")
-        added += len(part.ids)
-        meter.reading("adding")
-        if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
-            place = {"file": part.file, "count": part.end, "time": int(time.time())}
-            index._commit({**others, own: place} if own else others)
-            added, committed = 0, time.monotonic()
+    added, committed, kept = 0, time.monotonic(), 0
+    try:
+        for part in documents.read(file, count):
+            index.add_docs(part.texts, part.ids, times=part.times, missing="empty")
+            added += len(part.ids)
+            meter.reading("adding")
+            if added >= COMMIT_DOCUMENTS or time.monotonic() - committed >= COMMIT_SECONDS:
+                place = {"file": part.file, "count": part.end, "time": int(time.time())}
+                index._commit({**others, own: place} if own else others)
+                added, committed, kept = 0, time.monotonic(), kept + added
+    except KeyboardInterrupt:
+        if kept and own:
+            console.say(f"{counted(kept, 'document')} committed; the same command continues after them")
+        raise
     meter.reading("adding")
     index._commit(others)
+
+
+def _other_notes(note: dict[str, dict[str, Any]], own: str) -> dict[str, dict[str, Any]]:
+    """Return the note without that of this command, and with those of the latest interrupted commands only."""
+
+    def age(name: str) -> float:
+        written = note[name].get("time")
+        return -written if isinstance(written, int) else math.inf
+
+    places = sorted((name for name in note if name.partition(" ")[0] == NOTE and name != own), key=age)
+    left_out = {own, *places[MAX_NOTES:]}
+    return {name: value for name, value in note.items() if name not in left_out}
 
 
 def _place(noted: dict[str, Any]) -> tuple[int, int]:

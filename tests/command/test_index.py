@@ -521,6 +521,7 @@ def test_an_interrupted_run_continues(tmp_path, monkeypatch, small_steps):
             result = lsh(tmp_path, *command)
         assert result.returncode == 130
         assert (b"continuing after an interrupt: after " in result.stderr) == (stored > 0)
+        assert (b" committed; the same command continues after them\n" in result.stderr) == (commits > 0)
         with Index.open(tmp_path / "x.index") as index:
             assert len(index) > stored or commits == 0
             stored = len(index)
@@ -598,6 +599,7 @@ def test_few_interrupted_commands_are_remembered(tmp_path, monkeypatch, small_st
     write_lines(tmp_path / "x.jsonl", range(9_000))
     with Index.open(tmp_path / "x.index", "a") as index:
         earlier = {f"add {number}": {"file": 0, "count": 1, "time": 1000 - number} for number in range(40)}
+        earlier["add 39"]["time"] = "a text"
         index._commit(earlier | {"add": {"digest": "0", "file": 0, "count": 1}, "screen": {"reject": 0.7}})
     with monkeypatch.context() as patch:
         stop_after(patch, 1)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -33,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--field", default="text", help="column of the text")
     found.add_argument("--id-field", default="id", help="column of the id")
     found.add_argument("--partition-by", help="column by which the output is divided into folders")
-    found.add_argument("--order", help="SQL expression, such as --order=-stars; the least value is kept")
+    found.add_argument(
+        "--order", help="SQL expression whose least value is kept: --order=-stars, --order='-unix_micros(time)'"
+    )
     found.add_argument("--against", nargs="+", help="reference files: documents like them are removed")
     found.add_argument("--threshold", type=float, default=0.8, help="minimum similarity of near duplicates")
     found.add_argument("--recall", type=float, default=0.99, help="probability that a pair at the threshold is found")
@@ -84,29 +87,67 @@ def check(spark: SparkSession, documents: DataFrame, given: argparse.Namespace) 
     if given.partition_by and given.partition_by not in documents.columns:
         known = ", ".join(documents.columns)
         raise ValueError(f"--partition-by: the documents have no column {given.partition_by!r}; they have {known}")
-    folders = []
-    for folder in filter(None, (given.output, given.removed)):
+
+    def found(folder: str) -> tuple[Any, Any, str]:
         path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(folder)
         system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        return system, path, system.makeQualified(path).toString() + "/"
+
+    folders = []
+    for folder in filter(None, (given.output, given.removed)):
+        system, path, name = found(folder)
         if system.exists(path):
             raise ValueError(f"{folder} exists already; delete it, or name a folder that does not exist")
-        folders.append(system.makeQualified(path).toString() + "/")
+        for source in [*given.input, *(given.against or [])]:
+            if name.startswith(found(source)[2]):
+                raise ValueError(f"{folder} must not lie in {source}, which is read; name another folder")
+        folders.append(name)
     if len(folders) == 2 and (folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])):
         raise ValueError(
             f"--output and --removed must be two folders, neither in the other, got {' and '.join(folders)}"
         )
+    for folder in filter(None, (given.output, given.removed)):
+        system, path, _ = found(folder)
+        try:
+            created = system.mkdirs(path)
+        except Py4JJavaError as error:
+            raise ValueError(f"cannot create {folder}: {reason_of(error)}") from error
+        if not created:
+            raise ValueError(f"cannot create {folder}; name another folder")
+        system.delete(path, True)
     if given.report and not os.path.isdir(os.path.dirname(given.report) or "."):
         raise ValueError(f"--report: there is no folder {os.path.dirname(given.report)!r}; create it")
 
 
+def verify_of(given: argparse.Namespace) -> str | None:
+    return None if given.verify == "none" else given.verify
+
+
 def report(documents: DataFrame, given: argparse.Namespace, shingles: lsh.Shingles) -> None:
-    """Write a report on the documents with the least hashes of their ids, which are a random sample."""
-    sample = documents.select(given.id_field, given.field).where(f.col(given.field).isNotNull())
-    rows = sample.orderBy(f.xxhash64(given.id_field), given.id_field).limit(given.sample).collect()
-    texts = [row[1] for row in rows]
-    result = lsh.deduplicate(texts, given.threshold, recall=given.recall, shingles=shingles, num_seeds=given.num_seeds)
+    """Write a report on the documents with the least hashes of their ids, which are a random sample.
+
+    Of n documents in a sample of one in k, a pair is there once in k * k times, so a sample has fewer near duplicates.
+    """
+    order = f.expr(given.order) if given.order else f.lit(None).cast("int")
+    named = documents.select(
+        documents[given.id_field].alias("id"), documents[given.field].alias("text"), order.alias("order")
+    )
+    sample = named.where("text is not null").orderBy(f.xxhash64("id"), "id").limit(given.sample)
+    rows = sample.orderBy(f.col("order").asc_nulls_last(), "id").collect()
+    texts = [row["text"] for row in rows]
+    result = lsh.deduplicate(
+        texts,
+        given.threshold,
+        recall=given.recall,
+        shingles=shingles,
+        num_seeds=given.num_seeds,
+        clusters=given.clusters_mode,
+        verify=verify_of(given),
+    )
+    about = f"{len(rows):,} of {documents.count():,}, at random: a sample has fewer near duplicates than all documents"
     with open(given.report, "w", encoding="utf-8") as file:
-        file.write(lsh.report.html(result, texts=texts, ids=[str(row[0]) for row in rows]))
+        ids = [str(row["id"]) for row in rows]
+        file.write(lsh.report.html(result, texts=texts, ids=ids, parameters={"documents": about}))
 
 
 def main(arguments: list[str]) -> None:
@@ -138,12 +179,14 @@ def main(arguments: list[str]) -> None:
         order=f.expr(given.order) if given.order else None,
         against=read(spark, given.against, given.format) if given.against else None,
         clusters=given.clusters_mode,
-        verify=None if given.verify == "none" else given.verify,
+        verify=verify_of(given),
         missing=given.missing,
         max_memory=given.max_memory,
     ).cache()  # it is used twice
     ids = gone.select(f.col("id").alias("removed_id"))
     kept = documents.join(ids, documents[given.id_field] == ids["removed_id"], "left_anti")
+    if "." not in given.id_field:  # the parameters of the run
+        kept = kept.withMetadata(given.id_field, gone.schema["id"].metadata)
     write(kept, given.output, given.format, given.partition_by)
     if given.removed:
         write(gone, given.removed, given.format)
@@ -156,5 +199,7 @@ def main(arguments: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (AnalysisException, ImportError, TypeError, ValueError) as error:
+    except PySparkException as error:
+        sys.exit(f"spark_dedup.py: {str(error).splitlines()[0]}")
+    except (ImportError, TypeError, ValueError) as error:
         sys.exit(f"spark_dedup.py: {error}")

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -287,7 +288,11 @@ def test_large_strings_and_small_batches(spark):
     ("error", "match", "make"),
     [
         (TypeError, "df must be a Spark DataFrame, got list", lambda df: lsh.spark.removed([])),
-        (TypeError, "got pandas.DataFrame; make one with spark.create", lambda df: lsh.spark.removed(df.toPandas())),
+        (
+            TypeError,
+            "got pandas.DataFrame; make one with spark.read or spark.create",
+            lambda df: lsh.spark.removed(df.toPandas()),
+        ),
         (
             ValueError,
             "df has no column 'body'; it has id, text; name another one as text",
@@ -350,7 +355,7 @@ def test_large_strings_and_small_batches(spark):
         ),
         (
             ValueError,
-            r"several rows of '(xy){28}\.\.\. \(\d+ rows\)$",
+            r"several rows of '(xy){28}\.\.\. \(\d+ rows\); drop all but one$",
             lambda df: lsh.spark.removed(df.select(f.repeat(f.lit("xy"), 99).alias("id"), "text")),
         ),
         (ValueError, "threshold must be", lambda df: lsh.spark.removed(df, threshold=1.5)),
@@ -360,6 +365,24 @@ def test_large_strings_and_small_batches(spark):
             ValueError,
             r"without asc\(\) or desc\(\), got .*; for the greatest",
             lambda df: lsh.spark.removed(df, order=f.col("id").desc()),
+        ),
+        *(
+            (
+                ValueError,
+                r"without asc\(\) or desc\(\), got ",
+                lambda df, text=text: lsh.spark.removed(df, order=f.expr(text)),
+            )
+            for text in ("id desc", "id Asc", "-id desc nulls last")
+        ),
+        (
+            ValueError,
+            r"no column 'id desc'; .*an order has no direction; for the greatest first use -col, for the newest",
+            lambda df: lsh.spark.removed(df, order="id desc"),
+        ),
+        (
+            ValueError,
+            r"order must be an expression .*; for the greatest first use -col, for the newest .* -unix_micros",
+            lambda df: lsh.spark.removed(df, order=-f.current_timestamp()),
         ),
         (TypeError, "order must be the name of a column or a Column", lambda df: lsh.spark.removed(df, order=3)),
         (
@@ -383,6 +406,29 @@ def test_errors(spark, error, match, make):
     frame = spark.createDataFrame([(1, "a text"), (2, "another text")], "id long, text string")
     with pytest.raises(error, match=match):
         make(frame)
+
+
+def test_random_values_are_a_warning(spark):
+    """Such a DataFrame may have other rows each time it is read."""
+    frame = spark.createDataFrame([("a text",)] * 3, "text string")
+    with pytest.warns(UserWarning, match=r"df has expressions such as rand\(\), .*; write it to a table first"):
+        lsh.spark.removed(frame.withColumn("id", f.expr("uuid()")))
+    with pytest.warns(UserWarning, match="others has expressions"):
+        lsh.spark.find_pairs(
+            frame.limit(1).withColumn("id", f.lit("a")), others=frame.limit(1).withColumn("id", f.expr("uuid()"))
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "df has")
+        lsh.spark.removed(frame_of(spark, TEXTS[:3]))
+
+
+@pytest.mark.parametrize("of", [False, True])
+def test_the_newest_is_kept(spark, of):
+    frame = spark.createDataFrame([(1, "some text here", 5), (2, "some text here", 7)], "id long, text string, day int")
+    if of:
+        frame = frame.withColumn("time", f.timestamp_seconds("day"))
+    order = -f.unix_micros("time") if of else -f.col("day")
+    assert [row["id"] for row in lsh.spark.deduplicate(frame, order=order).collect()] == [2]
 
 
 def test_id_column_named_order(spark):
@@ -473,7 +519,11 @@ def test_program(spark, tmp_path, kind):
     assert collected(read(str(folders["removed"])).select("id", "kept_id")) == [
         (f"{i:04}", f"{j:04}") for i, j in zip(expected.removed["document"], expected.removed["kept"])
     ]
-    assert "100" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "100 of 300, at random: a sample has fewer near duplicates than all documents" in page
+    if kind == "parquet":
+        stored = json.loads(kept.schema["doc"].metadata["lsh"])
+        assert (stored["threshold"], stored["recall"]) == (0.7, 0.99)
 
 
 @pytest.fixture(scope="module")
@@ -496,6 +546,9 @@ def program() -> Any:
             "must be two folders, neither in the other, got file:.*/kept/ and file:",
         ),
         ("-o {}/all/kept --removed {}/all", "must be two folders"),
+        ("-o {}/in.parquet/kept", "in.parquet/kept must not lie in .*/in.parquet, which is read; name another folder"),
+        ("-o {}/kept --removed {}/old.jsonl/removed --against {}/old.jsonl", "removed must not lie in"),
+        ("-o {}/old.jsonl/kept", "cannot create .*old.jsonl/kept"),
         ("-o {}/kept --format jsonl", "in.parquet has lines that are not JSON objects; .* pass --format parquet if"),
         ("-o {}/kept --against {}/old.jsonl", "cannot read .*/old.jsonl: .*; if these are not parquet files, pass"),
         ("-o {}/kept --checkpoint {}/in.parquet/tables", "--checkpoint: cannot create a folder: .*in.parquet"),

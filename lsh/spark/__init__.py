@@ -67,7 +67,8 @@ def deduplicate(
     order : str or Column, optional
         The priority: of several near duplicates the one with the least value is kept, and of those with the same value
         the one with the least id. Nulls come last. For the greatest value of a column first, pass ``-col("name")``; for
-        the longest text, ``-octet_length("text")``. Default: by id alone.
+        the newest timestamp, ``-unix_micros("time")``; for the longest text, ``-octet_length("text")``. Default: by id
+        alone.
     against : pyspark.sql.DataFrame, optional
         Old documents, with columns of the same names and types as `text` and `id`; see `lsh.deduplicate`. They come
         first, in order of their ids.
@@ -266,6 +267,8 @@ class _Run(NamedTuple):
             "clusters": matching.clusters,
         }
         metadata = {**frame.schema[id].metadata, "lsh": json.dumps(values)}
+        if type(frame).__module__.startswith("pyspark.sql.connect") and "." not in id:  # withColumn loses them there
+            return frame.withMetadata(id, metadata)
         return frame.withColumn(id, _stages.column(id).alias(id, metadata=metadata))
 
 

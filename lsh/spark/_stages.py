@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsh import _checks
+from lsh._words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,6 +31,8 @@ MIN_RANGE_BITS = 11  # so that a row of keys has about 8 KB
 DEFAULT_PARTITIONS = 200  # where the engine chooses their number ("auto")
 MAX_SHOWN = 60  # characters of an id in a message
 MAX_ROUNDS = 100  # of the star algorithm, which needs about 2 log2(n)
+DIRECTION = re.compile(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", re.IGNORECASE)
+GREATEST_FIRST = "for the greatest first use -col, for the newest of a timestamp -unix_micros(col)"
 
 LINKS = "a long, b long"
 
@@ -80,20 +84,36 @@ def checked_source(name: str, frame: object, text: object, id: object) -> Source
     if not isinstance(frame, DataFrame):
         package, got = type(frame).__module__.partition(".")[0], type(frame).__name__
         got = got if package == "builtins" else f"{package}.{got}"
-        raise TypeError(f"{name} must be a Spark DataFrame, got {got}; make one with spark.createDataFrame")
+        raise TypeError(
+            f"{name} must be a Spark DataFrame, got {got}; make one with spark.read or spark.createDataFrame"
+        )
     if frame.isStreaming:
         raise TypeError(f"{name} must not be a stream; read it as a batch")
     for parameter, value in (("text", text), ("id", id)):
         _checks.instance(parameter, value, str, "the name of a column")
         _check_column(name, frame, parameter, str(value))
+    _warn_of_random_values(name, frame)
     source = Source(name, frame, str(text), str(id))
     kind = frame.schema[source.text].dataType
     if not isinstance(kind, (types.StringType, types.BinaryType)):
-        raise TypeError(f"{name}[{text!r}] must be a column of type string or binary, got {kind.simpleString()}")
+        raise TypeError(
+            f"{name}[{text!r}] must be a column of type string or binary, got {kind.simpleString()}; cast it"
+        )
     if not _is_ordered(source.id_type):
         kinds = "a type with an order, such as string, bigint or timestamp"
         raise TypeError(f"{name}[{id!r}] must be a column of {kinds}, got {source.id_type.simpleString()}; cast it")
     return source
+
+
+def _warn_of_random_values(name: str, frame: DataFrame) -> None:
+    """Warn if a DataFrame may have other rows each time it is read; Spark Connect does not say it."""
+    plan = getattr(frame, "_jdf", None)
+    if plan is not None and not plan.queryExecution().analyzed().deterministic():
+        warnings.warn(
+            f"{name} has expressions such as rand(), uuid() or monotonically_increasing_id(), and is read several "
+            "times: if they have other values each time, the result is wrong; write it to a table first",
+            stacklevel=4,
+        )
 
 
 def _is_ordered(kind: Any) -> bool:
@@ -123,6 +143,8 @@ def _remedy(name: str, columns: list[str], parameter: str, value: str) -> str:
     close = [one for one in columns if one.lower() == value.strip("`").lower()]
     if close:
         return f"did you mean {close[0]!r}?"
+    if parameter == "order" and DIRECTION.search(value):
+        return f"an order has no direction; {GREATEST_FIRST}"
     if parameter == "order":
         return f"name another one as order, or pass an expression as a Column: functions.expr({value!r})"
     if value.partition(".")[0] in columns:
@@ -153,8 +175,8 @@ def checked_order(source: Source, order: object) -> Column:
         order = column(order)
     elif not isinstance(order, Column):
         raise TypeError(f"order must be the name of a column or a Column, got {type(order).__name__}")
-    elif re.search(r" (ASC|DESC)( NULLS (FIRST|LAST))?'?>?$", str(order)):
-        raise ValueError(f"order must be a value without asc() or desc(), got {order}; for the greatest first use -col")
+    elif DIRECTION.search(str(order)):
+        raise ValueError(f"order must be a value without asc() or desc(), got {order}; {GREATEST_FIRST}")
     try:
         # refuses aggregates, explode(), which would repeat rows, and types without an order
         rows = source.frame.select(column(source.id).alias("id"), functions.coalesce(order).alias("order"))
@@ -162,7 +184,8 @@ def checked_order(source: Source, order: object) -> Column:
     except AnalysisException as error:
         reason = str(error).splitlines()[0]
         wanted = "an expression over the columns of df with one value for each row, of a type with an order"
-        raise ValueError(f"order must be {wanted}, got {order}: {reason}") from error
+        remedy = f"; {GREATEST_FIRST}" if "negative" in reason else ""
+        raise ValueError(f"order must be {wanted}, got {order}: {reason}{remedy}") from error
     if isinstance(kind, types.YearMonthIntervalType):
         raise ValueError(f"order must not be of type {kind.simpleString()}, got {order}; cast it to int")
     _refuse_random(source.frame, order)
@@ -192,10 +215,12 @@ def check_ids(source: Source) -> None:
     wrong = counts.where("id is null or rows > 1").limit(3).collect()
     for row in wrong:
         if row["id"] is None:
-            raise ValueError(f"{source.name}[{source.id!r}] must not be null, got {row['rows']:,} nulls")
+            raise ValueError(
+                f"{source.name}[{source.id!r}] must not be null, got {row['rows']:,} nulls; drop these rows"
+            )
     if wrong:
         ids = ", ".join(f"{_shown(row['id'])} ({row['rows']:,} rows)" for row in wrong)
-        raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}")
+        raise ValueError(f"{source.name}[{source.id!r}] must be unique, got several rows of {ids}; drop all but one")
 
 
 def _shown(id: object) -> str:
@@ -318,8 +343,8 @@ def _refuse_nulls(sources: list[Source], count: int) -> None:
         if rows:
             ids = ", ".join(_shown(row[0]) for row in rows)
             raise ValueError(
-                f"{source.name}[{source.text!r}] must not be null, got {count:,} null texts (ids {ids}); drop these "
-                "rows, or pass missing='empty' to keep them as empty texts"
+                f"{source.name}[{source.text!r}] must not be null, got {counted(count, 'null text')} (ids {ids}); drop "
+                "these rows, or pass missing='empty' to keep them as empty texts"
             )
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 TEXT_TYPES = (str, bytes, bytearray, memoryview)
+BOOLS = (bool, np.bool_)  # what takes numbers takes these, too
 
 Option = TypeVar("Option")
 Kind = TypeVar("Kind")
@@ -34,7 +35,7 @@ def one_of(first: str, a: object, second: str, b: object) -> None:
 def whole_number(name: str, value: Any, least: int | None, most: int | None = None) -> int:
     """Return `value` as an int from `least` to `most`; ``None`` for no limit."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, BOOLS):
             raise TypeError
         number = operator.index(value)
     except TypeError:
@@ -50,8 +51,7 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     """Return `value` as a float from 0 to 1; `zero` and `one` say whether 0 and 1 themselves are allowed."""
     span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
     try:
-        is_bool = type(value).__name__ in ("bool", "bool_")  # of Python or numpy
-        if is_bool or isinstance(value, (str, bytes)) or getattr(value, "ndim", 0) != 0:  # float() accepts these
+        if isinstance(value, (*BOOLS, str, bytes)) or getattr(value, "ndim", 0) != 0:  # float() accepts these
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -90,7 +90,7 @@ def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
 
 def _component(value: Any) -> int:
     """Return a whole number; a bool is an error."""
-    if isinstance(value, bool):
+    if isinstance(value, _checks.BOOLS):
         raise TypeError
     return index(value)
 

@@ -605,11 +605,14 @@ def _pairs(
             break
         except CollisionError:
             corpus.read()
-    with spill.released():
-        for documents, partners, values in found:
-            ids = documents.tolist() if two or more is None else more.ids(documents)
-            others = partners.tolist() if more is None else more.ids(partners)
-            yield from zip(ids, others, matching.corrected(values).tolist())
+    try:
+        with spill.released():
+            for documents, partners, values in found:
+                ids = documents.tolist() if two or more is None else more.ids(documents)
+                others = partners.tolist() if more is None else more.ids(partners)
+                yield from zip(ids, others, matching.corrected(values).tolist())
+    finally:  # closed by the caller, CPython 3.10 leaves a cycle of this frame and the error; it holds no files then
+        del corpus, layout, found
 
 
 def _found(

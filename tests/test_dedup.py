@@ -1348,7 +1348,7 @@ KEEPS = [
     ),
     (numpy.array([numpy.datetime64("2024")] * 9 + [None], object), ValueError, r"keep\[9\] must be a date, got None"),
     (
-        numpy.array([numpy.datetime64("2024")] * 9 + [numpy.datetime64("NaT")], object),
+        numpy.array([numpy.datetime64("2024")] * 9 + [numpy.datetime64("NaT", "s")], object),
         ValueError,
         r"keep\[9\] .* got NaT",
     ),

@@ -192,7 +192,7 @@ def test_iterators_are_added_in_pieces(folder, monkeypatch):
         (np.uint32(1_709_210_000), 1_709_210_000.0),
         (np.int8(-3), -3.0),
         (np.datetime64("1970-01-02"), 86400.0),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "s"), None),
         (datetime(1970, 1, 1, 0, 1, tzinfo=timezone.utc), 60.0),
         (None, None),
     ],
@@ -208,7 +208,7 @@ def test_times(folder, time, seconds):
 
 
 @pytest.mark.parametrize(
-    "time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 10**30, np.timedelta64(5)]
+    "time", [datetime(2026, 1, 1), "2026-01-01", math.nan, math.inf, True, 10**30, np.timedelta64(5, "s")]
 )
 def test_times_that_are_refused(folder, time):
     with Index.create(folder, **SETTINGS) as index:

@@ -93,21 +93,21 @@ def check(spark: SparkSession, documents: DataFrame, given: argparse.Namespace) 
         system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         return system, path, system.makeQualified(path).toString() + "/"
 
-    folders = []
-    for folder in filter(None, (given.output, given.removed)):
-        system, path, name = found(folder)
+    outputs = [(folder, *found(folder)) for folder in (given.output, given.removed) if folder]
+    for folder, system, path, name in outputs:
         if system.exists(path):
             raise ValueError(f"{folder} exists already; delete it, or name a folder that does not exist")
         for source in [*given.input, *(given.against or [])]:
             if name.startswith(found(source)[2]):
                 raise ValueError(f"{folder} must not lie in {source}, which is read; name another folder")
-        folders.append(name)
+    folders = [name for *_, name in outputs]
     if len(folders) == 2 and (folders[0].startswith(folders[1]) or folders[1].startswith(folders[0])):
         raise ValueError(
             f"--output and --removed must be two folders, neither in the other, got {' and '.join(folders)}"
         )
-    for folder in filter(None, (given.output, given.removed)):
-        system, path, _ = found(folder)
+    if given.report and not os.path.isdir(os.path.dirname(given.report) or "."):
+        raise ValueError(f"--report: there is no folder {os.path.dirname(given.report)!r}; create it")
+    for folder, system, path, _ in outputs:
         try:
             created = system.mkdirs(path)
         except Py4JJavaError as error:
@@ -115,8 +115,6 @@ def check(spark: SparkSession, documents: DataFrame, given: argparse.Namespace) 
         if not created:
             raise ValueError(f"cannot create {folder}; name another folder")
         system.delete(path, True)
-    if given.report and not os.path.isdir(os.path.dirname(given.report) or "."):
-        raise ValueError(f"--report: there is no folder {os.path.dirname(given.report)!r}; create it")
 
 
 def verify_of(given: argparse.Namespace) -> str | None:

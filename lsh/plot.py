@@ -180,7 +180,7 @@ def _add_legend(ax: Axes, mark: Line2D | None, title: str | None = None) -> None
     low, high = ax.get_ylim()
     ax.set_ylim(low, low + (high - low) / below)
     if mark is not None:
-        mark.set_ydata([0.0, below])
+        mark.set_ydata([0.0, below * (1.0 - 1e-9)])  # rounding must not move its end into the legend
 
 
 def _similarities(value: ArrayLike, dimensions: int) -> NDArray[np.float64]:

@@ -180,7 +180,7 @@ def test_the_legend_covers_no_curve(pyplot, bands, size, columns):
         assert inside.x0 <= box.x0 < box.x1 <= inside.x1
     for line in ax.lines:
         points = line.get_transform().transform(np.column_stack(line.get_data()))
-        assert points[:, 1].max() <= box.y0 + 1e-9
+        assert points[:, 1].max() <= box.y0
     assert ax.get_ylim()[0] == 0
     assert ax.get_yticks().tolist() == [0, 0.2, 0.4, 0.6, 0.8, 1]
 

@@ -411,8 +411,11 @@ def test_errors(spark, error, match, make):
 def test_random_values_are_a_warning(spark):
     """Such a DataFrame may have other rows each time it is read."""
     frame = spark.createDataFrame([("a text",)] * 3, "text string")
-    with pytest.warns(UserWarning, match=r"df has expressions such as rand\(\), .*; write it to a table first"):
+    with pytest.warns(
+        UserWarning, match=r"df has expressions such as rand\(\), .*; write it to a table first"
+    ) as caught:
         lsh.spark.removed(frame.withColumn("id", f.expr("uuid()")))
+    assert __file__ in [one.filename for one in caught]
     with pytest.warns(UserWarning, match="others has expressions"):
         lsh.spark.find_pairs(
             frame.limit(1).withColumn("id", f.lit("a")), others=frame.limit(1).withColumn("id", f.expr("uuid()"))
@@ -546,6 +549,7 @@ def program() -> Any:
             "must be two folders, neither in the other, got file:.*/kept/ and file:",
         ),
         ("-o {}/all/kept --removed {}/all", "must be two folders"),
+        ("-o {}/kept --removed {}/kept", "must be two folders"),
         ("-o {}/in.parquet/kept", "in.parquet/kept must not lie in .*/in.parquet, which is read; name another folder"),
         ("-o {}/kept --removed {}/old.jsonl/removed --against {}/old.jsonl", "removed must not lie in"),
         ("-o {}/old.jsonl/kept", "cannot create .*old.jsonl/kept"),

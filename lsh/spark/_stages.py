@@ -112,7 +112,7 @@ def _warn_of_random_values(name: str, frame: DataFrame) -> None:
         warnings.warn(
             f"{name} has expressions such as rand(), uuid() or monotonically_increasing_id(), and is read several "
             "times: if they have other values each time, the result is wrong; write it to a table first",
-            stacklevel=4,
+            stacklevel=5,  # the caller of a function of lsh.spark
         )
 
 

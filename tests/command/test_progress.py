@@ -59,7 +59,7 @@ def test_stages_of_a_run(tmp_path, drawn, packed):
         places = drawn.of(stage)
         assert places == sorted(set(places))
         assert places[-1] == most
-        assert len(places) >= 3  # fewer than blocks where the thread that reads is ahead
+        assert len(places) >= 4
     assert drawn.of("report")[-1] <= size + 1000
     assert {unit for stage, _, _, unit in drawn if stage in ("grouping", "comparing")} == {None}
 

@@ -168,7 +168,8 @@ def cost(arguments: Sequence[object], folder: Path) -> dict[str, float]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     before, started = os.times(), time.perf_counter()
-    run = subprocess.run(list(map(str, arguments)), stdout=subprocess.PIPE, check=True, env=environment)
+    # In another folder than the repository, where Python would import the sources in place of the installed package.
+    run = subprocess.run(list(map(str, arguments)), cwd=folder, stdout=subprocess.PIPE, check=True, env=environment)
     elapsed, after = time.perf_counter() - started, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return dict(json.loads(run.stdout)) if run.stdout else {"cpu": cpu, "wall": elapsed}

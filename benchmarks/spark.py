@@ -329,10 +329,14 @@ def write_documents(corpus: corpora.Synthetic, folder: Path) -> int:
 
 
 def in_process(step: str, folder: Path, count: int) -> dict[str, Any]:
-    """Run a step in a new process, whose Python is that of the workers."""
+    """Run a step in a new process, whose Python is that of the workers.
+
+    It starts in that folder: in the repository, Python would import the sources in place of the installed package.
+    """
+    folder = folder.absolute()
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--step", step, "--folder", folder, "--count", count]
-    run = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True, env=environment)
+    run = subprocess.run(list(map(str, command)), cwd=folder, stdout=subprocess.PIPE, check=True, env=environment)
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 

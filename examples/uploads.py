@@ -103,7 +103,7 @@ def report(screen: lsh.Screen, paper: Paper, verdict: Verdict) -> Iterator[str]:
     for reader, name in told(verdict).items():
         yield f"  {reader}, who has read {name}, is told about {paper.name}"
     if verdict.decision == "reject":
-        yield from compared(str(verdict.matches[0].id), screen.index.text(verdict.matches[0].id).decode(), paper)
+        yield from compared(str(verdict.matches[0].id), screen.index.text_of(verdict.matches[0].id).decode(), paper)
 
 
 def compared(name: str, stored: str, paper: Paper) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Start with `deduplicate` for a whole corpus, `MinHasher` for fingerprints, and `Cache` for documents that arrive one at
 a time; `Index` keeps them in files, and `Screen` decides about new ones. The core is compiled, and the package requires
-numpy only. `Index`, `Screen` and the modules `index`, `lsh`, `plot`, `presets`, `recall`, `report`, `spark` and
+numpy only. `Index`, `Screen`, `Verdict` and the modules `index`, `lsh`, `plot`, `presets`, `report`, `spark` and
 `text_plot` are loaded when they are first used.
 """
 
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 
 from lsh import cache, minhash
 from lsh import typing as typing
-from lsh.bands import Bands
+from lsh.bands import BandError, Bands
 from lsh.cache import Cache, Match, Matches
-from lsh.dedup import Deduplication, deduplicate, find_pairs
+from lsh.dedup import Deduplication, Duplicate, deduplicate, find_pairs
 from lsh.minhash import MinHasher, simd_level
 from lsh.planning import Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
@@ -43,9 +43,11 @@ from lsh.shingling import Shingles, jaccard, jaccard_matrix
 __version__ = "0.1.0"
 
 __all__ = [
+    "BandError",
     "Bands",
     "Cache",
     "Deduplication",
+    "Duplicate",
     "Index",
     "Match",
     "Matches",
@@ -53,6 +55,7 @@ __all__ = [
     "Plan",
     "Screen",
     "Shingles",
+    "Verdict",
     "__version__",
     "cache",
     "deduplicate",
@@ -64,20 +67,20 @@ __all__ = [
     "simd_level",
 ]
 
-_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "recall", "report", "spark", "text_plot")
-_CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen"}
+_LOADED_WHEN_USED = ("index", "lsh", "plot", "presets", "report", "spark", "text_plot")
+_CLASSES_WHEN_USED = {"Index": "lsh.index", "Screen": "lsh.index.screen", "Verdict": "lsh.index.screen"}
 
 if TYPE_CHECKING:
     from lsh import index as index
     from lsh import lsh as lsh
     from lsh import plot as plot
     from lsh import presets as presets
-    from lsh import recall as recall
     from lsh import report as report
     from lsh import spark as spark
     from lsh import text_plot as text_plot
     from lsh.index import Index as Index
     from lsh.index.screen import Screen as Screen
+    from lsh.index.screen import Verdict as Verdict
 else:
 
     def __getattr__(name):

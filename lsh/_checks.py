@@ -61,6 +61,20 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     return number
 
 
+def fractions(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return `value`, a number from 0 to 1 or several, as an array."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "iufO":  # of text and bools, too, there are floats
+            raise TypeError
+        numbers = given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number (0 to 1) or several, got {type(value).__name__}") from None
+    if not ((numbers >= 0) & (numbers <= 1)).all():
+        raise ValueError(f"{name} must be 0 to 1, got {value}")
+    return numbers
+
+
 def optional_fraction(name: str, value: object) -> float | None:
     """Return `value` as a float from 0 to 1, or ``None`` if it is ``None``."""
     return None if value is None else fraction(name, value, zero=True)
@@ -127,6 +141,10 @@ def collection(name: str, value: Any) -> None:
     if isinstance(value, dict) and hasattr(type(value), "column_names"):  # a DatasetDict
         got = type(value).__name__
         raise TypeError(f"{name} must be one column of texts, got a whole {got}; pass table['train']['text']")
+    if hasattr(type(value), "query_docs"):  # a Cache or an Index: its elements are ids
+        raise TypeError(
+            f"{name} must be a collection of texts, got the ids of a stored {type(value).__name__}; pass the texts"
+        )
     if isinstance(value, (dict, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns") or hasattr(type(value), "column_names"):

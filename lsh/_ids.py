@@ -1,10 +1,14 @@
-"""Checks of the ids under which a cache stores documents."""
+"""Checks of the ids under which a cache or an index stores documents."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sized
 from itertools import islice
+from typing import Any
 
+import numpy as np
+
+from lsh import _checks
 from lsh.typing import FoundId
 
 
@@ -19,9 +23,11 @@ def checked_id(name: str, doc_id: Hashable, position: int | None = None) -> Hash
 
 
 def new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable:
-    """Return an id under which a document is to be stored: hashable, and not ``None``."""
+    """Return an id under which a document is to be stored: hashable, not ``None`` and not NaN."""
     if doc_id is None:
         raise TypeError(f"{_place(name, position)} must not be None: in a query, None means that no id is given")
+    if isinstance(doc_id, float) and doc_id != doc_id:
+        raise ValueError(f"{_place(name, position)} must not be NaN, which is equal to no id; give it another one")
     return checked_id(name, doc_id, position)
 
 
@@ -30,14 +36,27 @@ def _place(name: str, position: int | None) -> str:
     return name if position is None else f"{name}[{position}]"
 
 
-def in_order(given: Iterable[Hashable]) -> Iterator[Hashable]:
-    """Return an iterator over ids; a set is an error, because it has no definite order."""
-    if isinstance(given, (set, frozenset)):
-        raise TypeError(f"ids must be in the order of the documents, got {type(given).__name__}; pass a list")
+def in_order(name: str, given: Any) -> Iterator[Any]:
+    """Return an iterator over `ids` or `times`, which are in the order of the documents.
+
+    The elements of an Arrow column, and of an array of text or whole numbers, become Python's values.
+    """
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
+        given = given.tolist()
     try:
-        return iter(given)
+        if isinstance(given, (*_checks.TEXT_TYPES, set, frozenset)):
+            raise TypeError
+        return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
     except TypeError:
-        raise TypeError(f"ids must be an iterable of ids, got {type(given).__name__}; pass a list") from None
+        got = type(given).__name__
+        raise TypeError(f"{name} must have one element for each document, in order, got {got}; pass a list") from None
+
+
+def several(ids: Iterable[Hashable]) -> list[Any]:
+    """Return the ids of stored documents, as a list."""
+    if isinstance(ids, _checks.TEXT_TYPES) or not hasattr(ids, "__iter__"):
+        raise TypeError(f"ids must be a collection of ids, got {type(ids).__name__}; use remove for one document")
+    return list(ids)
 
 
 def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -> list[Hashable]:

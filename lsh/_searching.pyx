@@ -2,7 +2,7 @@
 """The sorted keys of a segment of an index: sorting, searching and merging them, and the checksums of its file.
 
 Arrays may be parts of a mapped file, whose content is not trusted: lengths are checked here, and the kernels check
-numbers before they use them. A fault in the content is a `DamageError`. Objects are immutable, so threads may share
+numbers before they use them. A fault in the content is an `IndexDamagedError`. Objects are immutable, so threads may share
 them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
 """
 
@@ -34,8 +34,10 @@ _FAULTS = {
 }
 
 
-class DamageError(ValueError):
+class IndexDamagedError(ValueError):
     """A file of an index is damaged."""
+
+    __module__ = "lsh.index"  # where it is public
 
 
 cdef object _flat(name, array, dtype):
@@ -101,7 +103,7 @@ cdef class Blocks:
         )
 
     def check(self, Py_ssize_t start, Py_ssize_t stop):
-        """Raise `DamageError` if a block that holds the bytes from `start` to `stop` - 1 is damaged.
+        """Raise `IndexDamagedError` if a block that holds the bytes from `start` to `stop` - 1 is damaged.
 
         A block that was checked before is not read again.
         """
@@ -111,7 +113,7 @@ cdef class Blocks:
             self._check(&self.blocks, start, stop)
 
     def verify(self):
-        """Raise `DamageError` if any block is damaged; all are read, also those that were checked before."""
+        """Raise `IndexDamagedError` if any block is damaged; all are read, also those that were checked before."""
         cdef uint8_t[::1] checked = np.zeros(self.checked.shape[0], np.uint8)
         cdef c.lsh_blocks blocks = self.blocks
         blocks.checked = &checked[0]
@@ -135,7 +137,7 @@ cdef class Blocks:
     cdef object _damage(self, size_t block):
         first = block * c.LSH_BLOCK
         last = min(first + c.LSH_BLOCK, self.file.shape[0]) - 1
-        return DamageError(
+        return IndexDamagedError(
             f"{self.name} is damaged: bytes {first} to {last} do not have their checksum; restore the index from a "
             "backup, or create it again"
         )
@@ -152,7 +154,7 @@ cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
     if fault == c.LSH_BAD_BLOCK:
         return blocks._damage(block)
     name = "the index" if blocks is None else blocks.name
-    return DamageError(f"{name} is damaged: {_FAULTS[fault]}; restore the index from a backup, or create it again")
+    return IndexDamagedError(f"{name} is damaged: {_FAULTS[fault]}; restore the index from a backup, or create it again")
 
 
 # ---- sorted keys ----
@@ -262,9 +264,9 @@ cdef class SortedKeys:
         while bits < 16 and self.directory.shape[0] != 4 * ((1 << bits) + 1):
             bits += 8
         if self.directory.shape[0] != 4 * ((1 << bits) + 1):
-            raise DamageError(f"a directory has 2, 257 or 65537 entries, got {self.directory.shape[0] // 4}")
+            raise IndexDamagedError(f"a directory has 2, 257 or 65537 entries, got {self.directory.shape[0] // 4}")
         if count > <size_t> _MAX_KEYS or <size_t> self.keys.shape[0] != count * (8 - bits // 8) + c.LSH_KEY_PADDING:
-            raise DamageError(f"{count} keys cannot take {self.keys.shape[0]} bytes")
+            raise IndexDamagedError(f"{count} keys cannot take {self.keys.shape[0]} bytes")
         self.sorted = c.lsh_sorted(&self.keys[0], &self.numbers[0], &self.directory[0], count, bits, NULL)
         if blocks is not None:
             self.sorted.blocks = &blocks.blocks
@@ -318,7 +320,7 @@ cdef class SortedKeys:
         return np.asarray(self.numbers[4 * start:4 * stop]).view("<u4").astype(np.uint32)
 
     def verify(self, size_t documents):
-        """Raise `DamageError` if keys or documents do not ascend, or a document is not below `documents`."""
+        """Raise `IndexDamagedError` if keys or documents do not ascend, or a document is not below `documents`."""
         cdef size_t at = 0, more, block = 0, count = self.sorted.count
         cdef c.lsh_fault fault
         with nogil:

@@ -74,9 +74,9 @@ def corrected(shares: NDArray[np.float64], collisions: float) -> NDArray[np.floa
     return similarities
 
 
-def reaching(num_seeds: int, similarity: float, collisions: float) -> float:
-    """Return the probability that a pair of this similarity has an estimate which is not lower."""
-    least = int(np.searchsorted(estimates(num_seeds, collisions), similarity))
+def reaching(num_seeds: int, similarity: float, estimate: float, collisions: float) -> float:
+    """Return the probability that a pair of this similarity has at least this estimate."""
+    least = int(np.searchsorted(estimates(num_seeds, collisions), estimate))
     return (passing if collisions else passing_whole)(num_seeds, least, similarity)
 
 

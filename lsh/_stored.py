@@ -82,8 +82,8 @@ class Stored(ABC):
         return self.plan.bands
 
     @abstractmethod
-    def recall_at(self, similarity: float) -> float:
-        """Return the probability that a document of this similarity is found."""
+    def recall_at(self, similarity: float, *, min_similarity: float | None = None) -> float:
+        """Return the probability that a query finds a document of this similarity."""
 
     @abstractmethod
     def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:

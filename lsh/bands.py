@@ -105,6 +105,11 @@ class Bands:
         text : str
             Such as ``"20x6"``, 20 bands of 6 components, or ``"2x7+14x8"``, 2 bands of 7 and 14 of 8.
 
+        Returns
+        -------
+        Bands
+            The bands, in the order of the text.
+
         Raises
         ------
         ValueError
@@ -128,6 +133,11 @@ class Bands:
 
     def to_string(self) -> str:
         """Return the bands in the form that `from_string` reads.
+
+        Returns
+        -------
+        str
+            Such as ``"20x6"``: the widths in their order, equal neighbours counted.
 
         Examples
         --------
@@ -183,8 +193,8 @@ class Bands:
 
         Raises
         ------
-        ValueError
-            If a similarity is not from 0 to 1.
+        TypeError, ValueError
+            If a similarity is no number from 0 to 1.
 
         Examples
         --------
@@ -192,9 +202,7 @@ class Bands:
         >>> lsh.Bands(20, 5).probability([0.3, 0.5, 0.8]).round(3)
         array([0.047, 0.47 , 1.   ])
         """
-        s = np.asarray(similarity, np.float64)
-        if not ((s >= 0) & (s <= 1)).all():
-            raise ValueError(f"similarity must be 0 to 1, got {similarity}")
+        s = _checks.fractions("similarity", similarity)
         missed = np.ones_like(s)
         widths, numbers = np.unique(np.array(self._widths), return_counts=True)
         for width, number in zip(widths, numbers):
@@ -213,6 +221,11 @@ class Bands:
         -------
         float
             The inverse of `probability`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the probability is no number from 0 to 1.
 
         Examples
         --------
@@ -252,25 +265,50 @@ class Bands:
         >>> keys.shape, bool((keys[:, 0] == keys[:, 1]).all()), bool((keys[:, 0] == keys[:, 2]).any())
         ((20, 3), True, False)
         """
-        if np.ndim(fingerprints) != 2 or np.shape(fingerprints)[1] < self.num_components:
-            raise ValueError(
-                f"fingerprints must have shape (n, k) with k of {self.num_components} or more, "
-                f"got {np.shape(fingerprints)}"
-            )
-        keys = np.empty((self.num_bands, len(fingerprints)), np.uint64)
+        kind = getattr(fingerprints, "dtype", None)
+        if not isinstance(fingerprints, np.ndarray) or kind not in (np.uint32, np.uint64):
+            got = type(fingerprints).__name__ if kind is None else f"{type(fingerprints).__name__} of {kind}"
+            raise TypeError(f"fingerprints must be an array of uint32 or uint64, as a MinHasher makes it, got {got}")
         rows = np.asarray(fingerprints)
+        if rows.ndim != 2 or rows.shape[1] < self.num_components:
+            raise ValueError(
+                f"fingerprints must have shape (n, k) with k of {self.num_components} or more, got {rows.shape}"
+            )
+        keys = np.empty((self.num_bands, len(rows)), np.uint64)
         if rows.strides[1] != rows.itemsize or rows.strides[0] < rows.shape[1] * rows.itemsize:
             rows = np.ascontiguousarray(rows)
         band_keys(rows, self.bounds, keys)
         return keys
 
     def to_dict(self) -> dict[str, list[int]]:
-        """Return the parameters as a dict of plain values, which `from_dict` reads."""
+        """Return the parameters as a dict of plain values, which `from_dict` reads.
+
+        Returns
+        -------
+        dict
+            ``widths``, the components of each band.
+        """
         return {"widths": list(self._widths)}
 
     @classmethod
     def from_dict(cls, values: dict[str, list[int]]) -> Bands:
-        """Make bands from what `to_dict` returned."""
+        """Make bands from what `to_dict` returned.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        Bands
+            Equal to those that were described.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing or unknown, or a value is wrong.
+        """
         return cls(widths=_checks.keys("bands", values, {"widths"})["widths"])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -21,7 +21,7 @@ import numpy as np
 from lsh import _checks, _sketch_filter
 from lsh._cache_store import BandBins, FingerprintView, StoredDocuments
 from lsh._fingerprints import CONFIDENCE, many_fingerprints, one_fingerprint, wilson_interval
-from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids
+from lsh._ids import checked_id, in_order, listed_ids, new_id, pairs_of_ids, several
 from lsh.bands import Bands, equal_bands
 from lsh.minhash import MinHasher, checked_fingerprint, checked_hasher
 from lsh.planning import (
@@ -181,8 +181,8 @@ class Cache:
     def create(
         cls,
         hasher: MinHasher | None = None,
-        bands: Bands | Plan | None = None,
         *,
+        bands: Bands | Plan | None = None,
         threshold: float | None = None,
         recall: float | None = None,
         shingles: Shingles | None = None,
@@ -313,7 +313,23 @@ class Cache:
         return FingerprintView(self)
 
     def bins_(self, fingerprint: Text | Fingerprint) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each band and its components, of a fingerprint or of that of a text."""
+        """Yield the number of each band and its components, of a fingerprint or of that of a text.
+
+        Parameters
+        ----------
+        fingerprint : text or fingerprint
+            The document.
+
+        Yields
+        ------
+        tuple
+            The number of a band, from 0 on, and its components, shape ``(width,)``, `MinHasher.dtype`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the argument is neither a text nor a fingerprint with this hasher's shape and dtype.
+        """
         row = checked_fingerprint(self._hasher, "fingerprint", fingerprint)
         bounds = self._bands.bounds.tolist()
         yield from enumerate(row[start:stop] for start, stop in pairwise(bounds))
@@ -371,6 +387,11 @@ class Cache:
             The text.
         id : hashable
             Its id; not ``None``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the text is no text, or the id is ``None``, NaN or not hashable.
         """
         self._add_text("text", text, "id", id)
 
@@ -420,7 +441,7 @@ class Cache:
         >>> len(cache), "cat" in cache
         (2, True)
         """
-        given = in_order(ids)
+        given = in_order("ids", ids)
         rows = self._hasher.fingerprints(texts, missing=missing)
         self._add(rows, listed_ids(given, ids, len(rows)))
 
@@ -448,7 +469,7 @@ class Cache:
         >>> cache.get_duplicates_of("A cat sat.")
         {'cat'}
         """
-        given = in_order(ids)
+        given = in_order("ids", ids)
         rows = many_fingerprints("fingerprints", fingerprints, self._hasher.num_seeds, self._hasher.dtype)
         self._add(rows, listed_ids(given, ids, len(rows)))
 
@@ -502,12 +523,32 @@ class Cache:
         """
         self._remove(checked_id("id", id))
 
-    def _remove(self, doc_id: Hashable) -> None:
+    def remove_ids(self, ids: Iterable[Hashable]) -> None:
+        """Remove the documents with these ids; if one of them is unknown, none is removed.
+
+        Parameters
+        ----------
+        ids : iterable of hashable
+            The ids. One that is repeated counts once.
+
+        Raises
+        ------
+        KeyError
+            If there is no document with one of the ids.
+        TypeError
+            If `ids` is no collection, or one of them is not hashable.
+        """
+        listed = dict.fromkeys(checked_id("ids", one, i) for i, one in enumerate(several(ids)))
         with self._changing() as stored:
-            if doc_id not in stored.numbers:
-                raise KeyError(doc_id)
-            stored.remove(doc_id)
+            for doc_id in listed:
+                if doc_id not in stored.numbers:
+                    raise KeyError(doc_id)
+            for doc_id in listed:
+                stored.remove(doc_id)
             self._pack_if_sparse()
+
+    def _remove(self, doc_id: Hashable) -> None:
+        self.remove_ids([doc_id])
 
     def remove_doc(self, doc: Text) -> None:
         """Remove every document with the fingerprint of this text; it is not an error if there is none.
@@ -516,6 +557,11 @@ class Cache:
         ----------
         doc : str, bytes, bytearray or memoryview
             The text.
+
+        Raises
+        ------
+        TypeError
+            If `doc` is no text.
         """
         row = self._hasher.fingerprint(_checks.text("doc", doc))
         with self._changing() as stored:
@@ -531,23 +577,31 @@ class Cache:
 
     # ---- asking ----
 
-    def recall_at(self, similarity: float) -> float:
-        """Return the probability that ``query(min_similarity=similarity)`` finds a document of this similarity.
+    def recall_at(self, similarity: float, *, min_similarity: float | None = None) -> float:
+        """Return the probability that a query finds a document of this similarity.
 
         Parameters
         ----------
         similarity : float
             Jaccard similarity, 0 to 1.
+        min_similarity : float, optional
+            That of the query. Default: none, so that the probability is that to share a band,
+            ``bands.probability(similarity)``.
 
         Returns
         -------
         float
-            The probability to share a band, times that of an estimate of `similarity` or more, which is about one half:
-            to find nearly all documents of a similarity, ask for a `min_similarity` below it. Without `min_similarity`
-            the probability is ``bands.probability(similarity)``.
+            The probability to share a band, times that of an estimate of `min_similarity` or more, which is about one
+            half for a document of just this similarity: to find nearly all documents of a similarity, ask for a
+            `min_similarity` below it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a similarity is no number from 0 to 1.
         """
-        least = _checks.fraction("similarity", similarity, zero=True)
-        return _recall_at(self._bands, self._hasher.num_seeds, least)
+        asked = _checks.fraction("similarity", similarity, zero=True)
+        return _recall_at(self._bands, self._hasher.num_seeds, asked, _least(min_similarity))
 
     def query(
         self,
@@ -589,7 +643,8 @@ class Cache:
         --------
         >>> import lsh
         >>> cache = lsh.Cache(lsh.MinHasher(seeds=100, char_ngram=4))
-        >>> cache.add_docs(["The quick brown fox jumps.", "A quick brown fox jumps.", "A slow red hen."], "abc")
+        >>> texts = ["The quick brown fox jumps.", "A quick brown fox jumps.", "A slow red hen."]
+        >>> cache.add_docs(texts, ["a", "b", "c"])
         >>> for match in cache.query("The quick brown fox jumps!"):
         ...     print(match.id, match.similarity, [round(bound, 2) for bound in match.interval])
         a 0.92 [0.85, 0.96]
@@ -627,6 +682,11 @@ class Cache:
         -------
         list of Matches
             One for each text, all of the same moment.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a text or a parameter is wrong, as for `query`.
         """
         most, least, made = self._limits(top, min_similarity)
         rows = self._hasher.fingerprints(texts, missing=missing)
@@ -636,8 +696,9 @@ class Cache:
     def _limits(self, top: object, min_similarity: object) -> tuple[int | None, float, Callable[..., Matches]]:
         """Return the parameters of a query that leave out matches, checked, and what makes its `Matches`."""
         most = None if top is None else _checks.whole_number("top", top, 1)
-        least = 0.0 if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
-        return most, least, partial(tuple.__new__, matches_with(self.recall_at(least), least))
+        least = _least(min_similarity)
+        recall = _recall_at(self._bands, self._hasher.num_seeds, least, least)
+        return most, least, partial(tuple.__new__, matches_with(recall, least))
 
     def _matches(
         self, stored: StoredDocuments, row: Array, own: int | None, top: int | None, least: float
@@ -743,11 +804,17 @@ class Cache:
         set of tuple
             Pairs of ids, each pair once, the id that was added earlier first.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If `min_jaccard` is no number from 0 to 1.
+
         Examples
         --------
         >>> import lsh
         >>> cache = lsh.Cache(lsh.MinHasher(100))
-        >>> cache.add_docs(["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"], "abc")
+        >>> texts = ["A cat sat on the mat.", "A dog ran in the park.", "A cat sat on the mat!"]
+        >>> cache.add_docs(texts, ["a", "b", "c"])
         >>> cache.get_all_duplicates()
         {('a', 'c')}
         """
@@ -899,9 +966,14 @@ class Cache:
 
 
 @lru_cache(maxsize=64)
-def _recall_at(bands: Bands, num_seeds: int, similarity: float) -> float:
-    """Return the probability to share a band and to have an estimate of `similarity` or more; see `Cache.recall_at`."""
-    return bands.probability(similarity) * _sketch_filter.reaching(num_seeds, similarity, 0.0)
+def _recall_at(bands: Bands, num_seeds: int, similarity: float, least: float) -> float:
+    """Return the probability to share a band and to have an estimate of `least` or more; see `Cache.recall_at`."""
+    return bands.probability(similarity) * _sketch_filter.reaching(num_seeds, similarity, least, 0.0)
+
+
+def _least(min_similarity: object) -> float:
+    """Return the least similarity of a query of a cache, checked."""
+    return 0.0 if min_similarity is None else _checks.fraction("min_similarity", min_similarity, zero=True)
 
 
 def _files() -> Any:

@@ -34,6 +34,19 @@ class Cache(cache.Cache):
             super().__init__(hasher, bands)
 
     def update(self, fingerprint: Fingerprint, meta: Hashable = None) -> None:
-        """Add a fingerprint, an array or a sequence of whole numbers, under the id ``(tuple(fingerprint), meta)``."""
+        """Add a fingerprint.
+
+        Parameters
+        ----------
+        fingerprint : numpy.ndarray or sequence of int
+            Shape ``(num_seeds,)``.
+        meta : hashable, optional
+            The document is stored under the id ``(tuple(fingerprint), meta)``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fingerprint has another shape or other values, or `meta` is not hashable.
+        """
         row = checked_fingerprint(self.hasher, "fingerprint", fingerprint)
         self.add_fingerprint(row, (tuple(row.tolist()), meta))

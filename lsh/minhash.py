@@ -247,7 +247,17 @@ class MinHasher:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MinHasher:
-        """Make a hasher from what `to_dict` returned; it is equal to the first one.
+        """Make a hasher from what `to_dict` returned.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        MinHasher
+            Equal to the one that was described.
 
         Raises
         ------
@@ -385,7 +395,13 @@ class MinHasher:
         Yields
         ------
         tuple
-            The position of the first text of a chunk, and the fingerprints of its m texts, shape ``(m, num_seeds)``.
+            The position of the first text of a chunk, and the fingerprints of its m texts, shape ``(m, num_seeds)``,
+            read-only.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `fingerprints`, when the chunk with the wrong text is computed.
         """
         collection, allowed, workers = _checked_texts(texts, missing, num_threads)
         return self._chunks(collection if isinstance(collection, Iterator) else iter((collection,)), allowed, workers)
@@ -406,7 +422,9 @@ class MinHasher:
 
         def compute(share: tuple[int, Piece, int, int]) -> tuple[int, Array]:
             first, piece, start, stop = share
-            return first + start, batch_fingerprints(self, Batch(piece, first, missing, None, "texts", start, stop))
+            rows = batch_fingerprints(self, Batch(piece, first, missing, None, "texts", start, stop))
+            rows.flags.writeable = False
+            return first + start, rows
 
         def shares() -> Iterator[tuple[int, Piece, int, int]]:
             first = 0
@@ -449,7 +467,7 @@ class MinHasher:
         return float(self.similarities(checked_fingerprint(self, "a", a), checked_fingerprint(self, "b", b)))
 
     def similarities(
-        self, A: Fingerprint | Fingerprints, B: Fingerprint | Fingerprints | None = None
+        self, A: Fingerprint | Fingerprints, B: Fingerprint | Fingerprints | None = None, /
     ) -> NDArray[np.float64]:
         """Estimate similarities between fingerprints: one and many, or many and many.
 
@@ -465,6 +483,11 @@ class MinHasher:
         numpy.ndarray
             float64, shape ``(n, m)``. An argument that is one fingerprint has no axis: shape ``(n,)``, ``(m,)`` or
             ``()``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the fingerprints have another dtype or number of components.
 
         Examples
         --------
@@ -570,6 +593,11 @@ class MinHasher:
         numpy.ndarray
             bool, shape ``(n,)`` or ``()``.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If the fingerprints have another dtype or number of components.
+
         Examples
         --------
         >>> import lsh
@@ -577,6 +605,9 @@ class MinHasher:
         >>> hasher.is_empty(hasher.fingerprints(["A cat sat on the mat.", ""]))
         array([False,  True])
         """
+        is_array = type(fingerprints) is np.ndarray and fingerprints.dtype == self.dtype
+        if not is_array or fingerprints.shape[-1:] != (self.num_seeds,):
+            fingerprints = one_or_many("fingerprints", fingerprints, self.num_seeds, self.dtype)
         found = np.asarray(fingerprints[..., 0] == self._empty[0])
         if found.any():  # a fingerprint of shingles may have the largest value in a component
             found = np.asarray((fingerprints == self._empty).all(axis=-1))
@@ -587,10 +618,15 @@ class MinHasher:
 
 
 def simd_level() -> str:
-    """Return the instruction set that the kernels use: "avx512", "avx2", "neon" or "baseline".
+    """Return the instruction set that the kernels use.
 
     It is the fastest that this CPU has, or the one that the environment variable ``LSH_SIMD`` names when `lsh` is
     imported first. Every level gives the same bits.
+
+    Returns
+    -------
+    str
+        ``"avx512"``, ``"avx2"``, ``"neon"`` or ``"baseline"``.
     """
     return _simd_level()
 

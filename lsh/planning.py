@@ -116,11 +116,43 @@ class Plan:
     def probability(self, similarity: Numbers) -> Floats: ...
 
     def probability(self, similarity: float | Numbers) -> float | Floats:
-        """Return the probability that a pair of this similarity agrees in a band; see `Bands.probability`."""
+        """Return the probability that a pair of this similarity agrees in at least one band.
+
+        Parameters
+        ----------
+        similarity : float or array_like
+            Jaccard similarity of the pair, 0 to 1, or several.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            That of the `bands`; see `Bands.probability`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a similarity is no number from 0 to 1.
+        """
         return self.bands.probability(similarity)
 
     def similarity_at(self, probability: float) -> float:
-        """Return the similarity of pairs that agree in a band with this probability; see `Bands.similarity_at`."""
+        """Return the similarity of pairs that agree in at least one band with this probability.
+
+        Parameters
+        ----------
+        probability : float
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+            The inverse of `probability`; see `Bands.similarity_at`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the probability is no number from 0 to 1.
+        """
         return self.bands.similarity_at(probability)
 
     @overload
@@ -142,6 +174,11 @@ class Plan:
         float or numpy.ndarray
             `probability` times the probability that the pair passes the sketch filter which `deduplicate` and
             `find_pairs` use with this plan; just `probability` if `loss` is 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a similarity is no number from 0 to 1.
 
         Notes
         -----
@@ -169,14 +206,36 @@ class Plan:
         return found * np.reshape(passed, s.shape) if s.ndim else float(found * passed[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as a dict of plain values, which `from_dict` reads."""
+        """Return the plan as a dict of plain values, which `from_dict` reads.
+
+        Returns
+        -------
+        dict
+            All attributes, with `bands` and `shingles` as dicts.
+        """
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         shingles = None if self.shingles is None else self.shingles.to_dict()
         return {**values, "bands": self.bands.to_dict(), "shingles": shingles}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Plan:
-        """Make a plan from what `to_dict` returned."""
+        """Make a plan from what `to_dict` returned.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        Plan
+            Equal to the one that was described.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing or unknown, or a value is wrong.
+        """
         given = _checks.keys("plan", values, {one.name for one in fields(cls)})
         shingles = None if given["shingles"] is None else Shingles.from_dict(given["shingles"])
         return cls(**{**given, "bands": Bands.from_dict(given["bands"]), "shingles": shingles})

@@ -47,6 +47,13 @@ def s_curve(*bands: Bands | Plan, threshold: float | None = None, ax: Axes | Non
         Its lines: one for each of `bands`, in order, then a dashed one for each plan, then the threshold. The legend is
         above them.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no bands, or a parameter is wrong.
+    ImportError
+        If matplotlib is missing.
+
     Examples
     --------
     >>> import lsh
@@ -97,6 +104,13 @@ def similarity_histogram(
     matplotlib.axes.Axes
         With a bar for each interval, also for empty ones.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a similarity is no number from 0 to 1, or a parameter is wrong.
+    ImportError
+        If matplotlib is missing.
+
     Examples
     --------
     >>> from lsh import plot
@@ -131,6 +145,13 @@ def similarity_matrix(similarities: ArrayLike, *, ax: Axes | None = None) -> Axe
     matplotlib.axes.Axes
         With one image, the first row on top. The colours always range from 0 to 1, so that matrices can be compared.
         The colour bar is in Axes of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a similarity is no number from 0 to 1, or the array has not two dimensions.
+    ImportError
+        If matplotlib is missing.
 
     Examples
     --------

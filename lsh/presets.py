@@ -90,7 +90,7 @@ class Preset:
         return self.hasher.shingles
 
     def options(self) -> dict[str, Any]:
-        """Return the keyword arguments for `lsh.deduplicate`.
+        """Return the keyword arguments for `lsh.deduplicate`; `lsh.find_pairs` takes all of them but ``clusters``.
 
         Returns
         -------
@@ -108,13 +108,29 @@ class Preset:
         return {name: getattr(self, name) for name in ("threshold", "hasher", "bands", "verify", "clusters")}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as a dict of plain values, for `from_dict`."""
+        """Return all attributes as a dict of plain values, for `from_dict`.
+
+        Returns
+        -------
+        dict
+            All attributes, with `hasher` and `bands` as dicts.
+        """
         plain = {"hasher": self.hasher.to_dict(), "bands": self.bands.to_dict(), "differs": list(self.differs)}
         return {attribute.name: getattr(self, attribute.name) for attribute in fields(self)} | plain
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Preset:
-        """Make the preset that `to_dict` described; the result is equal to it.
+        """Make the preset that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        Preset
+            Equal to the one that was described.
 
         Raises
         ------
@@ -226,6 +242,11 @@ def preset(name: PresetName) -> Preset:
     ----------
     name : {"fineweb", "bigcode", "nemo"}
         Its name.
+
+    Returns
+    -------
+    Preset
+        The one of this module.
 
     Raises
     ------

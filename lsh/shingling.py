@@ -106,12 +106,34 @@ class Shingles:
         return f"Shingles({', '.join(given)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters as a dict of plain values, for `from_dict`."""
+        """Return the parameters as a dict of plain values, for `from_dict`.
+
+        Returns
+        -------
+        dict
+            The parameters of `Shingles`, by name.
+        """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Shingles:
-        """Make the shingles that `to_dict` described."""
+        """Make the shingles that `to_dict` described.
+
+        Parameters
+        ----------
+        values : dict
+            What `to_dict` returned, such as from a JSON file.
+
+        Returns
+        -------
+        Shingles
+            Equal to those that were described.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a key is missing or unknown, or a value is wrong.
+        """
         return cls(**_checks.keys("shingles", values, {field.name for field in fields(cls)}))
 
     @property
@@ -132,6 +154,11 @@ class Shingles:
         set of str
             The shingles; ``bytes`` where the unit is ``"byte"``, and for a shingle that is not valid UTF-8.
 
+        Raises
+        ------
+        TypeError
+            If `text` is no text.
+
         Examples
         --------
         >>> import lsh
@@ -142,18 +169,23 @@ class Shingles:
         found = _shingles(batch, UNIT_CODES[self.unit], self.n, ascii_flags(self))[0]
         return set(found) if self.unit == "byte" else {_readable(shingle) for shingle in found}
 
-    def apply(self, text: str | bytes) -> str | bytes:
+    def apply(self, text: Text) -> str | bytes:
         """Return the text as these parameters normalise it.
 
         Parameters
         ----------
-        text : str or bytes
+        text : str, bytes, bytearray or memoryview
             The text.
 
         Returns
         -------
         str or bytes
-            The normalised text, of the same type.
+            The normalised text: ``str`` for a ``str``, else ``bytes``.
+
+        Raises
+        ------
+        TypeError
+            If `text` is no text.
 
         Examples
         --------
@@ -163,6 +195,8 @@ class Shingles:
         """
         if isinstance(text, str):
             return self._apply_to_str(text)
+        _checks.text("text", text)
+        text = bytes(text)
         try:
             return self._apply_to_segment(text)
         except UnicodeDecodeError:

@@ -42,7 +42,7 @@ _ASCII = _Style(1, 1, ":", "|", "+", "+", "-", "+")
 
 
 def s_curve(
-    bands: Bands | Plan, width: int = 60, height: int = 12, *, threshold: float | None = None, ascii_only: bool = False
+    bands: Bands | Plan, *, width: int = 60, height: int = 12, threshold: float | None = None, ascii_only: bool = False
 ) -> str:
     """Draw the probability that a pair is found over its similarity.
 

@@ -33,8 +33,8 @@ def contents(index: Index) -> dict[Any, tuple[str, float | None]]:
     """All documents of an index; each must be found by its text, and the index must say the same in all ways."""
     ids = list(index)
     found = {}
-    for doc_id, matches in zip(ids, index.query_docs([index.text(doc_id) for doc_id in ids])):
-        stored = index.text(doc_id).decode()
+    for doc_id, matches in zip(ids, index.query_docs([index.text_of(doc_id) for doc_id in ids])):
+        stored = index.text_of(doc_id).decode()
         assert doc_id in [match.id for match in matches if match.similarity == 1.0 and match.verified] or not stored
         assert doc_id in index
         found[doc_id] = (stored, index.time_of(doc_id))

@@ -127,7 +127,7 @@ def store_jobs(texts: list[str], folder: Path) -> dict[str, Job]:
         for first in range(0, len(texts), 50):  # segments, and a log
             index.add_docs(texts[first : first + 50], range(first, min(first + 50, len(texts))))
             index.commit()
-        index.remove_docs(range(0, len(texts), 11))
+        index.remove_ids(range(0, len(texts), 11))
         index.commit()
     reader = Index.open(folder / "read")
     asked = texts[::5]
@@ -139,7 +139,7 @@ def store_jobs(texts: list[str], folder: Path) -> dict[str, Job]:
         "cache, rows": lambda: {doc: row.tobytes() for doc, row in cache.fingerprints.items()},
         "index, one": lambda: [tuple(reader.query(text, top=3)) for text in asked],
         "index, many": lambda: [tuple(found) for found in reader.query_docs(asked)],
-        "index, texts": lambda: [(doc, reader.text(doc)) for doc in reader],
+        "index, texts": lambda: [(doc, reader.text_of(doc)) for doc in reader],
         "index, pairs": lambda: list(reader.find_pairs(num_threads=2)),
         "index, against": lambda: told(lsh.deduplicate(asked, 0.7, hasher=hasher, against=reader, num_threads=2)),
         "index, refresh": lambda: (reader.refresh(), len(reader), 3 in reader),
@@ -217,7 +217,7 @@ def change_index(texts: list[str], threads: int, rounds: int, folder: Path) -> N
                 index.add(text, f"{which}.{turn}")
                 index.add_docs(own[:3], [f"{which}.{turn}.{i}" for i in range(3)])
                 index.remove(f"{which}.{turn}.1")
-                if index.text(f"{which}.{turn}") != text.encode() or f"{which}.{turn}.1" in index:
+                if index.text_of(f"{which}.{turn}") != text.encode() or f"{which}.{turn}.1" in index:
                     raise AssertionError(f"the index does not hold what a thread added: {which}.{turn}")
                 index.query(text, top=5)
                 if turn % 4 == 3:
@@ -242,7 +242,7 @@ def change_index(texts: list[str], threads: int, rounds: int, folder: Path) -> N
     expected = {name: text_of(name).encode() for name in ids}
     index.verify()
     for one in (index, reader):
-        if {doc: one.text(str(doc)) for doc in one} != expected:
+        if {doc: one.text_of(str(doc)) for doc in one} != expected:
             raise AssertionError("the index does not hold what the threads added")
     with Index.create(folder / "alone", hasher, threshold=0.8, recall=0.9, texts="stored") as alone:
         alone.add_docs(list(expected.values()), list(expected))

@@ -360,10 +360,18 @@ def test_bad_bands(arguments, error, message):
         Bands(**arguments)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf"), [0.5, 2]])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf"), [0.5, 2], None])
 def test_probability_needs_a_similarity(bad):
     with pytest.raises(ValueError, match="similarity must be 0 to 1, got"):
         Bands(20, 5).probability(bad)
+
+
+@pytest.mark.parametrize("bad", ["0.5", b"0.5", True, ["a"], [0.5, [0.5]], 1j, {0.5}, object()])
+def test_probability_needs_a_number(bad):
+    with pytest.raises(TypeError, match=r"^similarity must be a number \(0 to 1\) or several, got "):
+        Bands(20, 5).probability(bad)
+    with pytest.raises(TypeError, match=r"^similarity must be a number \(0 to 1\) or several, got "):
+        lsh.plan().recall_at(bad)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +391,15 @@ def test_similarity_at_needs_a_probability(bad, error):
         Bands(20, 5).similarity_at(bad)
 
 
-@pytest.mark.parametrize("rows", [numpy.zeros(4, numpy.uint32), [], numpy.zeros((3, 1), numpy.uint32)])
+@pytest.mark.parametrize("rows", [numpy.zeros(4, numpy.uint32), numpy.uint64(4), numpy.zeros((3, 1), numpy.uint32)])
 def test_band_keys_take_a_matrix_of_enough_components(rows):
     with pytest.raises(ValueError, match=r"fingerprints must have shape \(n, k\)"):
+        Bands(1, 2).keys(numpy.asarray(rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "got"), [([[1, 2]], "list"), (numpy.zeros((3, 2), int), "ndarray of int64"), (None, "NoneType")]
+)
+def test_band_keys_take_an_array_of_a_hasher(rows, got):
+    with pytest.raises(TypeError, match=f"^fingerprints must be an array of uint32 or uint64, .*, got {got}$"):
         Bands(1, 2).keys(rows)

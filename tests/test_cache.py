@@ -420,6 +420,43 @@ def test_unknown_ids():
     assert contents(cache) == before
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [["x", "y"], numpy.array(["x", "y"]), numpy.array(["x", "y"], object), iter("xy"), {"x": 1, "y": 2}],
+    ids=["list", "array", "objects", "iterator", "dict"],
+)
+def test_ids_are_values_of_python(ids):
+    """As those of an index, whatever collection they come in."""
+    cache = make()
+    cache.add_docs([FERRY, FERRY], ids)
+    assert cache.get_duplicates_of(FERRY) == {"x", "y"}
+    assert {type(one) for one in cache.get_duplicates_of(FERRY)} == {str}
+
+
+def test_ids_of_an_arrow_column():
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    cache = make()
+    cache.add_docs([FERRY, FERRY], pyarrow.array(["x", "y"]))
+    cache.add_fingerprints(cache.hasher.fingerprints([FERRY]), pyarrow.chunked_array([[7]]))
+    assert cache.get_duplicates_of(FERRY) == {"x", "y", 7}
+
+
+def test_remove_many():
+    """All of them, each once, or none."""
+    cache = make()
+    cache.add_docs([FERRY] * 4, range(4))
+    with pytest.raises(KeyError, match="9"):
+        cache.remove_ids([1, 9])
+    with pytest.raises(TypeError, match="ids must be a collection of ids, got str; use remove for one document"):
+        cache.remove_ids("12")
+    with pytest.raises(TypeError, match=r"ids\[1\] must be hashable, got list"):
+        cache.remove_ids([1, []])
+    assert len(cache) == 4
+    cache.remove_ids(i for i in (1, 3, 1))
+    cache.remove_ids([])
+    assert cache.get_duplicates_of(FERRY) == {0, 2}
+
+
 def test_remove_doc_compares_whole_fingerprints():
     """Documents that agree in the first band, or in all components but one, are not removed."""
     cache = Cache(MinHasher(20, 4), bands=Bands(4, 4))
@@ -531,7 +568,7 @@ def test_without_bands_they_are_planned(seeds, scheme):
     else:
         assert cache.bands == Cache.create(hasher).bands
         assert cache.bands.probability(0.8) >= 0.99
-    cache.add_docs([FERRY, FERRY], "ab")
+    cache.add_docs([FERRY, FERRY], list("ab"))
     assert cache.get_all_duplicates() == {("a", "b")}
 
 
@@ -547,7 +584,7 @@ def test_planned(scheme):
     for same in ({}, {"threshold": 0.8}, {"recall": 0.99}, {"threshold": 0.8, "recall": 0.99}):
         assert Cache.create(hasher, **same).plan == plan_for(hasher, 0.8, 0.99, filtered=False)
     assert 0.99 <= Cache.create(hasher).bands.probability(0.8) < 0.993
-    cache.add_docs([FERRY, FERRY + "!"], "ab")
+    cache.add_docs([FERRY, FERRY + "!"], list("ab"))
     assert cache.get_duplicates_of(doc_id="a") == {"a", "b"}
     assert copy.deepcopy(cache).bands == cache.bands
 
@@ -581,10 +618,10 @@ def test_created_without_a_hasher():
 
 def test_created_with_bands():
     bands = Bands(20, 5)
-    cache = Cache.create(MinHasher(100), bands, threshold=0.7)
+    cache = Cache.create(MinHasher(100), bands=bands, threshold=0.7)
     assert cache.bands == bands
     assert cache.plan == lsh.Plan(bands, 0.7, bands.probability(0.7), 100)
-    assert Cache.create(MinHasher(100), bands, threshold=1.0).plan.threshold == 1
+    assert Cache.create(MinHasher(100), bands=bands, threshold=1.0).plan.threshold == 1
 
 
 @pytest.mark.parametrize("scheme", ["murmur3", "fss"])
@@ -904,10 +941,10 @@ def test_a_query_gives_the_best_first():
 def test_matches_say_what_was_asked():
     """As those of an index: the least similarity, and the probability to find a document of this similarity."""
     cache = Cache.create(MinHasher(100, 4), threshold=0.7, recall=0.95)
-    cache.add_docs([FERRY, FERRY_LESS, MARKET], "abc")
+    cache.add_docs([FERRY, FERRY_LESS, MARKET], list("abc"))
     found = cache.query(FERRY, min_similarity=0.7)
     assert type(found).__mro__[1] is lsh.Matches
-    assert (found.min_similarity, found.recall) == (0.7, cache.recall_at(0.7))
+    assert (found.min_similarity, found.recall) == (0.7, cache.recall_at(0.7, min_similarity=0.7))
     assert [match.id for match in found] == ["a", "b"]
     everything = cache.query(FERRY)
     assert (everything.min_similarity, everything.recall) == (0.0, cache.recall_at(0)) == (0, 0)
@@ -927,12 +964,16 @@ def test_recall_at():
     """The exact probability for independent components: to share a band, times an estimate that is high enough."""
     cache = Cache(MinHasher(8), bands=Bands(4, 2))
     for similarity in (0.1, 0.5, 0.75, 0.76, 1.0):
-        enough = range(math.ceil(similarity * 8), 9)
-        estimated = sum(math.comb(8, e) * similarity**e * (1 - similarity) ** (8 - e) for e in enough)
-        assert math.isclose(cache.recall_at(similarity), cache.bands.probability(similarity) * estimated)
+        shared = cache.bands.probability(similarity)
+        assert math.isclose(cache.recall_at(similarity), shared)
+        for least in (0.0, 0.1, 0.5, 0.75, 0.76, 1.0):
+            enough = range(math.ceil(least * 8), 9)
+            estimated = sum(math.comb(8, e) * similarity**e * (1 - similarity) ** (8 - e) for e in enough)
+            assert math.isclose(cache.recall_at(similarity, min_similarity=least), shared * estimated)
     assert cache.recall_at(0) == 0
-    with pytest.raises(ValueError, match=r"similarity must be 0 to 1, got 1\.5"):
-        cache.recall_at(1.5)
+    for wrong in ({"similarity": 1.5}, {"similarity": 0.5, "min_similarity": 1.5}):
+        with pytest.raises(ValueError, match=r"similarity must be 0 to 1, got 1\.5"):
+            cache.recall_at(**wrong)
 
 
 def test_a_query_by_id_leaves_out_the_document_itself():
@@ -947,7 +988,7 @@ def test_a_query_by_id_leaves_out_the_document_itself():
 
 def test_a_query_of_the_best_and_of_the_similar():
     cache, estimate = pair_of_known_similarity()
-    cache.add_docs([FERRY] * 3, "cde")
+    cache.add_docs([FERRY] * 3, list("cde"))
     for top in (1, 2, 3, 4, 5, 100):
         assert [match.id for match in cache.query(FERRY, top=top)] == list("acdeb"[:top])
     assert [match.id for match in cache.query(id="c", top=numpy.int64(2))] == ["a", "d"]
@@ -1318,15 +1359,26 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "ids no iterable": (
             TypeError,
-            "^ids must be an iterable of ids, got int; pass a list$",
+            "^ids must have one element for each document, in order, got int; pass a list$",
             lambda c: c.add_docs([FERRY], 1),
         ),
         "ids an array of no dimension": (
             TypeError,
-            "^ids must be an iterable of ids, got ndarray",
+            "^ids must have one element for each document, in order, got ndarray",
             lambda c: c.add_fingerprints([row(c)], numpy.array(1)),
         ),
-        "ids None at all": (TypeError, "^ids must be .* got NoneType", lambda c: c.add_docs([FERRY], None)),
+        "ids a text": (
+            TypeError,
+            "ids must have one element for each document, in order, got str; pass a list",
+            lambda c: c.add_docs([FERRY, MARKET], "ab"),
+        ),
+        "ids bytes": (TypeError, "^ids must .* got bytes; pass a list", lambda c: c.add_docs([FERRY, MARKET], b"ab")),
+        "ids NaN": (
+            ValueError,
+            r"^ids\[1\] must not be NaN, which is equal to no id",
+            lambda c: c.add_docs([FERRY, MARKET], numpy.array([1.0, numpy.nan])),
+        ),
+        "ids None at all": (TypeError, "^ids must have .* got NoneType", lambda c: c.add_docs([FERRY], None)),
         "fingerprint of bools": (
             TypeError,
             "fingerprint must hold uint64 components",
@@ -1412,12 +1464,12 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         ),
         "ids a set": (
             TypeError,
-            "ids must be in the order of the documents, got set; pass a list",
+            "ids must have one element for each document, in order, got set; pass a list",
             lambda c: c.add_docs([FERRY, MARKET], {1, 2}),
         ),
         "ids of fingerprints a set": (
             TypeError,
-            "ids must be in the order of the documents, got frozenset; pass a list",
+            "ids must have one element for each document, in order, got frozenset; pass a list",
             lambda c: c.add_fingerprints([row(c)], frozenset([1])),
         ),
         "fingerprints fewer": (
@@ -1646,7 +1698,7 @@ def test_no_more_ids_are_taken_than_needed():
     with pytest.raises(ValueError, match=r"one id for each document \(2\), got more than 2$"):
         make().add_docs([FERRY, MARKET], ids)
     assert next(ids) == 3
-    with pytest.raises(TypeError, match="ids must be an iterable of ids"):
+    with pytest.raises(TypeError, match="ids must have one element for each document"):
         make().add_docs(iter(lambda: pytest.fail("a text was read"), None), 5)
 
 
@@ -1848,6 +1900,7 @@ QUESTIONS = {
     "add_fingerprints": lambda c: c.add_fingerprints([list(range(200))], ["new"]),
     "remove": lambda c: c.remove(1),
     "remove_id": lambda c: c.remove_id(1),
+    "remove_ids": lambda c: c.remove_ids([1]),
     "remove_doc": lambda c: c.remove_doc(FERRY),
     "clear": lambda c: c.clear(),
     "query": lambda c: c.query(FERRY),

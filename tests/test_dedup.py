@@ -1370,6 +1370,11 @@ COLLECTIONS = [
     ({"one": 1}, TypeError, "must be in a definite order, got dict"),
     ({"one"}, TypeError, "must be in a definite order, got set"),
     (frozenset({"one"}), TypeError, "must be in a definite order, got frozenset"),
+    (
+        lsh.Cache(MinHasher(10)),
+        TypeError,
+        "must be a collection of texts, got the ids of a stored Cache; pass the texts",
+    ),
     (5, TypeError, "must be a collection of texts, got the number 5; if it is a threshold, write threshold=5"),
     (0.8, TypeError, r"must be a collection of texts, got the number 0\.8; if it is a threshold, write threshold=0\.8"),
     (numpy.float64(0.8), TypeError, r"got the number 0\.8; if it is a threshold, write threshold=0\.8$"),

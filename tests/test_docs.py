@@ -100,6 +100,34 @@ def test_members_of_public_classes_have_docstrings():
     assert [name for name, value in members if not (value.__doc__ or "").strip()] == []
 
 
+def public_functions():
+    """The public functions and methods, as pairs of a name and a function; classes themselves are not among them."""
+    for name, public in public_names():
+        members = vars(public).items() if inspect.isclass(public) else [("", public)]
+        for member, value in members:
+            function = getattr(value, "__func__", value)  # of class methods, too
+            if not member.startswith("_") and inspect.isfunction(function):
+                yield f"{name}.{member}".rstrip("."), function
+
+
+def sections(docstring):
+    """The sections of a numpydoc docstring: a dict from the heading to the text."""
+    parts = re.split(r"^(\w+)\n-+$", inspect.cleandoc(docstring), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+@pytest.mark.parametrize(("name", "function"), [pytest.param(*one, id=one[0]) for one in public_functions()])
+def test_docstrings_have_their_sections(name, function):
+    """Each parameter is described, and so are what is returned and, where there are parameters, the errors."""
+    signature, found = inspect.signature(function), sections(function.__doc__)
+    headings = re.findall(r"^(\S[^:\n]*?)(?: :.*)?$", found.get("Parameters", ""), re.MULTILINE)
+    described = [one.lstrip("*") for heading in headings for one in heading.split(", ")]
+    given = [one for one in signature.parameters if one not in ("self", "cls")]
+    assert sorted(described) == sorted(given)
+    assert ("Returns" in found or "Yields" in found) == (signature.return_annotation != "None")
+    assert "Raises" in found or not given
+
+
 @pytest.mark.parametrize(("name", "least"), EXAMPLES.items())
 def test_examples_of_a_page(name, least, monkeypatch):
     monkeypatch.chdir(REPOSITORY / "examples")

@@ -271,7 +271,7 @@ def batches_of(name: str, recipe: dict[str, Any], rows: Rows) -> Iterator[tuple[
 @pytest.mark.parametrize("name", ENGINES)
 def test_batches_fill_an_index(recipes, name, tmp_path):
     recipe, rows = recipes(name), sorted(written(300))
-    with lsh.Index.create(tmp_path / "index", recipe["hasher"], recipe["plan"], texts="stored") as index:
+    with lsh.Index.create(tmp_path / "index", recipe["hasher"], bands=recipe["plan"], texts="stored") as index:
         for texts, ids in batches_of(name, recipe, rows):
             index.add_docs(texts, ids, missing="empty")
         removed = {duplicate.id for duplicate in index.deduplicate()}

@@ -39,7 +39,6 @@ WHEN_USED = {
     "lsh.lsh",
     "lsh.plot",
     "lsh.presets",
-    "lsh.recall",
     "lsh.report",
     "lsh.spark",
     "lsh.text_plot",

@@ -302,8 +302,8 @@ def test_missing_texts_of_a_matrix_and_a_cache():
     assert np.array_equal(found, [[1, 0], [0, 0], [1, 0]])
     cache = lsh.Cache(HASHER, num_bands=HASHER.num_seeds)
     with pytest.raises(ValueError, match="missing='empty'"):
-        cache.add_docs(texts, "abc")
-    cache.add_docs(texts, "abc", missing="empty")
+        cache.add_docs(texts, list("abc"))
+    cache.add_docs(texts, list("abc"), missing="empty")
     assert cache.get_all_duplicates() == {("a", "c")}
 
 

@@ -854,6 +854,36 @@ def test_missing_texts_count_as_empty_where_asked():
         hasher.fingerprints(["a"], missing="skip")
 
 
+def test_rows_are_read_only():
+    hasher = MinHasher(3)
+    for rows in (hasher.fingerprint("a"), hasher.fingerprints(["a"]), *(rows for _, rows in hasher.chunks(["a", "b"]))):
+        assert not rows.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (["a text", ""], TypeError, r"must be fingerprints, got texts \(list of str\)"),
+        (numpy.zeros((2, 4), numpy.uint64), ValueError, r"must have 3 components per fingerprint, got shape \(2, 4\)"),
+        (numpy.zeros((2, 3), numpy.uint32), TypeError, "must hold uint64 components, as this hasher makes, got uint32"),
+        (numpy.uint64(3), ValueError, r"must have 3 components per fingerprint, got shape \(\)"),
+        (None, TypeError, "must be fingerprints, got NoneType"),
+    ],
+)
+def test_what_is_empty_are_fingerprints(rows, error, message):
+    with pytest.raises(error, match=f"^fingerprints {message}"):
+        MinHasher(3).is_empty(rows)
+    with pytest.raises(error, match=f"^A {message}"):
+        MinHasher(3).similarities(rows)
+
+
+def test_a_list_of_fingerprints_may_be_empty():
+    hasher = MinHasher(3)
+    rows = hasher.fingerprints(["a text", ""])
+    assert hasher.is_empty(rows.tolist()).tolist() == hasher.is_empty(rows).tolist() == [False, True]
+    assert hasher.is_empty(rows[1]).tolist() is True
+
+
 @pytest.mark.parametrize("bad", ["a text", b"a text"])
 def test_a_text_is_no_batch(bad):
     with pytest.raises(TypeError, match=type(bad).__name__):

@@ -13,7 +13,7 @@ import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsh._searching import Blocks, DamageError, Searcher, SortedKeys, block_sums, merged, search_all, sorted_keys
+from lsh._searching import Blocks, IndexDamagedError, Searcher, SortedKeys, block_sums, merged, search_all, sorted_keys
 
 M64 = 2**64 - 1
 BLOCK = 1 << 16
@@ -334,16 +334,16 @@ def test_damaged_blocks_are_found():
     blocks.check(BLOCK, BLOCK)
     for start, stop, first in [(0, BLOCK + 1, BLOCK), (2 * BLOCK - 1, 2 * BLOCK, BLOCK), (0, len(data), BLOCK)]:
         with pytest.raises(
-            DamageError, match=f"index/segment-000007 is damaged: bytes {first} to {first + BLOCK - 1} "
+            IndexDamagedError, match=f"index/segment-000007 is damaged: bytes {first} to {first + BLOCK - 1} "
         ):
             blocks.check(start, stop)
-    with pytest.raises(DamageError, match=f"bytes {3 * BLOCK} to {3 * BLOCK + 4} "):
+    with pytest.raises(IndexDamagedError, match=f"bytes {3 * BLOCK} to {3 * BLOCK + 4} "):
         blocks.check(3 * BLOCK, 3 * BLOCK + 1)
     data[BLOCK] ^= 1
     blocks.check(0, 3 * BLOCK)
     data[0] ^= 1
     blocks.check(0, BLOCK)  # not read again
-    with pytest.raises(DamageError, match=f"bytes 0 to {BLOCK - 1} "):
+    with pytest.raises(IndexDamagedError, match=f"bytes 0 to {BLOCK - 1} "):
         blocks.verify()
 
 
@@ -431,7 +431,7 @@ def test_each_changed_bit_is_found(a_file, place, bit):
     a_file.bytes[at] ^= 1 << bit
     try:
         with pytest.raises(
-            DamageError, match=r"segment-000001 is damaged: bytes \d+ to \d+ do not have their checksum"
+            IndexDamagedError, match=r"segment-000001 is damaged: bytes \d+ to \d+ do not have their checksum"
         ):
             a_file.use()
     finally:
@@ -450,10 +450,10 @@ def test_wrong_content_with_right_checksums(a_file, data):
             place = a_file.places[part] + data.draw(st.integers(0, a_file.parts[part].nbytes - 4))
             a_file.bytes[place : place + 4] = data.draw(changes)
         a_file.sums = block_sums(a_file.bytes)
-        with contextlib.suppress(DamageError):
+        with contextlib.suppress(IndexDamagedError):
             a_file.use()
         bands, _ = a_file.open()
-        with contextlib.suppress(DamageError):
+        with contextlib.suppress(IndexDamagedError):
             bands[0].find(a_file.keys[0])
     finally:
         a_file.bytes[:] = before
@@ -477,7 +477,7 @@ def test_a_wrong_directory(directory, message):
         lambda: merged([bad], [numpy.arange(5, dtype=numpy.uint32)]),
         lambda: searcher.search(numpy.zeros((1, 1), numpy.uint64)),
     ):
-        with pytest.raises(DamageError, match=f"the index is damaged: {message}"):
+        with pytest.raises(IndexDamagedError, match=f"the index is damaged: {message}"):
             use()
 
 
@@ -489,7 +489,7 @@ def test_a_number_out_of_range():
         lambda: merged([bad], [numpy.arange(5, dtype=numpy.uint32)]),
         lambda: Searcher([bad], 5).search(numpy.zeros((1, 1), numpy.uint64)),
     ):
-        with pytest.raises(DamageError, match="a document number is out of range"):
+        with pytest.raises(IndexDamagedError, match="a document number is out of range"):
             use()
 
 
@@ -505,7 +505,7 @@ def test_numbers_and_keys_out_of_order():
         lambda: merged([bad, others], [numpy.arange(5, dtype=numpy.uint32)] * 2),
         lambda: merged([worse], [numpy.arange(5, dtype=numpy.uint32)]),
     ):
-        with pytest.raises(DamageError, match="the sorted keys are not in order"):
+        with pytest.raises(IndexDamagedError, match="the sorted keys are not in order"):
             use()
 
 
@@ -513,7 +513,7 @@ def test_numbers_out_of_order_in_several_windows():
     documents = 200_000
     keys, _, directory = sorted_keys(numpy.zeros(4, numpy.uint64), numpy.arange(4, dtype=numpy.uint32))
     bad = SortedKeys(keys, numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32), directory)
-    with pytest.raises(DamageError, match="the sorted keys are not in order"):
+    with pytest.raises(IndexDamagedError, match="the sorted keys are not in order"):
         Searcher([bad], documents).search(numpy.zeros((1, 1), numpy.uint64))
 
 
@@ -531,7 +531,7 @@ def test_sections_of_wrong_length(change, message):
     arrays = {"keys": numpy.zeros(48, numpy.uint8), "numbers": numpy.zeros(5, numpy.uint32)}
     arrays["directory"] = numpy.zeros(2, numpy.uint32)
     SortedKeys(**arrays)
-    with pytest.raises(DamageError, match=message):
+    with pytest.raises(IndexDamagedError, match=message):
         SortedKeys(**arrays | change)
 
 

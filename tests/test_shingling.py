@@ -397,3 +397,7 @@ def test_shingles_of_a_wrong_type(bad):
 def test_many_undecodable_bytes_are_normalised_in_linear_memory():
     text = b"\xff" * 300_000 + b"AB" + b"\xff" * 10
     assert lsh.Shingles(3, lowercase=True).apply(text) == text.replace(b"AB", b"ab")
+    for other in (bytearray(text), memoryview(text)):
+        assert lsh.Shingles(3, lowercase=True).apply(other) == text.replace(b"AB", b"ab")
+    with pytest.raises(TypeError, match="^text must be str, bytes, bytearray or memoryview, got NoneType"):
+        lsh.Shingles(3).apply(None)

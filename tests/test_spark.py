@@ -41,6 +41,7 @@ if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
     pytest.skip("Java is not installed; install openjdk-17-jre-headless", allow_module_level=True)
 
 from pyspark import cloudpickle  # noqa: E402
+from pyspark.errors import PythonException  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as f  # noqa: E402
 
@@ -423,6 +424,23 @@ def test_random_values_are_a_warning(spark):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "df has")
         lsh.spark.removed(frame_of(spark, TEXTS[:3]))
+
+
+def test_texts_that_change_are_an_error(spark, tmp_path):
+    """A text that shared a bucket when the corpus was read first, and is not there when it is read again."""
+    path = tmp_path / "corpus.jsonl"
+
+    def write(texts: list[str]) -> None:
+        path.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)))
+
+    write(TEXTS)
+    frame = spark.read.schema("id long, text string").json(str(path))
+    removed, pairs = lsh.spark.removed(frame), lsh.spark.find_pairs(frame)
+    assert removed.count() > 200
+    write([text.upper() for text in TEXTS])
+    for found in (removed, pairs):
+        with pytest.raises(PythonException, match="the input had other texts when it was read again"):
+            found.count()
 
 
 @pytest.mark.parametrize("of", [False, True])

@@ -198,3 +198,11 @@ def test_segments(monkeypatch, segment, held, with_old):
         expected.append((*named, bool(row["identical"]), *([str(row["side"])] if with_old else [])))
     assert sorted(found) == sorted(expected)
     assert found
+
+
+@pytest.mark.parametrize("task", [_tasks.decide, _tasks.pair])
+def test_a_node_without_a_document(task):
+    """The text of a node was there when the input was read first: its row has the component only."""
+    rows = {"component": [1, 1, 2], "old": [False, False, None], "id": ["a", "b", None], "text": ["a b", "a b", None]}
+    with pytest.raises(ValueError, match=r"had other texts when it was read again.*write it to a table first"):
+        list(task(matching(), False, batches(rows, 2)))

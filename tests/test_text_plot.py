@@ -56,7 +56,7 @@ widths = st.lists(st.integers(1, 40), min_size=1, max_size=30).map(tuple)
 
 @given(widths, st.integers(40, 120), st.integers(4, 30), st.booleans())
 def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
-    drawing = text_plot.s_curve(lsh.Bands(widths=widths), width, height, ascii_only=ascii_only)
+    drawing = text_plot.s_curve(lsh.Bands(widths=widths), width=width, height=height, ascii_only=ascii_only)
     assert max(map(len, drawing.split("\n"))) <= width
     left, rows, _ = parts(drawing, height)
     across, down = ((width - 5), height) if ascii_only else (2 * (width - 5), 4 * height)
@@ -79,7 +79,7 @@ def test_every_dot_is_that_of_the_formula(widths, width, height, ascii_only):
 @pytest.mark.parametrize(("height", "middle"), [(4, 1), (8, 3), (12, 5), (13, 6)])
 def test_the_middle_label_is_where_half_is_found(height, middle):
     """A straight line, found = similarity, passes the middle similarity at the label 0.5."""
-    left, rows, _ = parts(text_plot.s_curve(lsh.Bands(1, 1), 46, height), height)
+    left, rows, _ = parts(text_plot.s_curve(lsh.Bands(1, 1), width=46, height=height), height)
     assert [i for i, label in enumerate(left) if label == "0.5 ┤"] == [middle]
     assert sum(label.endswith("│") for label in left) == height - 3
     assert {y // 4 for x, y in dots(rows, False) if x in (40, 41)} & {middle}
@@ -88,7 +88,7 @@ def test_the_middle_label_is_where_half_is_found(height, middle):
 @pytest.mark.parametrize(("width", "step"), [(40, 2), (54, 2), (55, 1), (60, 1), (200, 1)])
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_similarities_are_labelled(width, step, ascii_only):
-    _, _, below = parts(text_plot.s_curve(lsh.Bands(20, 5), width, ascii_only=ascii_only), 12)
+    _, _, below = parts(text_plot.s_curve(lsh.Bands(20, 5), width=width, ascii_only=ascii_only), 12)
     tenths = range(0, 11, step)
     assert below[1].split() == [f"{tenth / 10:.1f}" for tenth in tenths]
     notches = [i - 5 for i, character in enumerate(below[0]) if character in "+┴" and i >= 5]
@@ -138,10 +138,10 @@ def test_no_line_ends_in_spaces():
     ("arguments", "options", "error", "message"),
     [
         (("20x5",), {}, TypeError, r"bands must be a Bands or a Plan, got str; use lsh\.Bands"),
-        ((lsh.Bands(20, 5), 39), {}, ValueError, "width must be 40 or more, got 39"),
-        ((lsh.Bands(20, 5), 1001), {}, ValueError, "width must be at most 1000, got 1001"),
-        ((lsh.Bands(20, 5), 60, 3), {}, ValueError, "height must be 4 or more, got 3"),
-        ((lsh.Bands(20, 5), 60.5), {}, TypeError, "width must be a whole number, got float"),
+        ((lsh.Bands(20, 5),), {"width": 39}, ValueError, "width must be 40 or more, got 39"),
+        ((lsh.Bands(20, 5),), {"width": 1001}, ValueError, "width must be at most 1000, got 1001"),
+        ((lsh.Bands(20, 5),), {"height": 3}, ValueError, "height must be 4 or more, got 3"),
+        ((lsh.Bands(20, 5),), {"width": 60.5}, TypeError, "width must be a whole number, got float"),
         ((lsh.Bands(20, 5),), {"threshold": 1.5}, ValueError, "threshold must be 0 to 1, got 1.5"),
     ],
 )

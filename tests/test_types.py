@@ -28,7 +28,6 @@ MODULES = [
     "minhash",
     "plot",
     "presets",
-    "recall",
     "report",
     "text_plot",
     "typing",
@@ -57,7 +56,7 @@ def test_each_public_name_is_used(name):
 
 
 # Not in `lsh.typing`: an index as `deduplicate` sees it, the options of `Screen.create`, and types of other packages.
-OTHER_NAMES = {"Stored", "Settings", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray", "Unpack"}
+OTHER_NAMES = {"Stored", "Axes", "Column", "DataFrame", "ArrayLike", "NDArray"}
 STANDARD = {
     "Any",
     "Literal",

@@ -61,7 +61,7 @@ def _compared(a: bytes, b: bytes, hasher: lsh.MinHasher, confidence: float, as_j
     estimate = hasher.jaccard(first, second)
     low, high = hasher.interval(first, second, confidence)
     if as_json:
-        similarities = {"exact": exact, "estimate": estimate, "interval": [low, high], "confidence": confidence}
+        similarities = {"similarity": exact, "estimate": estimate, "interval": [low, high], "confidence": confidence}
         parameters = {"num_seeds": hasher.num_seeds, "shingles": hasher.shingles.to_dict()}
         return json.dumps({**similarities, **parameters}) + "\n"
     return (

@@ -416,7 +416,7 @@ class _Stored:
         """Yield some positions and the documents there; `report` is called between them."""
         for position in sorted(set(positions)):
             report()
-            yield position, files.Record(self._shown(position), self._index.text(self._ids[position]), b"")
+            yield position, files.Record(self._shown(position), self._index.text_of(self._ids[position]), b"")
 
 
 def _decide(

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import lsh
@@ -196,7 +197,8 @@ def _created(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -
             raise ValueError(f"--{name} requires --screen")
     threshold, bands = options.threshold(namespace), options.bands(namespace)
     recall = None if bands else options.recall(namespace)
-    return lsh.Index.create(folder, options.hasher(namespace), bands, threshold=threshold, recall=recall, **kept)
+    hasher = options.hasher(namespace)
+    return lsh.Index.create(folder, hasher, bands=bands, threshold=threshold, recall=recall, **kept)
 
 
 def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, Any]) -> Index:
@@ -257,14 +259,14 @@ def _remove(namespace: argparse.Namespace) -> None:
         namespace.parser.error("give an ID, or --ids FILE")
     with indexing.opened(namespace.index, "a") as index:
         found = indexing.stored_ids(index, wanted)
-        unknown = [one for one, doc_id in found.items() if doc_id is None]
+        unknown = [one for one, ids in found.items() if not ids]
         if unknown and namespace.unknown == "error":
             shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
             shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
             raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
         before = len(index)
-        index.remove_docs(indexing.ids_printed_as(index, found))
+        index.remove_ids(list(dict.fromkeys(chain.from_iterable(found.values()))))
         left = len(index)
     removed = before - left
     skipped = [f"{counted(len(unknown), 'unknown id')} skipped"] if unknown else []

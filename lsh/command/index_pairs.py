@@ -121,7 +121,7 @@ def run_dedup(namespace: argparse.Namespace) -> None:
             shown = {"id": indexing.shown_id(doc_id), "kept": indexing.shown_id(kept)}
             yield {**shown, "similarity": similarity, "identical": identical}
         if namespace.remove:
-            given.index.remove_docs(duplicate.id for duplicate in found)
+            given.index.remove_ids(duplicate.id for duplicate in found)
 
     _run(namespace, lines, "near duplicate")
 

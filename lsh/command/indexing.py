@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import lsh
 from lsh import files
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # other commands do not need it
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", re.ASCII)
 MAX_DIGITS = 40  # of an id that may be a number, with zeros before it
-WHOLE_NUMBER = re.compile(rb"-?[0-9]+")
+WHOLE_NUMBER = re.compile(rb"0|-?[1-9][0-9]*")  # as it is printed
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 MAX_SECONDS = 253402300799.0  # the end of the year 9999; more are milliseconds
 MAX_DURATION = 365_000 * 86400.0  # about 1,000 years
@@ -111,25 +111,15 @@ def check_apart(index: str, places: Sequence[files.Place], output: str | None = 
 # ---- ids ----
 
 
-def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, DocId | None]:
-    """Return the ids of stored documents as they were given: that text, else the whole number, else the bytes.
-
-    Where there is no such document, the id is ``None``.
-    """
-    found: dict[bytes, DocId | None] = dict.fromkeys(given)
+def stored_ids(index: Index, given: Iterable[bytes]) -> dict[bytes, list[DocId]]:
+    """Return the ids of the stored documents that are printed like each given one: that text, the number, the bytes."""
+    found: dict[bytes, list[DocId]] = {one: [] for one in given}
     for read in (console.decoded, _whole_number, bytes):
-        wanted = [(one, doc_id) for one in found if found[one] is None and (doc_id := read(one)) is not None]
+        wanted = [(one, doc_id) for one in found if (doc_id := read(one)) is not None]
         for (one, doc_id), is_stored in zip(wanted, index._are_stored([doc_id for _, doc_id in wanted])):
             if is_stored:
-                found[one] = doc_id
+                found[one].append(doc_id)
     return found
-
-
-def ids_printed_as(index: Index, given: Iterable[bytes]) -> list[DocId]:
-    """Return the ids of all stored documents that are printed like one of these: the text, the number and the bytes."""
-    read = (kind(one) for one in given for kind in (console.decoded, _whole_number, bytes))
-    wanted = list(dict.fromkeys(doc_id for doc_id in read if doc_id is not None))
-    return [doc_id for doc_id, is_stored in zip(wanted, index._are_stored(wanted)) if is_stored]
 
 
 def _whole_number(given: bytes) -> int | None:
@@ -139,12 +129,12 @@ def _whole_number(given: bytes) -> int | None:
 
 
 def found_ids(index: Index, texts: Sequence[str]) -> list[DocId]:
-    """Return the ids of stored documents from the command line; an error if there is none."""
+    """Return one id of a stored document for each of the command line; an error if there is none."""
     found = stored_ids(index, map(os.fsencode, texts))
     for text in texts:
-        if found[os.fsencode(text)] is None:
+        if not found[os.fsencode(text)]:
             raise ValueError(f"no document of the index has the id {text!r}")
-    return [cast("DocId", found[os.fsencode(text)]) for text in texts]
+    return [found[os.fsencode(text)][0] for text in texts]
 
 
 def shown_id(identity: DocId) -> str | int:

@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ MAX_KEPT = 1 << 24  # bytes of freed memory that a thread keeps, more than the b
 _NO_KEYS = np.empty(0, np.uint64)
 
 Array = np.ndarray[Any, Any]
+Item = TypeVar("Item")
 
 
 def check_files(
@@ -390,16 +391,18 @@ class TextStream(TextSource):
     def __call__(self) -> Pieces:
         """Read all texts."""
         first_time, self._is_noted = not self._is_noted, True
-        return Pieces(files.prefetched(self._batches(first_time)))
+        batches = self._shown(files.prefetched(self._batches(first_time)))
+        return Pieces(self._counted(batches) if first_time else batches)
 
     def take(self, positions: Array) -> Iterator[Batch]:
         """Read the texts at some positions, which ascend."""
-        return files.prefetched(block.texts for block in self._blocks(positions.astype(np.int64)))
+        blocks = self._blocks(positions.astype(np.int64))
+        return self._shown(files.prefetched((place, block.texts) for place, block in blocks))
 
     def ids(self, positions: Array) -> Ids:
         """Read the ids at some positions."""
         wanted = np.unique(positions).astype(np.int64)
-        return Ids(wanted, self._blocks(wanted, False))
+        return Ids(wanted, (block for _, block in self._blocks(wanted)))
 
     def changed(self, position: int) -> Exception:
         """Return the error for a text that was another one when it was read again."""
@@ -429,7 +432,7 @@ class TextStream(TextSource):
         """Yield some positions and the documents there, in ascending order; `report` is called between blocks."""
         wanted = np.unique(np.fromiter(positions, np.int64))
         done = 0
-        for block in self._blocks(wanted):
+        for block in self._shown(self._blocks(wanted)):
             report()
             yield from zip(wanted[done : done + len(block.texts)].tolist(), block.records())
             done += len(block.texts)
@@ -441,22 +444,33 @@ class TextStream(TextSource):
             self._size = sum(documents.size for documents in self._documents)
         return self._size
 
-    def _batches(self, first_time: bool) -> Iterator[Batch]:
-        for block in self._blocks():
+    def _shown(self, read: Iterator[tuple[int, Item]]) -> Iterator[Item]:
+        """Yield what is read; the position is the one that came with it, even if a thread has read more."""
+        self.num_passes, self.position = self.num_passes + 1, 0
+        for self.position, item in read:
+            yield item
+        self.position = self.size
+
+    def _counted(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Count the texts here, as a thread is ahead of their position: see `progress`."""
+        for batch in batches:
+            self.count += len(batch)
+            yield batch
+
+    def _batches(self, first_time: bool) -> Iterator[tuple[int, Batch]]:
+        for place, block in self._blocks():
             if first_time:
                 self._note(block)
-            yield block.texts
+            yield place, block.texts
         if first_time:
             self.skipped = sum(documents.skipped for documents in self._documents)
             self.hidden = sum(documents.hidden for documents in self._documents)
             self._say_repeated()
 
-    def _blocks(self, positions: Array | None = None, is_shown: bool = True) -> Iterator[files.Block]:
-        """Yield the documents at some positions, which ascend, ``None`` for all; note the progress if it is shown."""
+    def _blocks(self, positions: Array | None = None) -> Iterator[tuple[int, files.Block]]:
+        """Yield the documents at some positions, which ascend, ``None`` for all, and how many bytes were read then."""
         if positions is not None and not len(positions):
             return
-        if is_shown:
-            self.num_passes, self.position = self.num_passes + 1, 0
         first = before = 0  # documents and bytes before those of the current collection
         for documents in self._documents:
             if positions is None:
@@ -466,11 +480,9 @@ class TextStream(TextSource):
                 here = positions[slice(*np.searchsorted(positions, [first, stop]).tolist())]
                 blocks, first = documents.at(here - first), stop
             for block in blocks:
-                self.position = before + documents.position if is_shown else self.position
                 self._say_notes(documents)
-                yield block
+                yield before + documents.position, block
             before += documents.size
-        self.position = self.size if is_shown else self.position
 
     def _say_notes(self, documents: files.Documents) -> None:
         """Print the notes that have not been printed."""
@@ -494,7 +506,6 @@ class TextStream(TextSource):
             console.say(f"{self._notes}ids repeat: records {first} and {second} have the id {shown!r}; {remedy}")
 
     def _note(self, block: files.Block) -> None:
-        self.count += len(block.texts)
         self.num_bytes += int(block.texts.sizes().sum())
         if self._secret is not None:
             ids = block.ids()

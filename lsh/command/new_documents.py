@@ -129,7 +129,8 @@ class NewDocuments:
     def _file(self, number: int, left_out: int) -> Iterator[Part]:
         """Yield the documents of a file, without the first ones."""
         documents, before, done = self._opened[number], self.position, 0
-        for block in files.prefetched(self._blocks(documents, before)):
+        for place, block in files.prefetched(self._blocks(documents)):
+            self.position = before + place
             self._say_notes(documents)
             done += len(block.texts)
             fresh = min(done - left_out, len(block.texts))
@@ -149,12 +150,11 @@ class NewDocuments:
         self._say_notes(documents)
         self.position, self.skipped = before + documents.size, self.skipped + documents.skipped
 
-    def _blocks(self, documents: files.Documents, before: int) -> Iterator[files.Block]:
-        """Yield the blocks of a file."""
+    def _blocks(self, documents: files.Documents) -> Iterator[tuple[int, files.Block]]:
+        """Yield the blocks of a file, each with how many of its bytes were read then."""
         with _own_options():
             for block in documents.blocks():
-                self.position = before + documents.position
-                yield block
+                yield documents.position, block
 
     def _ids(self, documents: files.Documents, ids: Iterable[bytes]) -> list[str]:
         """Return the ids of documents of a file, which differ from those of other files."""

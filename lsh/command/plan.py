@@ -117,7 +117,7 @@ def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
         "threshold": planned.threshold,
         "recall": planned.recall,
         "num_seeds": planned.num_seeds,
-        **planned.bands.to_dict(),
+        "bands": planned.bands.to_string(),
         "num_components": planned.bands.num_components,
         "found": {f"{s:.1f}": planned.probability(s) for s in similarities},
         "half_found_at": planned.similarity_at(0.5),

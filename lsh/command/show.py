@@ -145,23 +145,28 @@ def _is_written_as(identity: bytes, wanted: bytes) -> bool:
 def _figures(first: Document, second: Document, shingles: lsh.Shingles) -> dict[str, Any]:
     """Return the figures of two documents; `common` and `union` are numbers of shingles."""
     sides: list[dict[str, Any]] = [
-        {"id": console.decoded(one.id), "source": console.decoded(one.source), "bytes": len(one.text), "shingles": None}
+        {
+            "id": console.decoded(one.id),
+            "source": console.decoded(one.source),
+            "bytes": len(one.text),
+            "num_shingles": None,
+        }
         for one in (first, second)
     ]
     common = union = None
     if len(first.text) + len(second.text) <= MAX_COUNTED_BYTES:
         a, b = shingles.of(first.text), shingles.of(second.text)
         common, union = len(a & b), len(a | b)
-        sides[0]["shingles"], sides[1]["shingles"] = len(a), len(b)
+        sides[0]["num_shingles"], sides[1]["num_shingles"] = len(a), len(b)
     exact = lsh.jaccard(first.text, second.text, shingles=shingles)
     return {
         "a": sides[0],
         "b": sides[1],
-        "exact": exact,
+        "similarity": exact,
         "identical": first.text == second.text,
         "common": common,
         "union": union,
-        "parameters": shingles.to_dict(),
+        "shingles": shingles.to_dict(),
     }
 
 
@@ -218,10 +223,10 @@ def _common_places(first: Sequence[str], second: Sequence[str]) -> Iterator[tupl
 def _page(figures: dict[str, Any], changes: Sequence[Change], shingles: lsh.Shingles) -> str:
     """Return the figures and the differences as text."""
     unit = {"char": "character", "byte": "byte", "word": "word"}[shingles.unit]
-    lines = [f"similarity  {figures['exact']:.6f}, exact, by shingles of {counted(shingles.n, unit)}"]
+    lines = [f"similarity  {figures['similarity']:.6f}, exact, by shingles of {counted(shingles.n, unit)}"]
     if figures["common"] is not None:
         alone = [
-            f"{figures[side]['shingles'] - figures['common']:,} only in the {name}" for side, name in SIDES.items()
+            f"{figures[side]['num_shingles'] - figures['common']:,} only in the {name}" for side, name in SIDES.items()
         ]
         numbers = [f"{figures['common']:,} in both", *alone, f"{figures['union']:,} in all"]
         lines.append(f"shingles    {', '.join(numbers)}")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lsh import _checks, _texts
 from lsh._batch import Batch
 from lsh._grouping import band_keys
+from lsh._ids import several
 from lsh._stored import Stored
 from lsh.bands import Bands
 from lsh.cache import Matches
@@ -30,7 +31,7 @@ from lsh.dedup import Duplicate, duplicates_in, pairs_in
 from lsh.index import _arguments, _format, _manifest, _view, _writer
 from lsh.index._arguments import DAY
 from lsh.index._disk import Disk
-from lsh.index._format import NO_TIME, DamageError
+from lsh.index._format import NO_TIME, IndexDamagedError
 from lsh.index._lock import IndexLockedError, WriterLock
 from lsh.index._log import LogReader
 from lsh.index._manifest import Manifest, Note, Parameters
@@ -44,7 +45,7 @@ from lsh.planning import Plan
 from lsh.shingling import Shingles
 from lsh.typing import Array, Clusters, DocId, FoundId, Lookup, Missing, Progress, Sketch, Text, Texts, Time, Verify
 
-__all__ = ["DamageError", "Duplicate", "Index", "IndexLockedError", "IndexReplacedError"]
+__all__ = ["Index", "IndexDamagedError", "IndexLockedError", "IndexReplacedError"]
 
 MAX_SEARCHES = 64  # of which the parameters are kept
 
@@ -136,8 +137,8 @@ class Index(Stored):
         cls,
         path: str | os.PathLike[str],
         hasher: MinHasher | None = None,
-        bands: Bands | Plan | None = None,
         *,
+        bands: Bands | Plan | None = None,
         threshold: float | None = None,
         recall: float | None = None,
         shingles: Shingles | None = None,
@@ -237,13 +238,18 @@ class Index(Stored):
             A function that returns the text of an id, or ``None`` if it is not known, to verify matches. An error if
             the texts are stored in the index.
 
+        Returns
+        -------
+        Index
+            It has a lock, so threads can share it. Close it, or use it as a context manager.
+
         Raises
         ------
         FileNotFoundError, NotADirectoryError
             If there is no index.
         IndexLockedError
             If another writer has the index open.
-        DamageError
+        IndexDamagedError
             If a file is damaged; the message names it.
         """
         _checks.choice("mode", mode, ("r", "a"))
@@ -334,22 +340,34 @@ class Index(Stored):
         """The recall that the bands were planned for."""
         return self._parameters.plan.recall
 
-    def recall_at(self, similarity: float) -> float:
-        """Return the probability that ``query(min_similarity=similarity)`` finds a document of this similarity.
+    def recall_at(self, similarity: float, *, min_similarity: float | None = None) -> float:
+        """Return the probability that a query finds a document of this similarity.
 
         Parameters
         ----------
         similarity : float
             Jaccard similarity, 0 to 1.
+        min_similarity : float, optional
+            That of the query. Default: `threshold`.
 
         Returns
         -------
         float
-            The probability to share a band, times that to pass the sketch filter if matches are verified. Without
-            texts, times that of an estimate of `similarity` or more, which is about one half: to find nearly all
-            documents of a similarity by estimates, ask for a `min_similarity` below it.
+            The probability to share a band, times that to pass the sketch filter if matches are verified, and 0 below
+            `min_similarity`. Without texts, times that of an estimate of `min_similarity` or more, which is about one
+            half for a document of just this similarity: to find nearly all documents of a similarity by estimates, ask
+            for a `min_similarity` below it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a similarity is no number from 0 to 1.
         """
-        return recall_at(self._parameters, _checks.fraction("similarity", similarity, zero=True), self._verifies)
+        least = self.threshold
+        if min_similarity is not None:
+            least = _checks.fraction("min_similarity", min_similarity, zero=True)
+        asked = _checks.fraction("similarity", similarity, zero=True)
+        return recall_at(self._parameters, asked, self._verifies, least)
 
     def _recalls(self, similarity: float, verify: str | None) -> tuple[float, float]:
         reached = bands_recall(self._parameters, similarity, verify == "exact")
@@ -436,9 +454,14 @@ class Index(Stored):
             writer.rollback()
 
     def refresh(self) -> bool:
-        """Move to the last commit of the writer, and return whether there was a new one.
+        """Move to the last commit of the writer.
 
         An index that is open for writing is always up to date.
+
+        Returns
+        -------
+        bool
+            Whether there was a new commit.
 
         Raises
         ------
@@ -624,7 +647,7 @@ class Index(Stored):
                 raise KeyError(id)
             writer.remove([place])
 
-    def remove_docs(self, ids: Iterable[DocId]) -> None:
+    def remove_ids(self, ids: Iterable[DocId]) -> None:
         """Remove the documents with these ids; if one of them is unknown, none is removed.
 
         Parameters
@@ -637,9 +660,7 @@ class Index(Stored):
         KeyError
             If there is no document with one of the ids.
         """
-        if isinstance(ids, (str, bytes)) or not hasattr(ids, "__iter__"):
-            raise TypeError(f"ids must be a collection of ids, got {type(ids).__name__}; use remove for one document")
-        listed = list(ids)
+        listed = several(ids)
         codes = _format.encoded_ids("ids", listed)
         with self._writing() as writer:
             places = dict.fromkeys(writer.view.find(codes))
@@ -803,7 +824,7 @@ class Index(Stored):
             time = view.time(self._place(view, id))
         return None if time is None else time / 1e6
 
-    def text(self, id: DocId) -> bytes:
+    def text_of(self, id: DocId) -> bytes:
         """Return the stored text of a document.
 
         Parameters
@@ -920,6 +941,11 @@ class Index(Stored):
         -------
         list of Matches
             One for each text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a text or a parameter is wrong, as for `query`.
         """
         search, allowed = self._search(min_similarity, top), _texts.allows_missing(missing)
         answers: list[Matches] = []
@@ -1063,7 +1089,7 @@ class Index(Stored):
         return pairs_in(self, threshold, verify, max_memory, temp_dir, num_threads, progress)
 
     def verify(self) -> None:
-        """Read all files of the last commit and check them; a DamageError names the file that is damaged.
+        """Read all files of the last commit and check them; an IndexDamagedError names the file that is damaged.
 
         An IndexReplacedError says that another index has taken the place of this one.
         """

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lsh import _checks, _texts
 from lsh._batch import Batch
+from lsh._ids import in_order
 from lsh.bands import Bands
 from lsh.index import _format, _manifest
 from lsh.index._format import NO_TIME
@@ -110,13 +111,6 @@ def folder_of(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(name)
 
 
-def elements(name: str, values: Any) -> Iterator[Any]:
-    """Return an iterator over `ids` or `times`, which have an order; over Python's values of an Arrow column."""
-    if isinstance(values, (str, bytes, set, frozenset)) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} must have one element for each text, in order, got {type(values).__name__}")
-    return iter(values.to_pylist() if hasattr(values, "to_pylist") else values)
-
-
 def made_folders(folder: str) -> list[str]:
     """Make the folder of a new index, and return the folders in which one was made.
 
@@ -165,7 +159,7 @@ def pieces(
     an iterator.
     """
     allowed = _texts.allows_missing(missing)
-    next_ids, next_times = elements("ids", ids), None if times is None else elements("times", times)
+    next_ids, next_times = in_order("ids", ids), None if times is None else in_order("times", times)
     found, first = _texts.pieces("texts", texts, PIECE), 0
     more = isinstance(found, Iterator)
     for piece in found if isinstance(found, Iterator) else (found,):

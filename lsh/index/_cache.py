@@ -28,7 +28,7 @@ def save(path: str, hasher: MinHasher, plan: Plan, ids: list[DocId], rows: Array
     beside = tempfile.mkdtemp(prefix=f"{os.path.basename(folder)}.", dir=os.path.dirname(folder))
     try:
         os.chmod(beside, stat.S_IMODE(os.stat(folder).st_mode))
-        with Index.create(beside, hasher, plan, sketch="full") as index, index._writing() as writer:
+        with Index.create(beside, hasher, bands=plan, sketch="full") as index, index._writing() as writer:
             for start in range(0, len(codes), STEP):
                 some = rows[start : start + STEP]
                 times = np.full(len(some), NO_TIME, np.int64)

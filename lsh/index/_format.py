@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lsh._batch import Batch
 from lsh._minhash import SCHEME_CODES, UNIT_CODES, Fingerprinter, murmur3_x64_128
-from lsh._searching import DamageError as DamageError
+from lsh._searching import IndexDamagedError as IndexDamagedError
 from lsh.shingling import MAX_UNITS
 from lsh.typing import DocId
 
@@ -73,9 +73,9 @@ MAX_TEXT = 2**32 - 1  # bytes
 SKETCH_DTYPES = {"8bit": np.dtype("u1"), "full4": np.dtype("<u4"), "full8": np.dtype("<u8")}
 
 
-def damaged(path: str, what: str) -> DamageError:
+def damaged(path: str, what: str) -> IndexDamagedError:
     """Return the error that a file is damaged."""
-    return DamageError(f"{path} is damaged: {what}; restore the index from a backup, or create it again")
+    return IndexDamagedError(f"{path} is damaged: {what}; restore the index from a backup, or create it again")
 
 
 def checksum(data: Any, seed: int = 0) -> int:

@@ -18,6 +18,8 @@ OFFSET = 1 << 30  # of the byte that Windows locks: after the content, which oth
 class IndexLockedError(OSError):
     """Another writer has the index open. The message names its process."""
 
+    __module__ = "lsh.index"  # where it is public
+
 
 def _try_lock(descriptor: int) -> bool:
     """Lock the file; return False if another one has locked it."""

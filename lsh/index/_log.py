@@ -16,7 +16,7 @@ import numpy as np
 
 from lsh.index import _format
 from lsh.index._disk import Disk, DiskFile, write_file
-from lsh.index._format import ADD, COMMIT, LOG_HEADER, LOG_MAGIC, RECORD, REMOVAL, REMOVE, Array, DamageError
+from lsh.index._format import ADD, COMMIT, LOG_HEADER, LOG_MAGIC, RECORD, REMOVAL, REMOVE, Array, IndexDamagedError
 from lsh.index._segment import Documents, Layout
 
 HINT = 32  # offset of `committed` in the header
@@ -182,7 +182,7 @@ class LogReader:
         self.committed = LOG_HEADER.itemsize  # where the last commit ends that was read
         self.commits = self.removals = 0  # that were read
 
-    def damage(self, what: str) -> DamageError:
+    def damage(self, what: str) -> IndexDamagedError:
         """Return the error that the file is damaged."""
         return _format.damaged(self.path, what)
 

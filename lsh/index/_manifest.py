@@ -17,7 +17,7 @@ import numpy as np
 from lsh import _checks
 from lsh.index import _format
 from lsh.index._disk import Disk, write_file
-from lsh.index._format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, Array, DamageError
+from lsh.index._format import HEADER, MANIFEST_MAGIC, REMOVED_HEADER, REMOVED_MAGIC, Array, IndexDamagedError
 from lsh.index._segment import Layout, Written
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
@@ -176,7 +176,7 @@ class Manifest:
         if head["size"] != len(data) - size - 8 or data[-8:] != _format.checksum(data[:-8]).to_bytes(8, "little"):
             raise _format.damaged(path, "its checksum is wrong")
         if head["version"] != _format.VERSION:
-            raise DamageError(
+            raise IndexDamagedError(
                 f"{path} has format version {head['version']}, this release reads version {_format.VERSION}; "
                 "use a newer release"
             )

@@ -66,26 +66,30 @@ def filter_least(parameters: Parameters, similarity: float) -> int:
     return _sketch_filter.least_equal(k, similarity, plan.loss)
 
 
-def bands_recall(parameters: Parameters, similarity: float, verified: bool) -> float:
-    """Return the probability that a document of this similarity is a candidate: that it is compared, or estimated."""
+def bands_recall(parameters: Parameters, similarity: float, verified: bool, least: float | None = None) -> float:
+    """Return the probability that a document of this similarity is a candidate: that it is compared, or estimated.
+
+    That is in a query for `least`, or for its similarity.
+    """
     found = parameters.plan.probability(similarity)
     if not verified or not parameters.plan.loss or parameters.sketch == "none":
         return found
-    return found * _passing(parameters, filter_least(parameters, similarity), similarity)
+    return found * _passing(parameters, filter_least(parameters, similarity if least is None else least), similarity)
 
 
 @lru_cache(maxsize=64)
-def recall_at(parameters: Parameters, similarity: float, verified: bool) -> float:
-    """Return the probability that a document of this similarity is found by a query for this similarity.
+def recall_at(parameters: Parameters, similarity: float, verified: bool, least: float | None = None) -> float:
+    """Return the probability that a document of this similarity is found by a query for `least`, or for its similarity.
 
-    Without texts its estimate must reach the similarity, too. Documents that share a band have a higher estimate than
-    others, so that this is a lower bound.
+    Without texts its estimate must reach `least`. Documents that share a band have a higher estimate than others, so
+    that this is a lower bound.
     """
-    found = bands_recall(parameters, similarity, verified)
+    least = similarity if least is None else least
+    found = bands_recall(parameters, similarity, verified, least)
     if verified:
-        return found
+        return found if similarity >= least else 0.0
     collisions = COLLISIONS if parameters.sketch == "8bit" else 0.0
-    return found * _sketch_filter.reaching(parameters.hasher.num_seeds, similarity, collisions)
+    return found * _sketch_filter.reaching(parameters.hasher.num_seeds, similarity, least, collisions)
 
 
 def _passing(parameters: Parameters, least: int, similarity: float) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lsh._searching import Blocks, SortedKeys
 from lsh.index import _format
-from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, DamageError
+from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array, IndexDamagedError
 from lsh.typing import DocId
 
 STEP = 1 << 16  # documents that are read at once
@@ -107,7 +107,7 @@ class Segment:
         self.blocks = Blocks(self._file[: self._end], sums, self.name)
         self._check_sections()
 
-    def damage(self, what: str) -> DamageError:
+    def damage(self, what: str) -> IndexDamagedError:
         """Return the error that the file is damaged."""
         return _format.damaged(self.name, what)
 
@@ -205,7 +205,7 @@ class Segment:
         directory = self.section(names[2], "<u4")
         try:
             return SortedKeys(keys, numbers, directory, self.blocks)
-        except DamageError as error:
+        except IndexDamagedError as error:
             raise self.damage(str(error)) from None
 
     @cached_property

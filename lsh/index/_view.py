@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lsh._searching import Searcher, search_all
 from lsh.index import _format, _manifest
-from lsh.index._format import IN_LOG, NO_TIME, Array, DamageError
+from lsh.index._format import IN_LOG, NO_TIME, Array, IndexDamagedError
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
 from lsh.index._recent import Recent
@@ -226,7 +226,7 @@ class View:
         return [Found(*one) for one in found]
 
     def verify(self) -> None:
-        """Check all segments; a DamageError names the file."""
+        """Check all segments; an IndexDamagedError names the file."""
         for held in self.held:
             held.segment.verify()
 
@@ -241,9 +241,9 @@ def opened(folder: str) -> tuple[View, LogReader]:
         manifest = _manifest.read(real)
         try:
             found = opened_manifest(real, manifest)
-        except (FileNotFoundError, DamageError) as error:
+        except (FileNotFoundError, IndexDamagedError) as error:
             if _manifest.read(real, manifest) is manifest:
-                if isinstance(error, DamageError):
+                if isinstance(error, IndexDamagedError):
                     raise
                 raise _format.damaged(error.filename, "it is missing, and the manifest names it") from None
         else:

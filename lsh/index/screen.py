@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,12 @@ from lsh.bands import Bands
 from lsh.cache import Matches
 from lsh.dedup import MIN_RECALL
 from lsh.index import Index, _arguments
+from lsh.index._arguments import DAY
 from lsh.index._query import bands_recall
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.shingling import Shingles
 from lsh.typing import Decision, DocId, Lookup, Missing, Sketch, Text, Texts, Time
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["Screen", "Verdict"]
 
@@ -39,20 +37,6 @@ SHINGLES = Shingles(3, "word", lowercase=True)
 COMPONENTS = 400  # the standard error of an estimate is at most sqrt(1/4/400), 2.5 %, and its 95 % interval +-5 %
 RECALL = 0.95
 NOTE = "screen"  # the key of the thresholds in the note of an index
-
-
-class Settings(TypedDict, total=False):
-    """The settings of `Screen.create` that are those of `Index.create`."""
-
-    hasher: MinHasher | None
-    bands: Bands | Plan | None
-    recall: float | None
-    shingles: Shingles | None
-    num_seeds: int | None
-    random_state: int | None
-    sketch: Sketch
-    texts: Literal["stored"] | Lookup | None
-    period: float
 
 
 class Verdict(NamedTuple):
@@ -138,7 +122,15 @@ class Screen:
         recommend: float = RECOMMEND,
         *,
         top: int = TOP,
-        **settings: Unpack[Settings],
+        hasher: MinHasher | None = None,
+        bands: Bands | Plan | None = None,
+        recall: float | None = None,
+        shingles: Shingles | None = None,
+        num_seeds: int | None = None,
+        random_state: int | None = 0,
+        sketch: Sketch = "8bit",
+        texts: Literal["stored"] | Lookup | None = None,
+        period: float = DAY,
     ) -> Screen:
         """Create an index for screening in a new folder, and open it for writing.
 
@@ -151,13 +143,21 @@ class Screen:
             0.9 and 0.5.
         top : int, optional
             As for `Screen`.
-        **settings
-            ``hasher``, ``bands``, ``recall``, ``shingles``, ``num_seeds``, ``random_state``, ``sketch``, ``texts`` and
-            ``period``, as for `Index.create`, with other defaults: ``shingles=Shingles(3, "word", lowercase=True)``,
-            three consecutive words; ``num_seeds=400``, so that an estimate is within 0.05 of the similarity in 95 % of
-            cases; and ``recall=0.95``, the least probability with which the bands find a document at `recommend`, which
-            is the threshold of the index unless a plan is given. At `reject` it is much closer to 1. Without texts, the
-            estimates of about half of the documents of just this similarity are lower, and likewise at `reject`.
+        hasher, random_state, sketch, texts, period : optional
+            As for `Index.create`.
+        bands : Bands or Plan, optional
+            The bands to use, in place of `recall`. Default: planned for `recommend`, which is the threshold of the
+            index unless a plan is given.
+        recall : float, optional
+            The least probability with which the bands find a document at `recommend`. Default 0.95. At `reject` it is
+            much closer to 1. Without texts, the estimates of about half of the documents of just this similarity are
+            lower, and likewise at `reject`.
+        shingles : Shingles, optional
+            Default: those of `hasher`, else of a plan that is given as `bands`, else three consecutive words,
+            ``Shingles(3, "word", lowercase=True)``.
+        num_seeds : int, optional
+            The number of components of a fingerprint. Default: that of a plan that is given as `bands`, else 400, so
+            that an estimate is within 0.05 of the similarity in 95 % of cases. An error if `hasher` is given.
 
         Returns
         -------
@@ -177,24 +177,19 @@ class Screen:
         and one for each component. Documents of a similarity of 0.2 are compared with a probability of 5 %, those of
         0.1 with 0.2 %; unrelated texts have few shingles of three words in common, so that a query compares few.
         """
-        if unknown := settings.keys() - Settings.__annotations__.keys():
-            raise TypeError(f"Screen.create() got an unexpected keyword argument {min(unknown)!r}")
         reject, recommend = _thresholds(reject, recommend)
         _checks.whole_number("top", top, 1)
-        hasher, bands = settings.get("hasher"), settings.get("bands")
-        own: dict[str, Any] = {"hasher": None, "bands": None, **(Index.create.__kwdefaults__ or {})}
-        if hasher is None and not isinstance(bands, Plan):
-            own["num_seeds"] = COMPONENTS
-        if hasher is None and not (isinstance(bands, Plan) and bands.shingles):
-            own["shingles"] = SHINGLES
-        if not isinstance(bands, Plan):
-            own["threshold"] = recommend
-        if bands is None:
-            own["recall"] = RECALL
-        given = {name: value for name, value in settings.items() if value is not None or name == "random_state"}
-        parameters, lookup = _arguments.chosen_parameters(**own | given)
-        recall = bands_recall(parameters, recommend, settings.get("texts") is not None)
-        _check_recall(recall, parameters.plan, recommend)
+        if hasher is None and not isinstance(bands, Plan) and num_seeds is None:
+            num_seeds = COMPONENTS
+        if hasher is None and not (isinstance(bands, Plan) and bands.shingles) and shingles is None:
+            shingles = SHINGLES
+        threshold = None if isinstance(bands, Plan) else recommend
+        planned = RECALL if bands is None and recall is None else recall
+        parameters, lookup = _arguments.chosen_parameters(
+            hasher, bands, threshold, planned, shingles, num_seeds, random_state, sketch, texts, period
+        )
+        found = bands_recall(parameters, recommend, texts is not None)
+        _check_recall(found, parameters.plan, recommend)
         index = Index._made(path, parameters, lookup, {NOTE: {"reject": reject, "recommend": recommend}})
         return cls(index, top=top)
 
@@ -215,6 +210,18 @@ class Screen:
             As for `Index.open`.
         top : int, optional
             As for `Screen`.
+
+        Returns
+        -------
+        Screen
+            Close it, or use it as a context manager.
+
+        Raises
+        ------
+        ValueError
+            If the index finds less than half of the documents at the lower similarity.
+        FileNotFoundError, NotADirectoryError, IndexLockedError, IndexDamagedError
+            As for `Index.open`.
         """
         index = Index.open(path, mode, texts=texts)
         try:
@@ -286,6 +293,11 @@ class Screen:
         -------
         Verdict
             The decision and the matches.
+
+        Raises
+        ------
+        TypeError
+            If `text` is no text.
         """
         return self._verdict(self._index.query(text, top=self._top, min_similarity=self._recommend))
 
@@ -328,6 +340,11 @@ class Screen:
         -------
         list of Verdict
             One for each text.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a text is wrong, as for `MinHasher.fingerprints`.
         """
         found = self._index.query_docs(texts, top=self._top, min_similarity=self._recommend, missing=missing)
         return [self._verdict(matches) for matches in found]

@@ -1,7 +1,7 @@
 """The report of a deduplication: one page of HTML that needs no other file.
 
 `choose` selects the documents that the page shows, and `html` writes the page. The figures are those of a
-`lsh.Deduplication`; `lsh.recall` measures the recall on the corpus. `excerpts` shows two texts side by side, as the
+`lsh.Deduplication`; `recall` measures the recall on the corpus. `excerpts` shows two texts side by side, as the
 page does. The page depends on neither clock nor machine: the same run gives the same bytes. Each step is a module:
 choice, measures, charts, pairs, drawing, page.
 """
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 
 import lsh
-from lsh import _checks, recall
+from lsh import _checks
 from lsh.dedup import Deduplication
-from lsh.report import charts, drawing, page, pairs
+from lsh.report import charts, drawing, page, pairs, recall
 from lsh.report.choice import Choice, Pair, checked_result, checked_sizes, choose, sides
 from lsh.report.lookup import TextLookup
 from lsh.report.measures import DeduplicationRun, count_by_source, dominant_group
@@ -60,7 +60,8 @@ def html(
     sources : sequence, optional
         Source of each document. With it the page has a table of the documents that each source keeps and loses.
     against, against_ids : optional
-        The old documents and their ids, as `texts` and `ids`. Required if the result names old documents.
+        The old documents and their ids, as `texts` and `ids`. Required if the result names old documents. If
+        `lsh.deduplicate` had an index: ``[index.text_of(id) for id in result.old_ids]`` and ``result.old_ids``.
     sample_pairs : int, optional
         Passed to `choose` if `choice` is not given. Default 500,000.
 
@@ -77,7 +78,7 @@ def html(
 
     Notes
     -----
-    `lsh.recall` measures the recall of the bands on sampled pairs, which are chosen whether the bands find them or not.
+    The recall of the bands is measured on sampled pairs, which are chosen whether the bands find them or not.
 
     Examples
     --------

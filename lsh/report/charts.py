@@ -1,6 +1,6 @@
 """The charts of a report, as SVG: removals by similarity, and the S-curve of the bands with the measured recall.
 
-Each chart has a caption and a table of its figures. `lsh.report.measures` and `lsh.recall` count them.
+Each chart has a caption and a table of its figures. `lsh.report.measures` and `lsh.report.recall` count them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from lsh._words import counted
-from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report import page
 from lsh.report.drawing import percent
 from lsh.report.measures import MIN_PAIRS, DeduplicationRun, PairGroup, SimilarityHistogram, similarity_histogram
 from lsh.report.page import Cell, Html, element, joined, table, text
+from lsh.report.recall import MeasuredRecall, confidence_interval
 
 WIDTH, HEIGHT = 400, 236  # of a chart, in units that are pixels on a phone, so that labels stay readable there
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 18, 40  # margins of a chart

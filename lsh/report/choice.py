@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh import _checks, recall
+from lsh import _checks
 from lsh.dedup import Deduplication
+from lsh.report import recall
 from lsh.report.lookup import checked_length
 from lsh.typing import Indexed
 
@@ -33,19 +34,19 @@ class Pair(NamedTuple):
 
     Attributes
     ----------
-    similarity : float
-        Their similarity.
     first : int
         The position of a new document.
     second : int
         The position of the other document.
+    similarity : float
+        Their similarity.
     side : {"new", "old"}
         The collection of the second document.
     """
 
-    similarity: float
     first: int
     second: int
+    similarity: float
     side: str
 
     @property
@@ -180,7 +181,7 @@ def _random_places(number: int) -> list[int]:
 
 def _pairs(rows: Records, first: str = "document", second: str = "kept") -> Iterator[Pair]:
     for row, side in zip(rows, sides(rows)):
-        yield Pair(float(row["similarity"]), int(row[first]), int(row[second]), str(side))
+        yield Pair(int(row[first]), int(row[second]), float(row["similarity"]), str(side))
 
 
 def _is_removal(result: Deduplication, pair: Pair) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import lsh
 from lsh._words import counted, size
-from lsh.recall import MeasuredRecall, confidence_interval
 from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (
@@ -23,6 +22,7 @@ from lsh.report.measures import (
     shown_clusters,
 )
 from lsh.report.page import Cell, Html, bar, count, element, joined, table
+from lsh.report.recall import MeasuredRecall, confidence_interval
 
 MAX_ALARMS = 5  # sources that are named
 MAX_SOURCES = 200  # in the table; the smaller sources share one row

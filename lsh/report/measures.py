@@ -1,6 +1,6 @@
 """The figures of a report: removals by similarity, clusters by size, losses by source, groups of similar pairs.
 
-They are counted from a `lsh.Deduplication` and a `lsh.recall.MeasuredRecall`. Nothing here reads a text or makes HTML.
+They are counted from a `lsh.Deduplication` and a `MeasuredRecall`. Nothing here reads a text or makes HTML.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lsh.bands import Bands
 from lsh.dedup import Deduplication
 from lsh.minhash import MinHasher
 from lsh.planning import Plan
-from lsh.recall import MeasuredRecall
 from lsh.report.choice import cluster_sizes, sides
 from lsh.report.lookup import TextLookup, checked_length, decoded
+from lsh.report.recall import MeasuredRecall
 from lsh.typing import Clusters, Indexed, Verify
 
 MIN_PAIRS = 20  # to measure a recall

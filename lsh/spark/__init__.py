@@ -152,6 +152,11 @@ def removed(
         ``id`` of the removed document, ``kept_id`` of its witness, their ``similarity``, and whether their texts are
         ``identical``. With `against` also ``side``, ``"new"`` or ``"old"``: the DataFrame that has ``kept_id``. The
         order of the rows is undefined.
+
+    Raises
+    ------
+    TypeError, ValueError, ImportError
+        As for `lsh.spark.deduplicate`.
     """
     matching = _matching(
         threshold, recall, bands, shingles, hasher, num_seeds, random_state, clusters, verify, missing, max_memory
@@ -195,6 +200,11 @@ def find_pairs(
     pyspark.sql.DataFrame
         ``id1``, ``id2`` and ``similarity``; ``id1 < id2``, or ``id2`` is an id of `others`. The number of pairs is not
         limited: a thousand copies of a text are half a million pairs.
+
+    Raises
+    ------
+    TypeError, ValueError, ImportError
+        As for `lsh.spark.deduplicate`.
     """
     matching = _matching(
         threshold,

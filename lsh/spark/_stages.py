@@ -396,7 +396,10 @@ def member_filter(table: DataFrame, count: int) -> bytes:
 
 
 def members(sources: list[Source], order: Column, table: DataFrame, matching: Matching, filter_: bytes) -> DataFrame:
-    """Return (component, old, id, text) of the members, whole components in a partition, in order of priority."""
+    """Return (component, old, id, text) of the members, whole components in a partition, in order of priority.
+
+    A node whose text is not found again has a row of nulls.
+    """
     from pyspark.sql import functions as f
 
     from lsh.spark import _tasks
@@ -409,7 +412,7 @@ def members(sources: list[Source], order: Column, table: DataFrame, matching: Ma
         rows.append(source.frame.select(*columns, by, f.lit(number == 1).alias("old")))
     every = rows[0] if len(rows) == 1 else rows[0].unionAll(rows[1])
     near = every.mapInArrow(partial(_tasks.choose_members, matching, filter_), _with_node(every))
-    placed = near.join(table, "node").repartition("component")
+    placed = near.join(table, "node", "right").repartition("component")
     by = [f.col("component"), f.col("old").desc(), f.col("order").asc_nulls_last(), f.col("id")]
     return placed.sortWithinPartitions(*by).select("component", "old", "id", "text")
 

@@ -402,6 +402,11 @@ class Segment:
         """Add rows (component, old, id, text)."""
         if not len(rows):
             return
+        if rows.column(1).null_count:
+            raise ValueError(
+                "the input had other texts when it was read again, so the result would be wrong; write it to a table "
+                "first, and do not change that before the result is written"
+            )
         self.count += len(rows)
         if self.count > MAX_DOCUMENTS:
             raise ValueError(

@@ -63,7 +63,10 @@ def test_counts_report_and_recall(folder):
     assert b"recall" not in ran.stderr
     assert b"a.index" in (folder / "r.html").read_bytes()
     ran = lsh(folder, "dedup", "new.tsv", "--against-index", "a.index", "--dry-run", "--threshold", "0.7")
-    assert f"--threshold 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index".encode() in ran.stderr
+    assert (
+        f"--threshold 0.7: recall {index.recall_at(0.7, min_similarity=0.7):.4g} with the bands of the index".encode()
+        in ran.stderr
+    )
 
 
 def test_ids_of_each_kind_and_no_texts(folder):

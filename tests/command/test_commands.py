@@ -164,7 +164,7 @@ def test_compare_files(tmp_path):
     )
     a, b = A + b"\n\xff\xfe", NEAR + b"\n\xff"
     hasher = package.MinHasher(400, scheme="fss", shingles=package.Shingles(5, "byte"))
-    assert found["exact"] == reference.jaccard(a, b, 5, "byte")
+    assert found["similarity"] == reference.jaccard(a, b, 5, "byte")
     assert found["estimate"] == hasher.jaccard(a, b)
     assert found["interval"] == pytest.approx(reference.wilson(round(found["estimate"] * 400), 400, 0.95))
     assert found["confidence"] == 0.95
@@ -179,7 +179,7 @@ def test_compare_prints_the_same_figures(tmp_path):
         found = json.loads(done(tmp_path, "compare", *arguments, *options, "--json", stdin=NEAR))
         printed = done(tmp_path, "compare", *arguments, *options, stdin=NEAR).decode()
         assert printed == (
-            f"exact     {found['exact']:.6f}\n"
+            f"exact     {found['similarity']:.6f}\n"
             f"estimate  {found['estimate']:.6f}, from 128 components\n"
             f"interval  {found['interval'][0]:.6f} to {found['interval'][1]:.6f}, at confidence 0.5\n"
         )
@@ -189,7 +189,7 @@ def test_compare_prints_the_same_figures(tmp_path):
 def test_compare_texts(tmp_path):
     a, b = "駅から徒歩五分です", "駅から徒歩三分です"
     found = json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json"))
-    assert found["exact"] == reference.jaccard(a, b, 2, "char")
+    assert found["similarity"] == reference.jaccard(a, b, 2, "char")
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     assert (
         json.loads(done(tmp_path, "compare", "--texts", a, b, "--ngram", 2, "--json", run=process, env=plain)) == found
@@ -216,7 +216,7 @@ def test_compare_unpacks(tmp_path):
 @pytest.mark.parametrize("texts", [["", ""], ["", "a text"]])
 def test_a_text_without_shingles_is_like_nothing(tmp_path, texts):
     found = json.loads(done(tmp_path, "compare", "--texts", *texts, "--json"))
-    assert (found["exact"], found["estimate"], found["interval"]) == (0.0, 0.0, [0.0, 0.0])
+    assert (found["similarity"], found["estimate"], found["interval"]) == (0.0, 0.0, [0.0, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_normalisations(tmp_path, dropped):
     given = ["--lowercase", "--collapse-whitespace", "--strip-punctuation", "--normalize=NFC"]
     given = [option for option in given if dropped is None or not option.startswith(dropped)]
     same = dropped is None
-    exact = json.loads(done(tmp_path, "compare", "a.txt", "b.txt", "--ngram", 3, *given, "--json"))["exact"]
+    exact = json.loads(done(tmp_path, "compare", "a.txt", "b.txt", "--ngram", 3, *given, "--json"))["similarity"]
     assert (exact == 1.0) == same
     assert bool(done(tmp_path, "pairs", "in.txt", "--threshold", 1, "--ngram", 3, *given)) == same
     counts = json.loads(done(tmp_path, "dedup", "in.txt", "--dry-run", "--json", "--threshold", 1, *given))
@@ -295,7 +295,7 @@ def test_plan_for_machines(tmp_path):
     assert found["recall"] == 0.99
     assert found["num_seeds"] == 128
     assert found["background"] is found["false_candidates"] is found["documents"] is None
-    assert package.Bands.from_dict({"widths": found["widths"]}) == bands
+    assert package.Bands.from_string(found["bands"]) == bands
     assert found["num_components"] == bands.num_components
     assert found["found"] == {f"{s:.1f}": bands.probability(s) for s in np.arange(3, 11) / 10}
     assert found["found_at_threshold"] == bands.probability(0.7)

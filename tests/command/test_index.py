@@ -143,7 +143,7 @@ def test_documents_are_added_and_found(folder):
         assert all(match["verified"] for match in one["matches"])
         assert all(match["interval"] == [match["similarity"]] * 2 for match in one["matches"])
     with Index.open(folder / "a.index") as index:
-        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == texts
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == texts
 
 
 def test_the_summary_counts(folder):
@@ -179,7 +179,8 @@ def test_a_text_and_stored_documents_can_be_asked_for(folder):
 
 def test_the_recall_of_another_similarity_is_printed(folder):
     with Index.open(folder / "a.index") as index:
-        expected = f"--min-similarity 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index\n".encode()
+        recall = index.recall_at(0.7, min_similarity=0.7)
+        expected = f"--min-similarity 0.7: recall {recall:.4g} with the bands of the index\n".encode()
     for asked in ([SAMPLE], ["--text", "a text"], ["--id", "s001"]):
         command = ["index", "query", "a.index", *asked, "--min-similarity"]
         assert lsh(folder, *command, "0.7").stderr.startswith(expected)
@@ -210,7 +211,7 @@ def test_all_formats_are_read(tmp_path):
         done(tmp_path, "index", "add", "x.index", name, "-q")
     done(tmp_path, "index", "add", "x.index", "-", "--format", "tsv", "-q", stdin=b"t\tfrom a pipe\n")
     with Index.open(tmp_path / "x.index") as index:
-        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {
             **dict(zip(["j", "c", "n.md"], texts)),
             "t": "from a pipe",
         }
@@ -259,7 +260,7 @@ def test_records_without_ids_are_named_by_file_and_number(tmp_path):
     done(tmp_path, "index", "add", "x.index", "-", "--format", "txt", "--id-prefix", "pipe/", stdin=b"six\n")
     with Index.open(tmp_path / "x.index") as index:
         expected = {"a.txt:1": "one", "a.txt:2": "two", "b.txt:1": "three", "c.csv:1": "four", "d.jsonl:1": "five"}
-        assert {doc_id: index.text(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
+        assert {doc_id: index.text_of(doc_id).decode() for doc_id in index} == {**expected, "pipe/1": "six"}
     message = refused(tmp_path, "index", "add", "x.index", "-", "--format", "txt", stdin=b"six\n")
     assert "standard input: its documents have no ids; name their column with --id-field, or give --id-p" in message
     message = refused(tmp_path, "index", "add", "x.index", "d.jsonl")
@@ -422,8 +423,8 @@ def test_indexes_are_merged(folder):
     result = lsh(folder, "index", "merge", "a.index", "b.index")
     assert result.stderr == b"6 documents added, 1 of them in place of others, 205 in the index\n"
     with Index.open(folder / "a.index") as index:
-        assert index.text("s001") == b"another text"
-        assert index.text("d4").decode() == text(4)
+        assert index.text_of("s001") == b"another text"
+        assert index.text_of("d4").decode() == text(4)
     done(folder, "index", "create", "c.index", "--threshold", "0.7")
     assert "c.index: OTHER must have the same plan, got threshold 0.7, recall 0.99, bands" in refused(
         folder, "index", "merge", "a.index", "c.index"

@@ -93,7 +93,9 @@ def test_a_run_whose_output_fails_removes_nothing(own_folder):
 def test_the_recall_is_printed_where_it_is_another_one(folder):
     assert b"recall" not in lsh(folder, "index", "pairs", "a.index").stderr
     with Index.open(folder / "a.index") as index:
-        expected = f"--threshold 0.7: recall {index.recall_at(0.7):.4g} with the bands of the index\n"
+        expected = (
+            f"--threshold 0.7: recall {index.recall_at(0.7, min_similarity=0.7):.4g} with the bands of the index\n"
+        )
     assert lsh(folder, "index", "pairs", "a.index", "--threshold", "0.7").stderr.decode().startswith(expected)
     with Index.open(folder / "b.index") as index:
         expected = f"--threshold 0.8: recall {index.recall_at(0.8):.4g} with the bands of the index and estimates\n"

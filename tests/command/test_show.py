@@ -35,22 +35,22 @@ def test_figures(news):
     found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--ngram", 5, "--json"))
     a, b = (set(reference.shingles(text.encode(), 5, "char")) for text in (A, B))
     assert found == {
-        "a": {"id": "a1", "source": "news.tsv", "bytes": len(A), "shingles": len(a)},
-        "b": {"id": "b2", "source": "news.tsv", "bytes": len(B), "shingles": len(b)},
-        "exact": len(a & b) / len(a | b),
+        "a": {"id": "a1", "source": "news.tsv", "bytes": len(A), "num_shingles": len(a)},
+        "b": {"id": "b2", "source": "news.tsv", "bytes": len(B), "num_shingles": len(b)},
+        "similarity": len(a & b) / len(a | b),
         "identical": False,
         "common": len(a & b),
         "union": len(a | b),
-        "parameters": package.Shingles(5).to_dict(),
+        "shingles": package.Shingles(5).to_dict(),
         "differences": [{"a": "nineteen", "b": "seventeen"}, {"a": "waits", "b": "sails"}],
     }
 
 
 def test_the_page_has_the_same_figures(news):
     found = json.loads(done(news, "show", "news.tsv", "a1", "b2", "--json"))
-    alone = [found[side]["shingles"] - found["common"] for side in "ab"]
+    alone = [found[side]["num_shingles"] - found["common"] for side in "ab"]
     assert done(news, "show", "news.tsv", "a1", "b2").decode() == (
-        f"similarity  {found['exact']:.6f}, exact, by shingles of 8 characters\n"
+        f"similarity  {found['similarity']:.6f}, exact, by shingles of 8 characters\n"
         f"shingles    {found['common']} in both, {alone[0]} only in the first, {alone[1]} only in the second, "
         f"{found['union']} in all\n"
         f"first       a1 (news.tsv), {len(A)} bytes\n"
@@ -72,7 +72,7 @@ def test_a_text_at_the_top_of_a_folder_has_no_source(tmp_path):
 def test_the_shingles_are_as_they_are_asked_for(news):
     (news / "in.txt").write_text("The Old Dome\nthe old   dome!\n", "utf-8")
     options = ["--unit", "word", "--ngram", 1, "--lowercase"]
-    assert json.loads(done(news, "show", "in.txt", "1", "2", *options, "--json"))["exact"] == 1.0
+    assert json.loads(done(news, "show", "in.txt", "1", "2", *options, "--json"))["similarity"] == 1.0
     assert "shingles of 1 word\n" in done(news, "show", "in.txt", "1", "2", *options).decode()
 
 
@@ -86,7 +86,7 @@ def test_what_a_removal_names_can_be_shown(tmp_path):
     found = json.loads(done(tmp_path, "show", "?.jsonl.gz", removed, kept, "--json"))
     assert (found["a"]["id"], found["b"]["id"]) == ("\u00e9\\n", "x\ty")
     assert (found["a"]["source"], found["b"]["source"]) == ("2.jsonl.gz", "0.jsonl.gz")
-    assert (found["exact"], found["identical"], found["differences"]) == (1.0, True, [])
+    assert (found["similarity"], found["identical"], found["differences"]) == (1.0, True, [])
     assert done(tmp_path, "show", "?.jsonl.gz", removed, kept).endswith(b"\n\nThe texts are identical.\n")
 
 

@@ -53,7 +53,7 @@ def answers(index: Index) -> dict[str, Any]:
     return {
         "ids": [repr(doc_id) for doc_id in index],
         "times": [index.time_of(doc_id) for doc_id in index],
-        "texts": [index.text(doc_id).decode() for doc_id in index] if stored else None,
+        "texts": [index.text_of(doc_id).decode() for doc_id in index] if stored else None,
         "queries": [
             [[repr(match.id), match.similarity, list(match.interval), match.verified] for match in matches]
             for matches in index.query_docs([*TEXTS, TEXTS[0] + "!"])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lsh
 from lsh import _corpus, _layout, _stored
-from lsh.index import DamageError, Index, _snapshot
+from lsh.index import Index, IndexDamagedError, _snapshot
 
 WORDS = [f"{a}{b}{c}" for a in "bdfk" for b in "aeiou" for c in "lmrt"]
 HASHER = lsh.MinHasher(64, scheme="fss", shingles=lsh.Shingles(3))
@@ -43,7 +43,7 @@ def corpus(seed: int, count: int, originals: int = 40) -> Texts:
 
 def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
     """An index of three segments and a log, with ids of each kind, and removed documents in each part."""
-    index = Index.create(folder, HASHER, PLAN, **{"texts": "stored", **settings})
+    index = Index.create(folder, HASHER, bands=PLAN, **{"texts": "stored", **settings})
     ids = [i if i % 3 else f"id {i}" if i % 2 else b"%d" % i for i in range(len(texts))]
     quarter = len(texts) // 4
     for part in range(4):
@@ -60,7 +60,7 @@ def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
 
 
 def texts_of(index: Index) -> dict[Any, str]:
-    return {doc_id: index.text(doc_id).decode() for doc_id in index}
+    return {doc_id: index.text_of(doc_id).decode() for doc_id in index}
 
 
 def rows(result: lsh.Deduplication, ids: list[Any]) -> list[list[tuple[Any, ...]]]:
@@ -228,7 +228,7 @@ class Counted:
 def test_texts_are_read_where_they_are_needed(tmp_path):
     old = list(dict.fromkeys(corpus(1, 400)))
     lookup = Counted(dict(enumerate(old)))
-    with Index.create(tmp_path / "index", HASHER, PLAN, texts=lookup) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts=lookup) as index:
         index.add_docs(old, range(len(old)))
     index = Index.open(tmp_path / "index", texts=lookup)
     assert lookup.asked == []
@@ -248,7 +248,7 @@ def test_texts_are_read_where_they_are_needed(tmp_path):
 
 def test_unknown_texts(tmp_path):
     old = [text for text in corpus(1, 100) if len(text) > 5]
-    with Index.create(tmp_path / "index", HASHER, PLAN, sketch="full") as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, sketch="full") as index:
         index.add_docs(old, range(len(old)))
     index = Index.open(tmp_path / "index")
     for run in (
@@ -278,7 +278,7 @@ def test_unknown_texts(tmp_path):
 def test_estimates_from_eight_bits(tmp_path):
     """They are corrected for equal bytes of different components: unbiased, and 0 at the least."""
     old, new = corpus(1, 300, 20), corpus(2, 300, 20)
-    with Index.create(tmp_path / "index", HASHER, PLAN) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN) as index:
         index.add_docs(old, range(300))
     low = HASHER.fingerprints(old).astype(np.uint8), HASHER.fingerprints(new).astype(np.uint8)
     pairs = list(lsh.find_pairs(new, others=Index.open(tmp_path / "index"), verify="sketch"))
@@ -343,7 +343,7 @@ def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
     index = filled(tmp_path / "index", corpus(1, 200))
     result = lsh.deduplicate(corpus(2, 100), 0.8, against=index)
     parameters = result.parameters
-    assert parameters["recall"] == index.recall_at(0.8) > index.recall_at(0.7)
+    assert parameters["recall"] == index.recall_at(0.8, min_similarity=0.8) > index.recall_at(0.7)
     assert parameters["plan"] == PLAN
     copied = pickle.loads(pickle.dumps(result))
     assert copied.old_ids == result.old_ids
@@ -357,7 +357,7 @@ def test_the_result_names_the_recall_and_can_be_pickled(tmp_path):
 def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
     with filled(tmp_path / "index", corpus(1, 200), **settings) as index:
         ids = list(index)
-        texts = [index.text(doc_id) for doc_id in ids]
+        texts = [index.text_of(doc_id) for doc_id in ids]
         found = list(index.find_pairs(0.75, verify=verify))
         if settings.get("sketch") or verify != "sketch":  # else estimates are of 8 bits
             listed = lsh.find_pairs(texts, 0.75, hasher=HASHER, bands=PLAN.bands, verify=verify)
@@ -373,7 +373,7 @@ def test_pairs_are_those_of_the_list(tmp_path, settings, verify):
 
 def test_pairs_are_those_of_the_call(tmp_path):
     one, other = "one text of an index", "something that differs"
-    with Index.create(tmp_path / "index", HASHER, PLAN, texts="stored") as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
         index.add_docs([one, one, other], ["a", "b", "c"])
         pairs = index.find_pairs(max_memory="10MB", num_threads=1)
         index.remove("a")
@@ -383,7 +383,7 @@ def test_pairs_are_those_of_the_call(tmp_path):
 
 
 def test_pairs_need_texts_or_another_verify(tmp_path):
-    with Index.create(tmp_path / "index", HASHER, PLAN) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN) as index:
         with pytest.raises(ValueError, match="verify='sketch' to compare estimates"):
             index.find_pairs()
         with pytest.raises(ValueError, match=r"threshold=0.1 has a recall of .* create an index with threshold=0.1"):
@@ -396,7 +396,7 @@ def test_pairs_need_texts_or_another_verify(tmp_path):
 )
 def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
     """At the threshold, about half of the estimates are below it, also where texts are stored."""
-    with Index.create(tmp_path / "index", HASHER, PLAN, sketch=sketch, texts=texts) as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, sketch=sketch, texts=texts) as index:
         recalls = {
             verify: lsh.deduplicate(["a text"], against=index, verify=verify).parameters["recall"]
             for verify in (["exact"] if texts else []) + ["sketch", None]
@@ -411,7 +411,7 @@ def test_the_recall_is_that_of_the_comparison(tmp_path, sketch, texts):
 
 
 def test_empty(tmp_path):
-    with Index.create(tmp_path / "index", HASHER, PLAN, texts="stored") as index:
+    with Index.create(tmp_path / "index", HASHER, bands=PLAN, texts="stored") as index:
         assert index.deduplicate() == []
         result = lsh.deduplicate(["one text", "one text"], against=index)
         assert (result.keep.tolist(), result.old_ids, counts(result)["old"]) == ([True, False], (), 0)
@@ -442,7 +442,7 @@ def damaged_by(change: Callable[[bytearray], None], path: Path) -> None:
 
 
 def test_damage_is_an_error(tmp_path):
-    """A byte of every block of a segment in turn is flipped: a DamageError, or the block is not read."""
+    """A byte of every block of a segment in turn is flipped: an IndexDamagedError, or the block is not read."""
     with filled(tmp_path / "index", corpus(1, 2000)) as index:
         index.compact()
     path = next((tmp_path / "index").glob("segment-*"))
@@ -458,7 +458,7 @@ def test_damage_is_an_error(tmp_path):
         ):
             try:
                 assert run(Index.open(tmp_path / "index"))
-            except DamageError as error:
+            except IndexDamagedError as error:
                 messages.append(str(error))
         path.write_bytes(whole)
     assert len(messages) > len(whole) >> 16

@@ -26,7 +26,7 @@ from indexing import SETTINGS, contents, reopened, text
 from losing_disk import CrashError, LosingDisk
 
 import lsh.index
-from lsh.index import DamageError, Index
+from lsh.index import Index, IndexDamagedError
 
 Contents = dict
 
@@ -398,7 +398,7 @@ def damaged(folder: Path, name: str, data: bytes, expected: Contents) -> bool:
             warnings.simplefilter("ignore")  # of another Unicode version
             assert reopened(folder) == expected, name
         message = ""
-    except (DamageError, FileNotFoundError) as error:
+    except (IndexDamagedError, FileNotFoundError) as error:
         message = str(error)
     finally:
         path.unlink()
@@ -443,7 +443,7 @@ def test_a_missing_file_is_named(small_index):
     folder, _ = small_index
     for name in files_of(folder):
         (folder / name).rename(folder / "elsewhere")
-        with pytest.raises((DamageError, FileNotFoundError), match=name):
+        with pytest.raises((IndexDamagedError, FileNotFoundError), match=name):
             Index.open(folder)
         (folder / "elsewhere").rename(folder / name)
 

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexing import SETTINGS, text
 
-from lsh.index import DamageError, Index, _format, _log, _manifest
+from lsh.index import Index, IndexDamagedError, _format, _log, _manifest
 from lsh.index._format import BLOCK, FOOTER, LOG_HEADER, RECORD, SECTION
 
 
@@ -43,12 +43,12 @@ def made(tmp_path_factory) -> Path:
 
 
 def use(folder: Path) -> None:
-    """Use everything; an error other than a DamageError fails the test."""
+    """Use everything; an error other than an IndexDamagedError fails the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of another Unicode version
         try:
             index = Index.open(folder, "a")
-        except (DamageError, FileNotFoundError):
+        except (IndexDamagedError, FileNotFoundError):
             return
         use_opened(folder, index)
 
@@ -59,7 +59,7 @@ def use_opened(folder: Path, index: Index) -> None:
         lambda: index.query_docs([text(i) for i in range(22)]),
         lambda: [index.query(text(i), top=2) for i in range(22)],
         lambda: [index.query(id=doc_id) for doc_id in list(index)[:5]],
-        lambda: [(index.time_of(doc_id), index.text(doc_id)) for doc_id in index],
+        lambda: [(index.time_of(doc_id), index.text_of(doc_id)) for doc_id in index],
         index.info,
         index.verify,
         lambda: index.expire(5.0),
@@ -72,7 +72,7 @@ def use_opened(folder: Path, index: Index) -> None:
             with contextlib.suppress(KeyError):  # two documents have the same id, or an id has another hash
                 try:
                     action()
-                except DamageError as error:
+                except IndexDamagedError as error:
                     if str(folder) not in str(error):
                         raise
     finally:
@@ -260,7 +260,9 @@ def test_a_later_format_is_named(made):
         data = path.read_bytes()[:-8]
         later = data[:8] + (2).to_bytes(4, "little") + data[12:]
         path.write_bytes(later + _format.checksum(later).to_bytes(8, "little"))
-        with pytest.raises(DamageError, match="format version 2, this release reads version 1; use a newer release"):
+        with pytest.raises(
+            IndexDamagedError, match="format version 2, this release reads version 1; use a newer release"
+        ):
             Index.open(folder)
 
 

@@ -76,7 +76,7 @@ def test_ids_of_all_kinds_are_different(folder):
         index.compact()
         assert list(Index.open(folder)) == IDS
         for i, doc_id in enumerate(IDS):
-            assert index.text(doc_id).decode() == text(i)
+            assert index.text_of(doc_id).decode() == text(i)
             index.remove(doc_id)
             assert doc_id not in index
         index.compact()
@@ -139,7 +139,7 @@ def test_texts_without_shingles_are_stored_and_not_found(folder):
             assert len(index) == 3
             assert index.query("") == ()
             assert index.query(id="empty") == ()
-            assert index.text("missing") == b""
+            assert index.text_of("missing") == b""
             assert [match.id for match in index.query(FERRY)] == ["ferry"]
             index.compact()
 
@@ -151,8 +151,8 @@ def test_texts_without_shingles_are_stored_and_not_found(folder):
         (["a", None], ["x", "y"], r"texts\[1\] is None"),
         (["a", "b"], ["x"], r"ids must have one element for each text \(2\), got 1"),
         (["a"], ["x", "y"], r"ids must have one element for each text \(1\), got more"),
-        (["a"], "x", "ids must have one element for each text, in order, got str"),
-        (["a"], {"x"}, "ids must have one element for each text, in order, got set"),
+        (["a"], "x", "ids must have one element for each document, in order, got str"),
+        (["a"], {"x"}, "ids must have one element for each document, in order, got set"),
         ("a", ["x"], "texts must be a collection of texts"),
     ],
 )
@@ -649,7 +649,7 @@ def test_an_index_without_sketches_verifies_everything(folder):
 
 def test_a_query_below_the_bands_is_refused(folder):
     with Index.create(folder, threshold=0.8) as index:
-        assert index.query(FERRY, min_similarity=0.7).recall == index.recall_at(0.7) < 0.9
+        assert index.query(FERRY, min_similarity=0.7).recall == index.recall_at(0.7, min_similarity=0.7) < 0.9
         with pytest.raises(ValueError, match=r"min_similarity=0.3 has a recall of 0.0.* threshold=0.3"):
             index.query(FERRY, min_similarity=0.3)
         with pytest.raises(ValueError, match=r"text or id must be given, got neither"):
@@ -697,7 +697,7 @@ def test_parameters_that_clash(folder):
         with pytest.raises((TypeError, ValueError), match=message):
             Index.create(folder, **named)
     assert not folder.exists()
-    with Index.create(folder, hasher, plan) as index:
+    with Index.create(folder, hasher, bands=plan) as index:
         assert (index.hasher, index.plan, index.bands) == (hasher, plan, plan.bands)
         assert Index.open(folder).plan == plan
         assert "open for writing" in repr(index)

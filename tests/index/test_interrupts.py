@@ -267,7 +267,7 @@ def test_a_reader_notices_a_log_that_lost_commits(folder, tmp_path):
         index.add(text(2), 2)
     with Index.open(folder) as reader:
         shutil.copy(tmp_path / "backup" / "log-000001", folder / "log-000001")
-        with pytest.raises(lsh.index.DamageError, match="were committed"):
+        with pytest.raises(lsh.index.IndexDamagedError, match="were committed"):
             reader.refresh()
 
 

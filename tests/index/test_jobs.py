@@ -16,7 +16,7 @@ import pytest
 from indexing import SETTINGS, contents, reopened, text
 
 import lsh
-from lsh.index import DamageError, Index, IndexReplacedError, _manifest, _query, _view
+from lsh.index import Index, IndexDamagedError, IndexReplacedError, _manifest, _query, _view
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def test_many_are_removed_at_once(folder, monkeypatch, large):
         index.commit()
         index.add(text(40), b"new")
         with pytest.raises(KeyError, match="nothing"):
-            index.remove_docs([1, b"new", "nothing"])
+            index.remove_ids([1, b"new", "nothing"])
         assert len(index) == 41
-        index.remove_docs(i for i in [3, 5, b"new", 3, *range(10, 20)])
-        index.remove_docs([])
+        index.remove_ids(i for i in [3, 5, b"new", 3, *range(10, 20)])
+        index.remove_ids([])
         expected = {i: (text(i), None) for i in range(40) if i not in (3, 5) and not 10 <= i < 20}
         assert contents(index) == expected
     assert reopened(folder) == expected
@@ -48,7 +48,7 @@ def test_many_are_removed_at_once(folder, monkeypatch, large):
 @pytest.mark.parametrize("ids", ["a", b"a", 5, None])
 def test_one_id_is_no_collection(folder, ids):
     with Index.create(folder, **SETTINGS) as index, pytest.raises(TypeError, match=r"ids must be a collection of ids"):
-        index.remove_docs(ids)
+        index.remove_ids(ids)
 
 
 @pytest.mark.parametrize("where", ["memory", "log", "segment"])
@@ -77,7 +77,7 @@ def test_a_time_is_changed_alone(folder, where, settings):
         assert index.expire(400) == 2
         assert list(index) == ["empty"]
         if settings["texts"]:
-            assert index.text("empty") == b""
+            assert index.text_of("empty") == b""
 
 
 def test_a_stored_document_is_asked_for_by_its_text(folder, monkeypatch):
@@ -360,7 +360,7 @@ def test_a_backup_while_a_writer_runs(tmp_path, monkeypatch):
             try:
                 assert set(reopened(copy)) in commits[first:]
                 outcomes["whole"] += 1
-            except DamageError as error:
+            except IndexDamagedError as error:
                 outcomes["missing" if "it is missing, and the manifest names it" in str(error) else str(error)] += 1
     assert set(outcomes) == {"whole", "missing"}
     assert min(outcomes.values()) >= 3
@@ -370,5 +370,5 @@ def test_damage_is_not_taken_for_a_replacement(tmp_path):
     one, two = two_indexes(tmp_path)
     name = next(name for name in os.listdir(one) if name.startswith("segment"))
     shutil.copy(two / name, one / name)
-    with pytest.raises(DamageError, match=name):
+    with pytest.raises(IndexDamagedError, match=name):
         Index.open(one)

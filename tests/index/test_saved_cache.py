@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.index import DamageError, Index
+from lsh.index import Index, IndexDamagedError
 from lsh.index._disk import DiskFile
 
 HASHERS = [
@@ -150,5 +150,5 @@ def test_errors(tmp_path):
         lsh.Cache.load(tmp_path / "low")
     manifest: Path = tmp_path / "saved" / "manifest"
     manifest.write_bytes(manifest.read_bytes()[:-1])
-    with pytest.raises(DamageError, match="manifest"):
+    with pytest.raises(IndexDamagedError, match="manifest"):
         lsh.Cache.load(tmp_path / "saved")

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsh
-from lsh.index import DamageError, Index, _format
-from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Settings, Verdict
+from lsh.index import Index, IndexDamagedError, _format
+from lsh.index.screen import COMPONENTS, DECISIONS, RECALL, SHINGLES, Screen, Verdict
 
 WORDS = [f"word{number}" for number in range(400)]
 
@@ -55,7 +55,7 @@ def test_the_defaults(folder):
         assert screen.index.hasher.num_seeds == COMPONENTS == 400
         assert screen.index.threshold == screen.recommend
         assert screen.index.recall == RECALL == 0.95
-        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9) > 0.45
+        assert screen.index._recalls(0.9, None)[0] > 0.99 > 0.6 > screen.index.recall_at(0.9, min_similarity=0.9) > 0.45
         assert screen.index.path == str(folder)
         assert "reject=0.9, recommend=0.5" in repr(screen)
 
@@ -109,12 +109,12 @@ def test_a_document_is_not_compared_with_itself(folder):
     with Screen.create(folder, texts="stored", top=1) as screen:
         screen.submit(text(1), "a")
         assert screen.submit(text(1, 1), "a") == Verdict("accept", ())
-        assert screen.index.text("a").decode() == text(1, 1)
+        assert screen.index.text_of("a").decode() == text(1, 1)
         screen.submit(text(1, 12), "b")
         verdict, matches = screen.submit(text(1, 13), "b")
         assert (verdict, [match.id for match in matches]) == ("similar", ["a"])  # not by the one with its own id
         assert screen.submit(text(1, 2), "b").decision == "reject"
-        assert screen.index.text("b").decode() == text(1, 13)
+        assert screen.index.text_of("b").decode() == text(1, 13)
 
 
 def test_the_best_matches_come_first(folder):
@@ -161,7 +161,11 @@ def test_the_thresholds_can_be_changed(folder):
 
 
 def test_a_screen_has_the_settings_of_an_index(folder):
-    assert {*inspect.signature(Index.create).parameters} - {"path", "threshold"} == set(Settings.__annotations__)
+    of_index, own = (inspect.signature(made.create).parameters for made in (Index, Screen))
+    assert {**own, "threshold": of_index["threshold"]}.keys() - {"reject", "recommend", "top"} == of_index.keys()
+    assert {name: own[name].default for name in own.keys() & of_index} == {
+        name: of_index[name].default for name in own.keys() & of_index
+    }
     with pytest.raises(TypeError, match=r"^Screen.create\(\) got an unexpected keyword argument 'threshold'$"):
         Screen.create(folder, threshold=0.5)
     plan, shingles = lsh.plan(0.6, 0.9, num_seeds=64), lsh.Shingles(2, "word")
@@ -235,7 +239,7 @@ def test_verdicts_are_those_of_all_pairs(data, tmp_path_factory):
             assert verdict == ("reject" if best >= 0.9 else "similar" if similar else "accept")
             if verdict != "reject":
                 known[doc_id] = new
-        assert {doc_id: screen.index.text(doc_id).decode() for doc_id in screen.index} == known
+        assert {doc_id: screen.index.text_of(doc_id).decode() for doc_id in screen.index} == known
 
 
 def test_columns_and_iterators_are_read(folder):
@@ -255,10 +259,10 @@ def test_columns_and_iterators_are_read(folder):
         (["a", "b"], [1], {}, r"ids must have one element for each text \(2\), got 1"),
         (["a", "b"], [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
         (["a", "b"], [1, 1.5], {}, r"ids\[1\] must be str, bytes or a whole number"),
-        (["a", "b"], "ab", {}, r"ids must have one element for each text, in order, got str"),
+        (["a", "b"], "ab", {}, r"ids must have one element for each document, in order, got str"),
         (["a", "b"], [1, 2], {"times": [1.0]}, r"times must have one element for each text \(2\), got 1"),
         (["a", "b"], [1, 2], {"times": [1.0, "x"]}, r"times\[1\] must be seconds"),
-        (["a", "b"], [1, 2], {"times": 3.0}, r"times must have one element for each text, in order, got float"),
+        (["a", "b"], [1, 2], {"times": 3.0}, r"times must have one element for each document, in order, got float"),
         (["a", "b"], [1, 2], {"missing": "skip"}, r"missing must be one of"),
         (iter(["a", "b"]), [1, 2, 3], {}, r"ids must have one element for each text \(2\), got more"),
     ],
@@ -359,7 +363,7 @@ def test_a_hostile_note_is_refused(folder, note):
     body = json.dumps({**json.loads(data[_format.HEADER.itemsize : -8]), "note": note}).encode()
     head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
     (folder / "manifest").write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
-    with pytest.raises(DamageError, match="manifest is damaged: "):
+    with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
         Screen.open(folder)
 
 

@@ -13,10 +13,8 @@ from typing_extensions import assert_type
 
 import lsh
 from lsh import cache as cache_module
-from lsh import minhash, plot, presets, recall, report, text_plot, typing
-from lsh.bands import BandError
-from lsh.index import DamageError, Duplicate, IndexLockedError, IndexReplacedError
-from lsh.index.screen import Verdict
+from lsh import minhash, plot, presets, report, text_plot, typing
+from lsh.index import IndexDamagedError, IndexLockedError, IndexReplacedError
 from lsh.lsh import Cache as OlderCache
 
 TEXTS = ["A cat sat on the mat today.", "A dog ran in the park, and back.", "A cat sat on the mat today!"]
@@ -94,7 +92,7 @@ def texts_and_fingerprints() -> None:
 
 
 def bands_and_plans() -> None:
-    """Use `plan`, `Plan`, `Bands` and `lsh.recall`."""
+    """Use `plan`, `Plan` and `Bands`."""
     plan = assert_type(lsh.plan(0.8, 0.99, background=TEXTS, shingles=lsh.Shingles(5), documents=10**6), lsh.Plan)
     lsh.plan(background=[0.1, 0.2])
     lsh.plan(background=np.array([0.1, 0.2]))
@@ -118,15 +116,8 @@ def bands_and_plans() -> None:
     assert_type(bands.keys(lsh.MinHasher(100).fingerprints(TEXTS)), NDArray[np.uint64])
     try:
         lsh.Cache(lsh.MinHasher(100), num_bands=7)
-    except BandError as error:
-        assert_type(error, BandError)
-    assert_type(recall.confidence_interval(9, 10), tuple[float, float])
-    sample = recall.choose_sample(np.array([27, 32, 27]), np.array([], np.int64), max_pairs=3)
-    keep = np.ones(3, np.bool_)
-    measured = recall.measure(sample, TEXTS.__getitem__, keep, 0.8, lsh.MinHasher(100), bands)
-    if measured is not None:
-        assert_type(measured, recall.MeasuredRecall)
-        assert_type(measured.intervals, list[recall.SimilarityInterval])
+    except lsh.BandError as error:
+        assert_type(error, lsh.BandError)
 
 
 def caches(folder: Path) -> None:
@@ -154,7 +145,7 @@ def caches(folder: Path) -> None:
     assert cache.filter_candidates({("cat", "copy")}, 0.1)
     assert_type((cache.hasher, cache.plan, cache.bands), tuple[lsh.MinHasher, lsh.Plan, lsh.Bands])
     assert_type((cache.num_bands, len(cache), "cat" in cache), tuple[int, int, bool])
-    assert_type((cache.recall_at(0.8), cache.query(TEXTS[0]).min_similarity), tuple[float, float])
+    assert_type((cache.recall_at(0.8, min_similarity=0.7), cache.query(TEXTS[0]).min_similarity), tuple[float, float])
     for number, row in cache.bins_(TEXTS[0]):
         assert number + len(row) > 0
     cache.remove("dog")
@@ -186,10 +177,10 @@ def indexes(folder: Path) -> None:
         stored: list[str] = list(index)
         assert names, stored
         assert_type(index.query(TEXTS[0])[0], lsh.Match)
-        assert_type(index.text("cat"), bytes)
+        assert_type(index.text_of("cat"), bytes)
         assert_type(index.time_of("cat"), "float | None")
         assert_type(index.expire(before=3), int)
-        assert_type(index.deduplicate(0.8, keep="last"), list[Duplicate])
+        assert_type(index.deduplicate(0.8, keep="last"), list[lsh.Duplicate])
         assert_type(next(index.find_pairs(verify="exact")), tuple[Any, Any, float])
         assert_type(index.info(), dict[str, Any])
         assert_type((index.plan, index.bands, index.hasher), tuple[lsh.Plan, lsh.Bands, lsh.MinHasher])
@@ -199,7 +190,7 @@ def indexes(folder: Path) -> None:
         index.compact()
         index.verify()
         index.remove("cat")
-        index.remove_docs(iter(["dog"]))
+        index.remove_ids(iter(["dog"]))
         index.rollback()
         result = lsh.deduplicate(TEXTS, against=index)
         assert_type(result.old_ids, "tuple[Any, ...] | None")
@@ -209,18 +200,18 @@ def indexes(folder: Path) -> None:
             assert_type(reader.refresh(), bool)
         try:
             lsh.Index.open(folder / "index", "a")
-        except (IndexReplacedError, DamageError) as error:
+        except (IndexReplacedError, IndexDamagedError) as error:
             raise AssertionError from error
         except IndexLockedError as error:
             assert_type(error, IndexLockedError)
 
 
 def screens(folder: Path) -> None:
-    """Use `Screen` and `Verdict`."""
+    """Use `Screen` and `lsh.Verdict`."""
     with lsh.Screen.create(folder / "screen", reject=0.9, recommend=0.6, texts="stored", num_seeds=256) as screen:
-        assert_type(screen.submit(TEXTS[0], "cat", time=5.0), Verdict)
-        assert_type(screen.submit_docs(TEXTS[1:], IDS[1:]), list[Verdict])
-        assert_type(screen.check_docs(TEXTS), list[Verdict])
+        assert_type(screen.submit(TEXTS[0], "cat", time=5.0), lsh.Verdict)
+        assert_type(screen.submit_docs(TEXTS[1:], IDS[1:]), list[lsh.Verdict])
+        assert_type(screen.check_docs(TEXTS), list[lsh.Verdict])
         decision, matches = screen.check(TEXTS[0])
         if decision == "reject":
             assert_type(matches, lsh.Matches)

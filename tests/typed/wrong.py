@@ -70,7 +70,7 @@ def caches() -> None:
     cache = lsh.Cache(lsh.MinHasher(64))
     lsh.Cache(64)  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), bands=4)  # type: ignore[arg-type]
-    lsh.Cache.create(lsh.MinHasher(64), 4)  # type: ignore[arg-type]
+    lsh.Cache.create(lsh.MinHasher(64), bands=4)  # type: ignore[arg-type]
     lsh.Cache.create(bands=lsh.plan(), threshold="0.8")  # type: ignore[arg-type]
     lsh.Cache(lsh.MinHasher(64), lsh.Bands(4, 5))  # type: ignore[arg-type]
     cache.add("one text")  # type: ignore[call-arg]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lsh import recall
+from lsh.report import recall
 
 
 def test_the_interval_is_wilsons():

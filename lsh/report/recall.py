@@ -108,7 +108,7 @@ def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pair
     Examples
     --------
     >>> import numpy as np
-    >>> from lsh.recall import choose_sample
+    >>> from lsh.report.recall import choose_sample
     >>> choose_sample(np.full(8, 100), np.array([2]), 6)
     array([[0, 1, 3]])
     """
@@ -158,7 +158,7 @@ def measure(
     --------
     >>> import lsh
     >>> import numpy as np
-    >>> from lsh import recall
+    >>> from lsh.report import recall
     >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "The cats sat on the mat."]
     >>> hasher = lsh.MinHasher(100, char_ngram=4)
     >>> sample = recall.choose_sample(np.array([len(text) for text in texts]), np.array([], int), 1000)
@@ -218,7 +218,7 @@ def confidence_interval(found: int, total: int) -> tuple[float, float]:
 
     Examples
     --------
-    >>> from lsh.recall import confidence_interval
+    >>> from lsh.report.recall import confidence_interval
     >>> [round(bound, 4) for bound in confidence_interval(8, 10)]
     [0.4902, 0.9433]
     """

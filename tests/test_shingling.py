@@ -399,5 +399,5 @@ def test_many_undecodable_bytes_are_normalised_in_linear_memory():
     assert lsh.Shingles(3, lowercase=True).apply(text) == text.replace(b"AB", b"ab")
     for other in (bytearray(text), memoryview(text)):
         assert lsh.Shingles(3, lowercase=True).apply(other) == text.replace(b"AB", b"ab")
-    with pytest.raises(TypeError, match="^text must be str, bytes, bytearray or memoryview, got NoneType"):
+    with pytest.raises(TypeError, match=r"^text must be str, .* or memoryview, got NoneType"):
         lsh.Shingles(3).apply(None)

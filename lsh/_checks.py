@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any, TypeVar
 
@@ -50,12 +51,18 @@ def whole_number(name: str, value: Any, least: int | None, most: int | None = No
 def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
     """Return `value` as a float from 0 to 1; `zero` and `one` say whether 0 and 1 themselves are allowed."""
     span = "0 to 1" if zero else f"more than 0 and {'at most' if one else 'less than'} 1"
+    kind = type(value)
+    is_number = hasattr(kind, "__float__") or hasattr(kind, "__index__")  # not text, of which float() makes a number
+    if is_number and hasattr(value, "dtype"):
+        is_number = getattr(value, "ndim", 0) == 0 and value.dtype.kind in "iuf"
     try:
-        if isinstance(value, (*BOOLS, str, bytes)) or getattr(value, "ndim", 0) != 0:  # float() accepts these
+        if not is_number or isinstance(value, BOOLS):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a number ({span}), got {type(value).__name__}") from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number ({span}), got {kind.__name__}") from None
+    except OverflowError:
+        raise ValueError(f"{name} must be {span}, got a number that is too large") from None
     if not (0.0 <= number <= 1.0) or (number == 0.0 and not zero) or (number == 1.0 and not one):
         raise ValueError(f"{name} must be {span}, got {value}")
     return number
@@ -63,13 +70,18 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
 
 def fractions(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return `value`, a number from 0 to 1 or several, as an array."""
+    unmasked(name, value)
     try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "iufO":  # of text and bools, too, there are floats
-            raise TypeError
-        numbers = given.astype(np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(None if isinstance(value, TEXT_TYPES) else value)
+        if given.dtype.kind == "O":
+            given = np.array([fraction(name, one, zero=True) for one in given.ravel()]).reshape(given.shape)
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(f"{name} must be 0 to 1"):
+            raise
         raise TypeError(f"{name} must be a number (0 to 1) or several, got {type(value).__name__}") from None
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number (0 to 1) or several, got {type(value).__name__}")
+    numbers = given.astype(np.float64)
     if not ((numbers >= 0) & (numbers <= 1)).all():
         raise ValueError(f"{name} must be 0 to 1, got {value}")
     return numbers
@@ -145,7 +157,7 @@ def collection(name: str, value: Any) -> None:
         raise TypeError(
             f"{name} must be a collection of texts, got the ids of a stored {type(value).__name__}; pass the texts"
         )
-    if isinstance(value, (dict, set, frozenset)):
+    if isinstance(value, (Mapping, set, frozenset)):
         raise TypeError(f"{name} must be in a definite order, got {type(value).__name__}; pass a list of its texts")
     if hasattr(type(value), "columns") or hasattr(type(value), "column_names"):
         how = "collect it and pass table['text']" if hasattr(value, "collect") else "pass table['text']"

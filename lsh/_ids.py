@@ -26,9 +26,19 @@ def new_id(name: str, doc_id: Hashable, position: int | None = None) -> Hashable
     """Return an id under which a document is to be stored: hashable, not ``None`` and not NaN."""
     if doc_id is None:
         raise TypeError(f"{_place(name, position)} must not be None: in a query, None means that no id is given")
-    if isinstance(doc_id, float) and doc_id != doc_id:
-        raise ValueError(f"{_place(name, position)} must not be NaN, which is equal to no id; give it another one")
-    return checked_id(name, doc_id, position)
+    checked_id(name, doc_id, position)
+    if _checks.is_missing(doc_id) or _is_unequal(doc_id):
+        got = f"a missing value ({doc_id!r:.40})"
+        raise ValueError(f"{_place(name, position)} must be an id, got {got}; drop the document, or give it an id")
+    return doc_id
+
+
+def _is_unequal(doc_id: Hashable) -> bool:
+    """Tell whether an id is not equal to itself, such as NaN and NaT of any type: it would not be found again."""
+    try:
+        return bool(doc_id != doc_id)
+    except (TypeError, ValueError):
+        return False
 
 
 def _place(name: str, position: int | None) -> str:
@@ -41,22 +51,37 @@ def in_order(name: str, given: Any) -> Iterator[Any]:
 
     The elements of an Arrow column, and of an array of text or whole numbers, become Python's values.
     """
-    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
-        given = given.tolist()
+    kind = type(given)
+    if hasattr(kind, "columns") or hasattr(kind, "column_names"):
+        raise TypeError(f"{name} must be one column, got a whole {kind.__name__}; pass table['{name}']")
     try:
         if isinstance(given, (*_checks.TEXT_TYPES, set, frozenset)):
             raise TypeError
-        return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
+        return iter(_values(given))
     except TypeError:
-        got = type(given).__name__
-        raise TypeError(f"{name} must have one element for each document, in order, got {got}; pass a list") from None
+        got = f"one element for each document, in order, got {kind.__name__}"
+        raise TypeError(f"{name} must have {got}; pass a list") from None
+
+
+def _values(given: Any) -> Any:
+    """Return Python's values of an Arrow column, and of an array of text or whole numbers."""
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
+        return given.tolist()
+    return given.to_pylist() if hasattr(given, "to_pylist") else given
 
 
 def several(ids: Iterable[Hashable]) -> list[Any]:
     """Return the ids of stored documents, as a list."""
-    if isinstance(ids, _checks.TEXT_TYPES) or not hasattr(ids, "__iter__"):
-        raise TypeError(f"ids must be a collection of ids, got {type(ids).__name__}; use remove for one document")
-    return list(ids)
+    kind = type(ids)
+    if hasattr(kind, "columns") or hasattr(kind, "column_names"):
+        raise TypeError(f"ids must be one column, got a whole {kind.__name__}; pass table['id']")
+    try:
+        if isinstance(ids, _checks.TEXT_TYPES):
+            raise TypeError
+        found = iter(_values(ids))
+    except TypeError:
+        raise TypeError(f"ids must be a collection of ids, got {kind.__name__}; use remove for one document") from None
+    return list(found)
 
 
 def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -> list[Hashable]:

@@ -787,7 +787,8 @@ def _collections(given: dict[str, TextsOrCallable | None], missing: object) -> l
     second = list(given)[1]
     texts: object = given["texts"]
     if isinstance(texts, Stored):
-        raise TypeError("texts must be a collection of texts, got an index; use its method deduplicate")
+        method = "deduplicate" if second == "against" else "find_pairs"
+        raise TypeError(f"texts must be a collection of texts, got an index; use its method {method}")
     for name, value in given.items():
         _refuse_other_arguments(name, value)
     if texts is given[second] and isinstance(texts, Iterator):

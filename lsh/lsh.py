@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from lsh import cache
+from lsh._fingerprints import one_fingerprint
 from lsh.bands import Bands
-from lsh.minhash import MinHasher, checked_fingerprint
+from lsh.minhash import MinHasher
 from lsh.planning import Plan
 from lsh.typing import Fingerprint
 
@@ -48,5 +49,5 @@ class Cache(cache.Cache):
         TypeError, ValueError
             If the fingerprint has another shape or other values, or `meta` is not hashable.
         """
-        row = checked_fingerprint(self.hasher, "fingerprint", fingerprint)
+        row = one_fingerprint("fingerprint", fingerprint, self.hasher.num_seeds, self.hasher.dtype)
         self.add_fingerprint(row, (tuple(row.tolist()), meta))

@@ -607,7 +607,8 @@ class MinHasher:
         """
         is_array = type(fingerprints) is np.ndarray and fingerprints.dtype == self.dtype
         if not is_array or fingerprints.shape[-1:] != (self.num_seeds,):
-            fingerprints = one_or_many("fingerprints", fingerprints, self.num_seeds, self.dtype)
+            what = "an array of fingerprints"
+            fingerprints = one_or_many("fingerprints", fingerprints, self.num_seeds, self.dtype, what)
         found = np.asarray(fingerprints[..., 0] == self._empty[0])
         if found.any():  # a fingerprint of shingles may have the largest value in a component
             found = np.asarray((fingerprints == self._empty).all(axis=-1))

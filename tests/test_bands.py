@@ -360,13 +360,29 @@ def test_bad_bands(arguments, error, message):
         Bands(**arguments)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf"), [0.5, 2], None])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf"), [0.5, 2], 10**400, [0.5, 10**400]])
 def test_probability_needs_a_similarity(bad):
     with pytest.raises(ValueError, match="similarity must be 0 to 1, got"):
         Bands(20, 5).probability(bad)
 
 
-@pytest.mark.parametrize("bad", ["0.5", b"0.5", True, ["a"], [0.5, [0.5]], 1j, {0.5}, object()])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "0.5",
+        b"0.5",
+        True,
+        ["a"],
+        [0.5, [0.5]],
+        1j,
+        {0.5},
+        object(),
+        None,
+        [0.5, None],
+        numpy.array(["0.5"], object),
+        bytearray(b"1"),
+    ],
+)
 def test_probability_needs_a_number(bad):
     with pytest.raises(TypeError, match=r"^similarity must be a number \(0 to 1\) or several, got "):
         Bands(20, 5).probability(bad)

@@ -439,6 +439,30 @@ def test_ids_of_an_arrow_column():
     cache.add_docs([FERRY, FERRY], pyarrow.array(["x", "y"]))
     cache.add_fingerprints(cache.hasher.fingerprints([FERRY]), pyarrow.chunked_array([[7]]))
     assert cache.get_duplicates_of(FERRY) == {"x", "y", 7}
+    cache.remove_ids(pyarrow.array(["x"]))
+    assert cache.get_duplicates_of(FERRY) == {"y", 7}
+
+
+def test_missing_ids_of_pandas():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    cache = make()
+    for ids in (["a", None, None], [pandas.NA, "a", "b"], [pandas.NaT, "a", "b"]):
+        with pytest.raises((TypeError, ValueError), match=r"ids\[[01]\] must (be an id|not be None)"):
+            cache.add_docs([FERRY] * 3, pandas.Series(ids))
+    with pytest.raises(TypeError, match="ids must be one column, got a whole DataFrame"):
+        cache.add_docs([FERRY], pandas.DataFrame({"id": ["a"]}))
+    with pytest.raises(TypeError, match="ids must be one column, got a whole DataFrame"):
+        cache.remove_ids(pandas.DataFrame({"id": ["a"]}))
+    assert len(cache) == 0
+
+
+class Table:
+    """An object with columns, as a DataFrame."""
+
+    columns = ("a", "b")
+
+    def __iter__(self):
+        return iter(self.columns)
 
 
 def test_remove_many():
@@ -452,9 +476,13 @@ def test_remove_many():
     with pytest.raises(TypeError, match=r"ids\[1\] must be hashable, got list"):
         cache.remove_ids([1, []])
     assert len(cache) == 4
+    with pytest.raises(TypeError, match="ids must be a collection of ids, got ndarray; use remove for one document"):
+        cache.remove_ids(numpy.array(1))
     cache.remove_ids(i for i in (1, 3, 1))
     cache.remove_ids([])
     assert cache.get_duplicates_of(FERRY) == {0, 2}
+    cache.remove_ids(numpy.array([2]))
+    assert cache.get_duplicates_of(FERRY) == {0}
 
 
 def test_remove_doc_compares_whole_fingerprints():
@@ -1375,8 +1403,23 @@ def bad_additions() -> dict[str, tuple[type, str, Callable[[Cache], object]]]:
         "ids bytes": (TypeError, "^ids must .* got bytes; pass a list", lambda c: c.add_docs([FERRY, MARKET], b"ab")),
         "ids NaN": (
             ValueError,
-            r"^ids\[1\] must not be NaN, which is equal to no id",
+            r"^ids\[1\] must be an id, got a missing value \(.*nan.*\)",
             lambda c: c.add_docs([FERRY, MARKET], numpy.array([1.0, numpy.nan])),
+        ),
+        "ids a short NaN": (
+            ValueError,
+            r"^ids\[1\] must be an id, got a missing value",
+            lambda c: c.add_docs([FERRY, MARKET], numpy.array([1.0, numpy.nan], numpy.float32)),
+        ),
+        "ids NaT": (
+            ValueError,
+            r"^ids\[0\] must be an id, got a missing value",
+            lambda c: c.add_docs([FERRY], numpy.array(["NaT"], "M8[s]")),
+        ),
+        "ids of a table": (
+            TypeError,
+            r"^ids must be one column, got a whole Table; pass table\['ids'\]$",
+            lambda c: c.add_docs([FERRY, MARKET], Table()),
         ),
         "ids None at all": (TypeError, "^ids must have .* got NoneType", lambda c: c.add_docs([FERRY], None)),
         "fingerprint of bools": (

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import numpy
 import pytest
@@ -1369,6 +1369,8 @@ COLLECTIONS = [
     (bytearray(b"one"), TypeError, "must be a collection of texts, got one bytearray"),
     ({"one": 1}, TypeError, "must be in a definite order, got dict"),
     ({"one"}, TypeError, "must be in a definite order, got set"),
+    (MappingProxyType({"one": 1}), TypeError, "must be in a definite order, got mappingproxy"),
+    (lsh.Cache(MinHasher(9)).fingerprints, TypeError, "must be in a definite order, got "),
     (frozenset({"one"}), TypeError, "must be in a definite order, got frozenset"),
     (
         lsh.Cache(MinHasher(10)),
@@ -1544,7 +1546,7 @@ def test_reuters_pairs(data_folder):
 
 
 def test_numbers_beyond_float_are_refused_in_words():
-    with pytest.raises(TypeError, match="threshold must be a number"):
+    with pytest.raises(ValueError, match="threshold must be more than 0 and at most 1, got a number that is too large"):
         deduplicate(["a"], 10**400)
     with pytest.raises(TypeError, match="keep must be"):
         deduplicate(["a", "b"], keep=[10**400, 1])

@@ -228,6 +228,7 @@ def test_the_sources_are_read():
         "lsh._memory",
     }
     assert python_imports((PACKAGE / "lsh.py").read_text(encoding="utf-8")) == {
+        "lsh._fingerprints",
         "lsh.bands",
         "lsh.cache",
         "lsh.minhash",

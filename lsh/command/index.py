@@ -229,7 +229,7 @@ def _created_screen(namespace: argparse.Namespace, folder: str, kept: dict[str, 
 
 def _add_removing(actions: argparse._SubParsersAction[console.Parser]) -> None:
     parser = _action(actions, "remove", _remove, "remove documents by their ids", REMOVE)
-    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document")
+    parser.add_argument("id", metavar="ID", nargs="*", help="the id of a document; write -- before one like -x7")
     parser.add_argument(
         "--ids", action=options.Once, metavar="FILE", help="a file with an id on each line, - for standard input"
     )
@@ -264,7 +264,8 @@ def _remove(namespace: argparse.Namespace) -> None:
             shown = ", ".join(repr(console.decoded(one)) for one in unknown[:MAX_SHOWN_IDS])
             shown += ", ..." if len(unknown) > MAX_SHOWN_IDS else ""
             what = f"{counted(len(unknown), 'id')} not in the index: {shown}"
-            raise ValueError(f"{what}; nothing was removed, use --unknown skip to remove the others")
+            remedy = ", use --unknown skip to remove the others" if len(unknown) < len(found) else ""
+            raise ValueError(f"{what}; nothing was removed{remedy}")
         before = len(index)
         index.remove_ids(list(dict.fromkeys(chain.from_iterable(found.values()))))
         left = len(index)

@@ -549,8 +549,8 @@ class Index(Stored):
         Parameters
         ----------
         texts : iterable of str or bytes, numpy array, or Arrow column
-            The texts, as for `MinHasher.fingerprints`. An iterator is read in pieces, and an error in a later piece
-            does not undo the earlier ones; `rollback` does.
+            The texts, as for `MinHasher.fingerprints`. An iterator, or another collection without a length, is read in
+            pieces, and an error in a later piece does not undo the earlier ones; `rollback` does.
         ids : iterable of str, bytes or int, or Arrow column
             One id for each text, in the same order. If an id is repeated, its last text is stored.
         times : iterable of float, datetime or numpy.datetime64, or Arrow column, optional
@@ -724,7 +724,7 @@ class Index(Stored):
         """
         limit = _arguments.as_time("before", before)
         if limit == NO_TIME:
-            raise TypeError("before must be a time, got None")
+            raise TypeError(f"before must be a time, got {before!r}")
         with self._writing() as writer:
             return writer.expire(limit)
 
@@ -897,7 +897,7 @@ class Index(Stored):
         search = self._search(min_similarity, top)
         _checks.one_of("text", text, "id", id)
         if text is not None:
-            row = self._parameters.hasher.fingerprint(text)
+            row = self._parameters.hasher.fingerprint(_checks.text("text", text))
             if row.tobytes() == self._empty:  # much faster than `MinHasher.is_empty`
                 return search.none
             return self._keyed_answers(search, row[None], lambda: Batch([text]).tolist())[0]

@@ -29,6 +29,7 @@ PIECE = 1 << 13  # documents that are added, or asked, at once
 MAX_COMPONENTS = 2**16 - 1  # of a fingerprint: the number of equal ones is uint16
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # longer than the letter of a drive
 YEARS = range(1, 10000)  # of times
+_NONE_LEFT = object()
 FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds from 1970 to the begin of the first year, the end of the last
 
 
@@ -155,21 +156,29 @@ def single(text: Text, id: object, time: Time | None) -> tuple[list[bytes], NDAr
 def pieces(
     texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
 ) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
-    """Yield encoded ids, times and texts of new documents; all are checked before the first ones, unless `texts` is
-    an iterator.
+    """Yield encoded ids, times and texts of new documents.
+
+    All are checked before the first ones are returned, unless `texts` has no length, such as an iterator.
     """
+    found = _pieces(texts, ids, times, missing)
+    return iter(list(found)) if hasattr(type(texts), "__len__") else found
+
+
+def _pieces(
+    texts: Texts, ids: Iterable[DocId], times: Iterable[Time | None] | None, missing: Missing
+) -> Iterator[tuple[list[bytes], NDArray[np.int64], Batch]]:
     allowed = _texts.allows_missing(missing)
     next_ids, next_times = in_order("ids", ids), None if times is None else in_order("times", times)
     found, first = _texts.pieces("texts", texts, PIECE), 0
     more = isinstance(found, Iterator)
     for piece in found if isinstance(found, Iterator) else (found,):
         batch, count = Batch(piece, first, allowed), len(piece)
-        codes = _format.encoded_ids("ids", listed("ids", next_ids, count, first, more))
+        codes = _format.encoded_ids("ids", listed("ids", next_ids, count, first, more), first)
         values = None if next_times is None else listed("times", next_times, count, first, more)
-        yield codes, as_times(values, count), batch
+        yield codes, as_times(values, count, first), batch
         first += count
     for name, rest in (("ids", next_ids), ("times", next_times)):
-        if rest is not None and more and next(rest, None) is not None:
+        if rest is not None and more and next(rest, _NONE_LEFT) is not _NONE_LEFT:
             raise ValueError(f"{name} must have one element for each text ({first}), got more")
 
 
@@ -182,15 +191,16 @@ def listed(name: str, values: Iterator[Any], count: int, first: int, more: bool)
     return listed
 
 
-def as_times(values: list[Any] | None, count: int) -> NDArray[np.int64]:
+def as_times(values: list[Any] | None, count: int, first: int) -> NDArray[np.int64]:
+    """Return the times of `count` documents, of which the first one has the position `first`."""
     if values is None:
         return np.full(count, NO_TIME, np.int64)
-    return np.array([as_time(f"times[{i}]", value) for i, value in enumerate(values)], np.int64)
+    return np.array([as_time(f"times[{i}]", value) for i, value in enumerate(values, first)], np.int64)
 
 
 def as_time(name: str, value: Any) -> int:
-    """Return a time as microseconds since 1970, NO_TIME for ``None``."""
-    if value is None:
+    """Return a time as microseconds since 1970; NO_TIME for None, and for the missing values of numpy and pandas."""
+    if not isinstance(value, float) and _checks.is_missing(value):
         return NO_TIME
     if isinstance(value, datetime):
         if value.tzinfo is None:

@@ -136,8 +136,8 @@ def encoded_id(name: str, value: object) -> bytes:
         raise ValueError(f"{name} must be from -2^63 to 2^63 - 1 if it is a number, got {value}") from None
 
 
-def encoded_ids(name: str, values: list[Any]) -> list[bytes]:
-    """Return many ids, encoded."""
+def encoded_ids(name: str, values: list[Any], first: int = 0) -> list[bytes]:
+    """Return many ids, encoded; `first` is the position of the first one, for messages."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return [b"s" + value.encode("utf-8", "surrogatepass") for value in values]
@@ -146,7 +146,7 @@ def encoded_ids(name: str, values: list[Any]) -> list[bytes]:
             return [_INT(b"i", value) for value in values]
         except struct.error:
             pass
-    return [encoded_id(f"{name}[{i}]", value) for i, value in enumerate(values)]
+    return [encoded_id(f"{name}[{i}]", value) for i, value in enumerate(values, first)]
 
 
 def decoded_id(code: bytes) -> DocId:

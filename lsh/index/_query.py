@@ -21,6 +21,8 @@ from lsh.planning import Plan
 from lsh.shingling import shingle_sets
 from lsh.typing import DocId, Lookup
 
+MAX_TOP = 2**62  # the most matches that are counted
+
 COLLISIONS = 2.0**-_sketch_filter.BITS  # the probability that 8 bits of different components are equal
 FEW = 32  # candidates for which loops are faster than arrays
 STEP = 1024  # texts that are compared at once
@@ -130,7 +132,7 @@ class Search:
         self.least = plan.threshold
         if min_similarity is not None:
             self.least = _checks.fraction("min_similarity", min_similarity, zero=True)
-        self.top = None if top is None else _checks.whole_number("top", top, 1)
+        self.top = None if top is None else min(_checks.whole_number("top", top, 1), MAX_TOP)
         self.verifies = parameters.texts or lookup is not None
         self.recall = recall_at(parameters, self.least, self.verifies)
         if (reached := bands_recall(parameters, self.least, self.verifies)) < MIN_RECALL:

@@ -299,7 +299,8 @@ class Screen:
         TypeError
             If `text` is no text.
         """
-        return self._verdict(self._index.query(text, top=self._top, min_similarity=self._recommend))
+        own = _checks.text("text", text)
+        return self._verdict(self._index.query(own, top=self._top, min_similarity=self._recommend))
 
     def submit(self, text: Text, id: DocId, *, time: Time | None = None) -> Verdict:
         """Decide about a document and, unless it is rejected, add it to the index, as one step.
@@ -372,7 +373,12 @@ class Screen:
         Raises
         ------
         TypeError, ValueError
-            If an argument is wrong; unless `texts` is an iterator, nothing was added then.
+            If an argument is wrong; nothing was added then, unless `texts` has no length, such as an iterator.
+
+        Notes
+        -----
+        If the function that returns the texts of the index fails, the documents before it have been submitted;
+        `rollback` of the index undoes that.
         """
         pieces = _arguments.pieces(texts, ids, times, missing)
         return [verdict for piece in pieces for verdict in self._submitted(*piece)]
@@ -391,10 +397,15 @@ class Screen:
 
 def _check_recall(recall: float, plan: Plan, recommend: float) -> None:
     if recall < MIN_RECALL:
+        remedy = (
+            f"use recommend={plan.threshold:g} or more, or create an index for recommend={recommend:g} (Screen.create, "
+            "lsh index create --screen)"
+            if recommend < plan.threshold
+            else "use more bands, narrower ones, or a higher recall"
+        )
         raise ValueError(
             f"recommend={recommend:g} has a recall of {recall:.2g} with the bands of this index, which are for "
-            f"{plan.threshold:g}; use recommend={plan.threshold:g} or more, or create an index for "
-            f"recommend={recommend:g} (Screen.create, lsh index create --screen)"
+            f"{plan.threshold:g}; {remedy}"
         )
 
 

@@ -5,6 +5,7 @@ text, as in doctest. Commands other than `lsh` run in a shell; a page that has s
 """
 
 import doctest
+import json
 import re
 import shlex
 import shutil
@@ -58,3 +59,28 @@ def test_the_page_shows_what_the_commands_print(tmp_path, page, least):
             assert code == (2 if "error: " in printed else 0), command
             count += 1
     assert count >= least
+
+
+JSON_COMMANDS = {
+    "lsh dedup": ["sample.tsv", "--dry-run", "-q"],
+    "lsh pairs": ["sample.tsv", "-q"],
+    "lsh show": ["sample.tsv", "s001", "s002"],
+    "lsh compare": ["sample.tsv", "sample.tsv"],
+    "lsh stats": ["sample.tsv"],
+    "lsh plan": [],
+    "lsh index add": ["an.index", "sample.tsv", "-q"],
+    "lsh index info": ["an.index"],
+    "lsh version": [],
+}
+
+
+def test_the_page_has_the_keys_of_json(tmp_path):
+    """The table lists the keys that each command prints with --json, in their order."""
+    shutil.copytree(REPOSITORY / "examples", tmp_path, dirs_exist_ok=True)
+    assert lsh(tmp_path, "index", "create", "an.index").returncode == 0
+    page = (REPOSITORY / "docs" / "command-line.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(lsh [a-z ]+)` \| (`.*`) \|$", page.partition("## JSON")[2], re.MULTILINE))
+    assert rows.keys() == JSON_COMMANDS.keys()
+    for command, arguments in JSON_COMMANDS.items():
+        printed = lsh(tmp_path, *command.split()[1:], *arguments, "--json").stdout.decode().splitlines()[0]
+        assert list(json.loads(printed)) == re.findall("`([^`]+)`", rows[command])

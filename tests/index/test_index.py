@@ -167,6 +167,36 @@ def test_nothing_is_added_if_an_argument_is_wrong(folder, texts, ids, message):
         assert len(index) == 0
 
 
+@pytest.mark.parametrize("kind", ["chunks", "values"])
+def test_nothing_is_added_of_several_pieces(folder, kind, monkeypatch):
+    """A collection with a length is checked as a whole before the first document is added."""
+    if kind == "chunks":
+        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+        def made(texts):
+            return pyarrow.chunked_array([[one] for one in texts])
+    else:
+        monkeypatch.setattr(_arguments, "PIECE", 2)
+
+        def made(texts):
+            return dict(enumerate(texts)).values()
+
+    texts = [text(i) for i in range(5)]
+    with lsh.Screen.create(folder, hasher=HASHER, texts="stored") as screen:
+        for add in (screen.index.add_docs, screen.submit_docs):
+            with pytest.raises(ValueError, match=r"texts\[4\] is None"):
+                add(made([*texts[:4], None]), range(5))
+            with pytest.raises(TypeError, match=r"ids\[4\] must be str, bytes or a whole number, got float"):
+                add(made(texts), [0, 1, 2, 3, 4.5])
+            with pytest.raises(ValueError, match=r"ids must have one element for each text \(5\), got more"):
+                add(made(texts), [*range(5), None])
+            with pytest.raises(TypeError, match=r"times\[4\] must be"):
+                add(made(texts), range(5), times=[1, 2, 3, 4, "5"])
+            assert len(screen.index) == 0
+        screen.index.add_docs(made(texts), range(5), times=[1, None, np.datetime64("NaT"), 4, 5])
+        assert contents(screen.index) == {i: (text(i), [1.0, None, None, 4.0, 5.0][i]) for i in range(5)}
+
+
 def test_iterators_are_added_in_pieces(folder, monkeypatch):
     monkeypatch.setattr(_arguments, "PIECE", 7)
     with Index.create(folder, **SETTINGS) as index:

@@ -55,10 +55,14 @@ class TextLookup:
             )
         if number is not None and not isinstance(texts, Mapping):
             checked_length(name, texts, number)
-        self._texts = _by_position(texts)
+        self._texts, self._ids_name = _by_position(texts), ids_name
         self._ids = None if ids is None else _by_position(ids)
         if ids is not None and number is not None and not isinstance(ids, Mapping):
             checked_length(ids_name, ids, number)
+        if isinstance(ids, _checks.TEXT_TYPES) or (ids is not None and not hasattr(ids, "__getitem__")):
+            raise TypeError(
+                f"{ids_name} must be a sequence of ids, or a dict {{position: id}}, got {type(ids).__name__}"
+            )
 
     def text(self, position: int) -> Text:
         """Return a text as it was given; a missing text is empty."""
@@ -100,8 +104,14 @@ class TextLookup:
 
     def shown_id(self, position: int) -> Html:
         """Return the id of a document, as an element."""
-        name = f"{position}" if self._ids is None else shortened(decoded(self._ids[position]), MAX_NAME_LENGTH)
+        name = f"{position}" if self._ids is None else shortened(decoded(self._id(position)), MAX_NAME_LENGTH)
         return element("bdi", name, class_="id")
+
+    def _id(self, position: int) -> object:
+        try:
+            return None if self._ids is None else self._ids[position]
+        except (KeyError, IndexError):
+            raise ValueError(f"{self._ids_name} must have an id at position {position:,}, and has none") from None
 
 
 def _size(text: Text) -> int:
@@ -118,7 +128,8 @@ def _by_position(values: TextsByPosition) -> TextsByPosition:
 
 def checked_length(name: str, values: Indexed, number: int) -> None:
     """Check that there is one value for each document."""
-    if isinstance(values, (*_checks.TEXT_TYPES, Mapping)) or not hasattr(values, "__len__"):
+    kinds = (*_checks.TEXT_TYPES, Mapping, set, frozenset)
+    if isinstance(values, kinds) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
         raise TypeError(f"{name} must be a sequence with one value for each document, got {type(values).__name__}")
     if len(values) != number:
         raise ValueError(f"{name} must have one value for each document ({number}), got {len(values)}")

@@ -722,6 +722,14 @@ def test_every_kind_of_run_is_reported(texts, more):
         ({"texts": ["a"]}, ValueError, r"texts must have one value for each document \(3\), got 1"),
         ({"ids": ["a"]}, ValueError, r"ids must have one value for each document \(3\), got 1"),
         ({"ids": iter("abc")}, TypeError, "ids must be a sequence with one value for each document"),
+        ({"ids": {"a", "b", "c"}}, TypeError, "ids must be a sequence with one value for each document, got set"),
+        ({"ids": {0: "a"}.values()}, ValueError, r"ids must have one value for each document \(3\), got 1"),
+        ({"ids": dict.fromkeys("abc").keys()}, TypeError, "ids must be a sequence of ids, or a dict .*, got dict_keys"),
+        (
+            {"sources": {"a", "b", "c"}},
+            TypeError,
+            "sources must be a sequence with one value for each document, got set",
+        ),
         ({"sizes": [1, 2]}, ValueError, r"sizes must have one value for each document \(3\), got 2"),
         ({"sources": "abc"}, TypeError, "sources must be a sequence with one value for each document, got str"),
         ({"sample_pairs": -1}, ValueError, "sample_pairs must be 0 or more, got -1"),
@@ -766,6 +774,12 @@ def test_the_choice_is_made_once(texts, run, monkeypatch):
     page = report.html(run[0], texts=texts, choice=made_choice, sizes=sizes)
     monkeypatch.undo()
     assert page == report.html(run[0], texts=texts)
+
+
+def test_an_id_that_is_missing_is_an_error():
+    texts = ["a cat sat on the mat today", "a cat sat on the mat today!"]
+    with pytest.raises(ValueError, match="ids must have an id at position 1, and has none"):
+        report.html(lsh.deduplicate(texts, 0.5), texts=texts, ids={0: "a"})
 
 
 def test_a_choice_is_a_value(texts, run):

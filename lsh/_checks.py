@@ -71,16 +71,17 @@ def fraction(name: str, value: Any, *, zero: bool, one: bool = True) -> float:
 def fractions(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return `value`, a number from 0 to 1 or several, as an array."""
     unmasked(name, value)
+    wanted = f"{name} must be a number (0 to 1) or several, got {type(value).__name__}"
+    if isinstance(value, TEXT_TYPES):
+        raise TypeError(wanted)
     try:
-        given = np.asarray(None if isinstance(value, TEXT_TYPES) else value)
-        if given.dtype.kind == "O":
-            given = np.array([fraction(name, one, zero=True) for one in given.ravel()]).reshape(given.shape)
-    except (TypeError, ValueError) as error:
-        if str(error).startswith(f"{name} must be 0 to 1"):
-            raise
-        raise TypeError(f"{name} must be a number (0 to 1) or several, got {type(value).__name__}") from None
+        given = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        raise TypeError(wanted) from None
+    if given.dtype.kind == "O":
+        given = np.array([fraction(name, one, zero=True) for one in given.flat]).reshape(given.shape)
     if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be a number (0 to 1) or several, got {type(value).__name__}")
+        raise TypeError(wanted)
     numbers = given.astype(np.float64)
     if not ((numbers >= 0) & (numbers <= 1)).all():
         raise ValueError(f"{name} must be 0 to 1, got {value}")

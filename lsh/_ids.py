@@ -47,41 +47,28 @@ def _place(name: str, position: int | None) -> str:
 
 
 def in_order(name: str, given: Any) -> Iterator[Any]:
-    """Return an iterator over `ids` or `times`, which are in the order of the documents.
-
-    The elements of an Arrow column, and of an array of text or whole numbers, become Python's values.
-    """
-    kind = type(given)
-    if hasattr(kind, "columns") or hasattr(kind, "column_names"):
-        raise TypeError(f"{name} must be one column, got a whole {kind.__name__}; pass table['{name}']")
-    try:
-        if isinstance(given, (*_checks.TEXT_TYPES, set, frozenset)):
-            raise TypeError
-        return iter(_values(given))
-    except TypeError:
-        got = f"one element for each document, in order, got {kind.__name__}"
-        raise TypeError(f"{name} must have {got}; pass a list") from None
-
-
-def _values(given: Any) -> Any:
-    """Return Python's values of an Arrow column, and of an array of text or whole numbers."""
-    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
-        return given.tolist()
-    return given.to_pylist() if hasattr(given, "to_pylist") else given
+    """Return an iterator over `ids` or `times`, which are in the order of the documents."""
+    return _elements(name, given, "have one element for each document, in order", "pass a list", (set, frozenset))
 
 
 def several(ids: Iterable[Hashable]) -> list[Any]:
     """Return the ids of stored documents, as a list."""
-    kind = type(ids)
+    return list(_elements("ids", ids, "be a collection of ids", "use remove for one document"))
+
+
+def _elements(name: str, given: Any, wanted: str, remedy: str, refused: tuple[type, ...] = ()) -> Iterator[Any]:
+    """Return an iterator over a column: over Python's values of an Arrow column, or of an array of text or integers."""
+    kind = type(given)
     if hasattr(kind, "columns") or hasattr(kind, "column_names"):
-        raise TypeError(f"ids must be one column, got a whole {kind.__name__}; pass table['id']")
+        raise TypeError(f"{name} must be one column, got a whole {kind.__name__}; pass table['{name}']")
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "USiu":
+        given = given.tolist()
     try:
-        if isinstance(ids, _checks.TEXT_TYPES):
+        if isinstance(given, (*_checks.TEXT_TYPES, *refused)):
             raise TypeError
-        found = iter(_values(ids))
+        return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
     except TypeError:
-        raise TypeError(f"ids must be a collection of ids, got {kind.__name__}; use remove for one document") from None
-    return list(found)
+        raise TypeError(f"{name} must {wanted}, got {kind.__name__}; {remedy}") from None
 
 
 def listed_ids(ids: Iterator[Hashable], given: Iterable[Hashable], count: int) -> list[Hashable]:

@@ -2,8 +2,8 @@
 """The sorted keys of a segment of an index: sorting, searching and merging them, and the checksums of its file.
 
 Arrays may be parts of a mapped file, whose content is not trusted: lengths are checked here, and the kernels check
-numbers before they use them. A fault in the content is an `IndexDamagedError`. Objects are immutable, so threads may share
-them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
+numbers before they use them. A fault in the content is an `IndexDamagedError`. Objects are immutable, so threads may
+share them; the GIL is released. Integers of a file are little-endian. What a segment is, `lsh.index` defines.
 """
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -154,7 +154,8 @@ cdef object _fault(Blocks blocks, c.lsh_fault fault, size_t block):
     if fault == c.LSH_BAD_BLOCK:
         return blocks._damage(block)
     name = "the index" if blocks is None else blocks.name
-    return IndexDamagedError(f"{name} is damaged: {_FAULTS[fault]}; restore the index from a backup, or create it again")
+    what = f"{name} is damaged: {_FAULTS[fault]}"
+    return IndexDamagedError(f"{what}; restore the index from a backup, or create it again")
 
 
 # ---- sorted keys ----

@@ -58,6 +58,7 @@ class Input:
         self._source = location(path).source(state, folder)
         self._file: IO[bytes] | None = None  # while it is read
         self.share_read: float | None = None  # for a format that is not read from the start to the end
+        self.place: int | None = None  # of what is done, while a thread reads what comes behind it
 
     def close(self) -> None:
         """Delete a temporary copy."""
@@ -67,11 +68,11 @@ class Input:
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file, unpacked; reading it may raise `compression.DamagedError`; see `damaged`."""
         with self._source.opened() as file:
-            self._file, self.share_read = file, None
+            self._file, self.share_read, self.place = file, None, None
             try:
                 yield compression.unpacked(file, self.packed) if self.packed else file
             finally:
-                self._file = None
+                self._file = self.place = None
 
     @contextmanager
     def ranges(self) -> Iterator[Ranges]:
@@ -97,6 +98,11 @@ class Input:
 
     @property
     def position(self) -> int | None:
+        """How many bytes of the file are done, or have been read; ``None`` while it is not open."""
+        return self.bytes_read if self.place is None else self.place
+
+    @property
+    def bytes_read(self) -> int | None:
         """How many bytes of the file have been read, ``None`` while it is not open; for the thread that reads."""
         if self._file is None:
             return None
@@ -164,7 +170,8 @@ class Ranges:
 
     def copy(self, parts: Iterable[Part], target: Target, report: Callable[[], object]) -> None:
         """Write the bytes of each part to a target; call `report` after each part."""
-        for data in prefetched(self.each(parts)):  # a part is unpacked or fetched while the one before it is packed
+        read = ((self._input.bytes_read, data) for data in self.each(parts))
+        for self._input.place, data in prefetched(read):  # a part is unpacked or fetched while the one before is packed
             target.write(data)
             report()
 

@@ -378,7 +378,7 @@ class Screen:
         Notes
         -----
         If the function that returns the texts of the index fails, the documents before it have been submitted;
-        `rollback` of the index undoes that.
+        `Index.rollback` undoes that.
         """
         pieces = _arguments.pieces(texts, ids, times, missing)
         return [verdict for piece in pieces for verdict in self._submitted(*piece)]

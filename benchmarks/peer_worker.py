@@ -233,7 +233,6 @@ class FastSketchFlat(FastSketchReadme):
 
 class Datasketch(Way):
     package = "datasketch"
-    documents = 4000
 
     def __init__(self) -> None:
         import datasketch
@@ -261,7 +260,6 @@ class Datasketch(Way):
 
 class Gaoya(Way):
     package = "gaoya"
-    documents = 8000
     indexed = "query of its index, which checks by estimate"
 
     def index(self) -> Any:
@@ -351,7 +349,6 @@ class Datatrove(Way):
 
     package = "datatrove"
     shingles = "5 words"
-    documents = 8000
     indexed = "clusters of shared bands, without a check"
     largest_error = None  # the estimates are not part of its results
 

@@ -1,4 +1,4 @@
-"""Settings of the site. With the extra `docs`, this writes it: `python -m sphinx -W --keep-going -n docs build/site`.
+"""Settings of the site. With the extra `docs`, this writes it: `sphinx-build -W --keep-going -n docs build/site`.
 
 The pages are Markdown that also reads well without Sphinx. The API reference comes from the docstrings of the package
 that Python imports, so it has to be built.
@@ -24,9 +24,14 @@ project = "lsh"
 author = copyright = "The lsh-dedup authors"
 version = release = lsh.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton"]
 default_role = "py:obj"  # of names in backticks in docstrings
 myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
+myst_html_meta = {
+    "description": "lsh finds near-duplicate documents in Python, from files, on Spark and in an index on disk: MinHash and "
+    "locality sensitive hashing, verified by exact Jaccard similarity, with a kept witness for each removed document"
+}
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True  # which are not copied
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings name the types
@@ -38,9 +43,13 @@ python_maximum_signature_line_length = 80
 smartquotes = False
 html_theme = "furo"
 html_title = f"lsh {release}"
+html_favicon = "icon.svg"
 html_copy_source = html_show_sphinx = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
+if repository := os.environ.get("GITHUB_REPOSITORY"):  # set where GitHub builds the site: links to the repository
+    html_theme_options = {"source_repository": f"https://github.com/{repository}", "source_branch": "main"}
+    html_theme_options["source_directory"] = "docs/"
 
 # What the names in docstrings may refer to besides the reference, which links to no other site.
 nitpick_ignore = [("py:obj", "datetime")]

@@ -30,6 +30,7 @@ PACKAGES = {
     "Dask": ["dask.dataframe"],
     "Ray Data": ["ray.data", "pyarrow"],
     "Daft": ["daft", "pyarrow"],
+    "datatrove": ["datatrove.executor"],
     "Fill an index": ["pyarrow"],
     "Store fingerprints": [],
 }
@@ -185,7 +186,8 @@ def test_a_recipe_keeps_what_deduplicate_keeps(recipes, engine):
             assert sorted(KEPT_BY[engine](recipe, rows, partitions)) == expected(rows), (case, partitions)
 
 
-@pytest.mark.parametrize("name", ["Fill an index", "Store fingerprints"])
+@pytest.mark.filterwarnings("ignore")  # of datatrove and what it imports
+@pytest.mark.parametrize("name", ["datatrove", "Fill an index", "Store fingerprints"])
 def test_the_examples_of_a_section(recipes, name):
     recipes(name)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,11 @@ SHINGLES = {
     "5 words": lsh.Shingles(5, "word"),
 }
 ASKED = ((0.8, 128), (0.8, 512), (0.9, 128))  # threshold and components of a fingerprint
-SHAPES = (("5 bytes", 128), ("5 words", 512))  # of the plan: those that were measured, and those for large corpora
+SHAPES = (
+    ("5 bytes", 128),
+    ("8 characters", 128),
+    ("5 words", 512),
+)  # of the plan: measured, default, for large corpora
 CHECKED = (("news", 0.5), ("news", 0.6), ("API pages", 0.5), ("API pages", 0.6))
 
 
@@ -70,7 +74,7 @@ CHECKED = (("news", 0.5), ("news", 0.6), ("API pages", 0.5), ("API pages", 0.6))
 class Assumptions:
     """What the plan assumes beside the measurements."""
 
-    price: float = 0.05  # USD for an hour of a core with its memory: an EC2 m4.4xlarge in October 2017
+    price: float = 0.0408  # USD for an hour of a core with its memory: an EC2 m7g.4xlarge in June 2026
     cores: int = 16  # of a machine
     memory_gb: int = 64  # of a machine
     busy: float = 0.6  # share of the time in which a core of a cluster works
@@ -252,8 +256,8 @@ class Case:
         return decided + self.candidates * self.candidate_seconds
 
 
-def cases(found: Result, sizes: Iterable[int], shapes: Iterable[tuple[str, int]]) -> dict[str, Case]:
-    """Return the cases of the plan by the heads of their columns: each corpus, size, shingles and bands."""
+def cases(found: Result, sizes: Iterable[int], shapes: Iterable[tuple[str, int]]) -> dict[str, dict[str, Case]]:
+    """Return the cases of the plan: each corpus, size, shingles and bands, by the corpus, and the heads of columns."""
     template = found["engine"]["cases"]["template"]["summary"]
     seconds = template["seconds"]["comparing"] / template["candidates"]
     extrapolations = {
@@ -262,14 +266,15 @@ def cases(found: Result, sizes: Iterable[int], shapes: Iterable[tuple[str, int]]
         for one in row["cases"]
     }
     planned = [(shingles, lsh.plan(THRESHOLD, 0.99, seeds).bands) for shingles, seeds in shapes]
-    result = {}
+    result: dict[str, dict[str, Case]] = {}
     for corpus, row in sorted(largest_rows(found["spark"]).items()):
+        of = result[f"{corpus}, {row['bytes'] / row['documents']:,.0f} bytes each"] = {}
         for size in sizes:
             for shingles, bands in planned:
                 one = extrapolations[f"{corpus} (generated)", shingles, THRESHOLD, bands.to_string()]
                 largest = one["largest_share"].get(str(size), 0.0)
                 case = Case(row, size, bands, one["false_pair_share"], largest, seconds)
-                result[f"{corpus}, {power(size)}, {shingles}, {bands.to_string()}"] = case
+                of[f"{power(size)}, {shingles}, {bands.to_string()}"] = case
     return result
 
 
@@ -340,12 +345,14 @@ def single_of(case: Case, engine: Result, given: Assumptions) -> dict[str, str]:
     """Return the lines of the plan for one machine that runs `lsh dedup` on the same documents."""
     cpu, large = case.alone_seconds, largest_case(engine)
     spark = sum(cost for cost, _ in stage_costs(case).values())
-    columns = 8 * case.bands.num_bands + 128 + 3 * 8
+    cost = lsh.plan(THRESHOLD, 0.99, 128).cost(
+        case.documents, text_bytes=round(case.row["bytes"] / case.row["documents"])
+    )
     memory = large["peak_bytes"] / large["documents"] * case.documents
     return {
-        "memory at least, GB": f"{LEAST_BYTES * case.documents / 1e9:,.0f}",
+        "memory at least, GB": f"{(cost.max_memory or 0) / 1e9:,.0f}",
         "memory as at the largest measured size, GB": f"{memory / 1e9:,.0f}",
-        "temporary files, GB": f"{columns * case.documents / 1e9:,.0f}",
+        "temporary files, GB": f"{cost.temporary_bytes / 1e9:,.0f}",
         "core hours": f"{cpu / 3600:,.1f}",
         "of these for false candidates": f"{case.candidates * case.candidate_seconds / 3600:,.1f}",
         "hours, if two cores work": f"{cpu / 2 / 3600:,.1f}",
@@ -411,19 +418,33 @@ def plan_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan on Spark."""
     text = (
         f"Assumptions: machines with {given.cores} cores and {given.memory_gb} GB of memory; a core works "
-        f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:.2f} with its memory, without disk. "
-        "USD 0.05 is the list price of an Amazon EC2 m4.4xlarge on demand in October 2017 (16 cores and 64 GB for USD "
-        "0.80 an hour). Prices change: replace it by yours."
+        f"{given.busy:.0%} of the time; an hour of a core costs USD {given.price:g} with its memory, without disk. "
+        "USD 0.0408 is the price of an Amazon EC2 m7g.4xlarge on demand in us-east-1 in June 2026 (16 cores and 64 GB "
+        "for USD 0.6528 an hour). Prices change: replace it by yours."
     )
-    plans = {name: plan_of(case, given) for name, case in cases(found, SIZES, SHAPES).items()}
-    return f"{text}\n\n{columns_of('documents', plans)}"
+    return f"{text}\n\n{corpus_tables(cases(found, SIZES, SHAPES), lambda case: plan_of(case, given))}"
+
+
+def corpus_tables(chosen: dict[str, dict[str, Case]], lines: Callable[[Case], dict[str, str]]) -> str:
+    """Return a table for each corpus and number of documents, with a column for each plan."""
+    tables = []
+    for corpus, columns in chosen.items():
+        by_size: dict[str, dict[str, dict[str, str]]] = {}
+        for name, case in columns.items():
+            size, _, shape = name.partition(", ")
+            by_size.setdefault(size, {})[shape] = lines(case)
+        tables += [f"**{corpus}**\n\n{columns_of(f'{size} documents', plans)}" for size, plans in by_size.items()]
+    return "\n\n".join(tables)
 
 
 def single_table(found: Result, given: Assumptions = Assumptions()) -> str:
     """Return the plan for one machine."""
     chosen = cases(found, (10**8, 10**9, MAX_DOCUMENTS), SHAPES[:1])
-    plans = {name: single_of(case, found["engine"], given) for name, case in chosen.items()}
-    return f"At most {MAX_DOCUMENTS:,} documents in one run.\n\n{columns_of('documents', plans)}"
+    tables = []
+    for corpus, columns in chosen.items():
+        plans = {name.partition(",")[0]: single_of(case, found["engine"], given) for name, case in columns.items()}
+        tables.append(f"**{corpus}**\n\n{columns_of('documents', plans)}")
+    return "\n\n".join([f"At most {MAX_DOCUMENTS:,} documents in one run, shingles of 5 bytes.", *tables])
 
 
 def component_table(found: Result) -> str:

@@ -36,7 +36,7 @@ from lsh.bands import BandError, Bands
 from lsh.cache import Cache, Match, Matches
 from lsh.dedup import Deduplication, Duplicate, deduplicate, find_pairs
 from lsh.minhash import MinHasher, simd_level
-from lsh.planning import Plan, plan
+from lsh.planning import Cost, Plan, plan
 from lsh.shingling import Shingles, jaccard, jaccard_matrix
 
 #: The version of the package.
@@ -46,6 +46,7 @@ __all__ = [
     "BandError",
     "Bands",
     "Cache",
+    "Cost",
     "Deduplication",
     "Duplicate",
     "Index",

@@ -373,6 +373,39 @@ def test_a_number_of_false_candidates_in_words(share, documents, words):
     assert str(Plan.from_dict(values)).splitlines()[-1] == f"with {words}"
 
 
+def test_the_cost_of_a_run():
+    """In proportion to the documents; more bands and false candidates cost more."""
+    plan = lsh.plan(0.8, background=[0.1, 0.7], documents=10**6)
+    one, ten = plan.cost(text_bytes=1200), plan.cost(10**7, text_bytes=1200)
+    assert one.documents == 10**6
+    assert (one.max_memory, one.temporary_bytes) == (24 * 10**6, (8 * plan.bands.num_bands + 128 + 24) * 10**6)
+    assert (ten.max_memory, ten.temporary_bytes) == (10 * one.max_memory, 10 * one.temporary_bytes)
+    assert one.false_candidates == pytest.approx(plan.false_candidates * (10**12 - 10**6) / 2)
+    assert ten.false_candidates == pytest.approx(100 * one.false_candidates, rel=1e-5)
+    without = lsh.plan(0.8).cost(10**6, text_bytes=1200)
+    assert without.false_candidates is None
+    assert without.core_hours < one.core_hours < ten.core_hours / 10
+    wide = lsh.plan(0.8, num_seeds=512).cost(10**6, text_bytes=1200)
+    assert without.spark_core_hours < wide.spark_core_hours
+    assert without.spark_shuffled_bytes < wide.spark_shuffled_bytes
+    assert lsh.plan().cost(2**31, text_bytes=0).max_memory is None
+    with pytest.raises(TypeError, match="documents must be given"):
+        lsh.plan().cost(text_bytes=5)
+    with pytest.raises(ValueError, match="text_bytes must be 0 or more"):
+        lsh.plan().cost(5, text_bytes=-1)
+
+
+def test_a_costly_plan_says_so():
+    """0.0329 of the pairs at a similarity of 0.1 share one of 33 bands of 3 and 7 of 4 components."""
+    share = 1 - (1 - 0.1**3) ** 33 * (1 - 0.1**4) ** 7
+    line = str(lsh.plan(0.5)).splitlines()[-1]
+    assert line.startswith(
+        f"costly if unrelated texts have a similarity of 0.1: 1 pair in {1 / share:.1f} shares a band"
+    )
+    assert "costly" not in str(lsh.plan(0.8))
+    assert "costly" not in str(lsh.plan(0.5, background=[0.1, 0.2]))  # which says what is compared in vain
+
+
 def make_corpus(count: int) -> list[str]:
     """Texts of 30 words, drawn from 60 words."""
     draw = numpy.random.RandomState(8)

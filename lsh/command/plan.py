@@ -15,7 +15,6 @@ import numpy as np
 import lsh
 from lsh import _checks, files, text_plot
 from lsh._background import SAMPLE_TEXTS
-from lsh._corpus import MAX_DOCUMENTS
 from lsh.command import console, inputs, options
 from lsh.command.options import Reading
 
@@ -24,6 +23,7 @@ PLOTS = (".svg", ".png")
 EPILOG = f"""\
 examples:
   lsh plan --threshold 0.7 --recall 0.95
+  lsh plan --documents 5e9 --bytes 1200
   lsh plan --corpus news.tsv.gz --documents 1000000 --plot curve.svg
 
 {options.FORMATS}
@@ -44,6 +44,12 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
         "--documents", type=options.whole, metavar="N", help="size of the whole corpus (default: that of --corpus)"
     )
     parser.add_argument(
+        "--bytes",
+        type=options.whole,
+        metavar="N",
+        help="size of a text on average (default: that of --corpus); with --documents, print what a run costs",
+    )
+    parser.add_argument(
         "--corpus",
         metavar="FILE",
         nargs="+",
@@ -59,10 +65,15 @@ def add_parser(commands: argparse._SubParsersAction[console.Parser]) -> None:
 def run(namespace: argparse.Namespace) -> None:
     """Run ``lsh plan``."""
     console.check_standard_output()
-    documents, corpus = namespace.documents, namespace.corpus
+    documents, corpus, text_bytes = namespace.documents, namespace.corpus, namespace.bytes
     if documents is not None:
-        documents = _checks.whole_number("--documents", documents, 1, MAX_DOCUMENTS)
-    for name in ("documents", *options.SHINGLE_OPTIONS):
+        documents = _checks.whole_number("--documents", documents, 1, 2**63)
+    if text_bytes is not None:
+        text_bytes = _checks.whole_number("--bytes", text_bytes, 0, 2**63)
+    if corpus is None and (documents is None) != (text_bytes is None):
+        given, other = ("--bytes", "--documents") if documents is None else ("--documents", "--bytes")
+        raise ValueError(f"{given} requires {other}, or --corpus")
+    for name in options.SHINGLE_OPTIONS:
         if corpus is None and getattr(namespace, name) is not None:
             raise ValueError(f"--{name.replace('_', '-')} requires --corpus")
     for name in options.reading_given(namespace) if corpus is None else ():
@@ -78,8 +89,12 @@ def run(namespace: argparse.Namespace) -> None:
         count, texts = _sample(inputs.find(reading, places), reading)
         if not count:
             raise ValueError(f"--corpus must have documents, {' '.join(map(files.shown, corpus))} has none")
-        planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents or count)
-    console.write_data(json.dumps(_as_dict(planned)) + "\n" if namespace.json else _table(planned))
+        documents = documents or count
+        planned = lsh.plan(*goal, shingles=shingles, background=texts, documents=documents)
+        if text_bytes is None:
+            text_bytes = round(sum(len(text or b"") for text in texts) / len(texts))
+    cost = None if text_bytes is None else planned.cost(documents, text_bytes=text_bytes)
+    console.write_data(json.dumps(_as_dict(planned, cost)) + "\n" if namespace.json else _table(planned, cost))
     if namespace.plot is not None:
         _draw(planned, namespace.plot)
 
@@ -103,14 +118,14 @@ def _sample(sources: files.Sources, reading: Reading) -> tuple[int, list[bytes |
         return count, [record.text for _, record in texts.at(wanted.tolist())]
 
 
-def _table(planned: lsh.Plan) -> str:
-    """Return the table and the curve, in characters that standard output has."""
+def _table(planned: lsh.Plan, cost: lsh.Cost | None) -> str:
+    """Return the table, the curve in characters that standard output has, and the cost."""
     encoding = (sys.stdout.encoding or "" if sys.stdout is not None else "").lower()
     drawn = text_plot.s_curve(planned, ascii_only=not encoding.startswith("utf"))
-    return f"{planned}\n\n{drawn}\n"
+    return "\n\n".join(map(str, filter(None, (planned, drawn, cost)))) + "\n"
 
 
-def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
+def _as_dict(planned: lsh.Plan, cost: lsh.Cost | None) -> dict[str, Any]:
     """Return the figures of the table, for ``--json``."""
     similarities = [s / 10 for s in range(3, 11)]
     return {
@@ -128,6 +143,7 @@ def _as_dict(planned: lsh.Plan) -> dict[str, Any]:
         "background": planned.background,
         "false_candidates": planned.false_candidates,
         "documents": planned.documents,
+        "cost": None if cost is None else cost.to_dict(),
     }
 
 

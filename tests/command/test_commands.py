@@ -314,6 +314,18 @@ def test_plan_for_a_corpus(tmp_path):
     assert printed.startswith(f"{expected}\n\n")
 
 
+def test_plan_prints_what_a_run_costs(tmp_path):
+    """Also for more documents than one run can have: a plan is for Spark, too."""
+    cost = package.plan().cost(5_000_000_000, text_bytes=1200)
+    assert cost.max_memory is None
+    assert done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200").decode().endswith(f"\n\n{cost}\n")
+    found = json.loads(done(tmp_path, "plan", "--documents", "5e9", "--bytes", "1200", "--json"))
+    assert found["cost"] == cost.to_dict()
+    texts = [text for _, text in sample()]
+    cost = package.plan(background=texts).cost(10**6, text_bytes=round(sum(map(len, texts)) / len(texts)))
+    assert done(tmp_path, "plan", "--corpus", SAMPLE, "--documents", "1e6").decode().endswith(f"\n\n{cost}\n")
+
+
 def test_plan_for_shingles_of_a_corpus(tmp_path):
     """The shingles say how similar the random pairs are, and so how many candidates are false."""
     texts = [text for _, text in sample()]
@@ -350,7 +362,10 @@ def test_plan_for_a_large_corpus(tmp_path):
         (["--recall", "1"], "--recall"),
         (["--num-seeds", "0"], "--num-seeds"),
         (["--documents", "0"], "--documents"),
-        (["--documents", "1000000"], "--documents requires --corpus"),
+        (["--documents", "1000000"], "--documents requires --bytes, or --corpus"),
+        (["--bytes", "100"], "--bytes requires --documents, or --corpus"),
+        (["--bytes", "-1", "--documents", "5"], "--bytes must be 0 or more"),
+        (["--bytes", "1.5", "--documents", "5"], "expected a whole number"),
         (["--ngram", "5"], "--ngram requires --corpus"),
         (["--unit", "word"], "--unit requires --corpus"),
         (["--lowercase"], "--lowercase requires --corpus"),

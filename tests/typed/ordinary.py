@@ -105,6 +105,9 @@ def bands_and_plans() -> None:
     assert_type((plan.background, plan.shingles), "tuple[str | None, lsh.Shingles | None]")
     assert_type((plan.threshold, plan.recall, plan.num_seeds), tuple[float, float, int])
     assert lsh.Plan.from_dict(plan.to_dict()) == plan
+    cost = assert_type(plan.cost(10**9, text_bytes=1200), lsh.Cost)
+    assert_type((cost.core_hours, cost.max_memory, cost.false_candidates), "tuple[float, int | None, float | None]")
+    assert cost.to_dict()
     bands = lsh.Bands(20, 5)
     assert bands == lsh.Bands(widths=[5] * 20) == lsh.Bands.from_string(bands.to_string())
     assert lsh.Bands.from_dict(bands.to_dict()) == bands

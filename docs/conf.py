@@ -28,7 +28,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutto
 default_role = "py:obj"  # of names in backticks in docstrings
 myst_heading_anchors = 4  # the anchors of headings that GitHub makes, too
 myst_html_meta = {
-    "description": "lsh finds near-duplicate documents in Python, in files, on Spark and in an index on disk: MinHash and "
+    "description": "lsh finds near-duplicate documents in Python, in files, on Spark and in an index: MinHash and "
     "locality sensitive hashing, verified by exact Jaccard similarity, with a kept witness for each removed document"
 }
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True  # which are not copied

@@ -3,8 +3,8 @@
 Name, count and seed define a corpus. It has the same bytes on every run, platform and version of Python: every choice
 is integer arithmetic on splitmix64 (Steele, Lea, Flood 2014). Each text has its own random numbers. So texts can be
 streamed in constant memory, any text can be generated alone, and a copy is generated without storing its source.
-`reviews`, `one_template` and `edited_copies` use a model of words. The others recombine Reuters-21578 or extend
-articles2500; they need LSH_DATA to name the folder of these corpora, which README.md describes.
+`reviews`, `one_template` and `edited_copies` use a model of words, `long_texts` random digits. The others recombine
+Reuters-21578 or extend articles2500; they need LSH_DATA to name the folder of these corpora, which README.md describes.
 
     python benchmarks/corpora.py stories --output stories.tsv
 """
@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import math
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,7 @@ class Synthetic:
     count: int
     make: Callable[[Array], list[bytes]]  # the texts at these positions
     sources: Callable[[Array], Array]  # for each position, the position of the text it copies, else -1
+    batch: int = BATCH  # texts generated at a time
 
     def __len__(self) -> int:
         return self.count
@@ -50,8 +52,8 @@ class Synthetic:
     def texts(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Generate the texts from `start` to before `stop`; one batch is in memory at a time."""
         stop = self.count if stop is None else min(stop, self.count)
-        for first in range(start, stop, BATCH):
-            yield from self.make(np.arange(first, min(first + BATCH, stop)))
+        for first in range(start, stop, self.batch):
+            yield from self.make(np.arange(first, min(first + self.batch, stop)))
 
     def at(self, positions: Sequence[int]) -> list[bytes]:
         """Return the texts at the given positions."""
@@ -367,6 +369,24 @@ def edited_copies(count: int = 1_000_000, seed: int = 0) -> Synthetic:
     return Synthetic("edited_copies", count, make, lambda positions: np.where(positions > 0, 0, -1))
 
 
+def long_texts(count: int = 3000, seed: int = 0, size: int = 200_000) -> Synthetic:
+    """Return texts of 200 KB of random digits; every third is a copy of the text before it with another end."""
+    key = key_of("long_texts", seed)
+
+    def sources(positions: Array) -> Array:
+        return np.where(positions % 3 == 2, positions - 1, -1)
+
+    def make(positions: Array) -> list[bytes]:
+        source = sources(positions)
+        made = []
+        for position, other in zip(positions.tolist(), source.tolist()):
+            text = random.Random(key + (position if other < 0 else other)).randbytes(size // 2).hex()
+            made.append((text[: size - size // 100] + f"{position:0{size // 100}}").encode())
+        return made
+
+    return Synthetic("long_texts", count, make, sources, 16)
+
+
 def listed(name: str, originals: list[bytes], copied: list[int], seed: int) -> Synthetic:
     """Return a corpus of the given texts, followed by an edited copy of each text in `copied`."""
     key, source_of, first = key_of(name, seed), np.array(copied, np.int64), len(originals)
@@ -405,7 +425,7 @@ def news_and_articles(seed: int = 0) -> Synthetic:
 
 MAKERS: dict[str, Callable[..., Synthetic]] = {
     make.__name__: make
-    for make in (short_texts, stories, reviews, one_template, edited_copies, articles, news_and_articles)
+    for make in (short_texts, stories, reviews, one_template, edited_copies, long_texts, articles, news_and_articles)
 }
 
 

@@ -1,6 +1,6 @@
 # Types of lsh/_batch.pyx; compared with the build by mypy's stubtest.
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
@@ -8,6 +8,8 @@ import numpy as np
 from lsh._columns import Column
 
 def extent(texts: tuple[Any, ...] | Column | Batch, start: int, stop: int, size: int) -> int: ...
+def num_bytes(texts: tuple[Any, ...] | Column | Batch, start: int, stop: int) -> int: ...
+def gather(texts: Iterator[Any], most: int, size: int) -> tuple[Any, ...]: ...
 
 @final
 class Batch:

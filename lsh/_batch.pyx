@@ -53,28 +53,57 @@ def extent(texts not None, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t size):
     size : int
         Bytes. A `str` counts by its size in memory, an element that is no text as 0.
     """
-    cdef Py_ssize_t i = start, length, total
-    cdef Py_ssize_t found = 0
-    cdef const uint8_t *text = NULL
-    cdef Fault fault = NO_FAULT
-    total = _count(texts)
-    if not 0 <= start < stop <= total:
-        raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {stop}")
+    cdef Py_ssize_t i = start, length, found = 0
+    _check_range(texts, start, stop)
     while i < stop and (found < size or i == start):
-        length = 0
-        if isinstance(texts, tuple):
-            length = _size_of(c.PyTuple_GET_ITEM(<PyObject *> texts, i))
-        elif isinstance(texts, Column):
-            fault = (<Column> texts).find(i, &text, &length)
-            if fault != NO_FAULT:
-                length = 0
-        else:
-            length = (<Batch> texts).lengths[i]
+        length = _size_at(texts, i)
         if i > start and length > size:
             break
         found += min(length, _MAX_SIZE - found)
         i += 1
     return i
+
+
+def num_bytes(texts not None, Py_ssize_t start, Py_ssize_t stop):
+    """Return the bytes of texts start to stop - 1, counted as `extent` counts them."""
+    cdef Py_ssize_t i, found = 0
+    _check_range(texts, start, stop)
+    for i in range(start, stop):
+        found += min(_size_at(texts, i), _MAX_SIZE - found)
+    return found
+
+
+def gather(texts not None, Py_ssize_t most, Py_ssize_t size):
+    """Return the next texts of an iterator, as a tuple: at most `most`, and none after the one that makes `size` bytes.
+
+    Bytes are counted as `extent` counts them. The tuple is empty where the iterator has ended.
+    """
+    cdef Py_ssize_t found = 0
+    cdef list gathered = []
+    for text in texts:
+        gathered.append(text)
+        found += min(_size_of(<PyObject *> text), _MAX_SIZE - found)
+        if len(gathered) >= most or found >= size:
+            break
+    return tuple(gathered)
+
+
+cdef int _check_range(texts, Py_ssize_t start, Py_ssize_t stop) except -1:
+    cdef Py_ssize_t total = _count(texts)
+    if not 0 <= start < stop <= total:
+        raise ValueError(f"start and stop must lie within the {total} texts, got {start} and {stop}")
+    return 0
+
+
+cdef Py_ssize_t _size_at(texts, Py_ssize_t i) except -1:
+    """The size of text i, which exists; 0 where a column is damaged."""
+    cdef Py_ssize_t length = 0
+    cdef const uint8_t *text = NULL
+    if isinstance(texts, tuple):
+        return _size_of(c.PyTuple_GET_ITEM(<PyObject *> texts, i))
+    if isinstance(texts, Column):
+        return length if (<Column> texts).find(i, &text, &length) == NO_FAULT else 0
+    return (<Batch> texts).lengths[i]
 
 
 cdef Py_ssize_t _count(texts) except -1:

@@ -13,17 +13,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from lsh import _threads
-from lsh._batch import Batch
+from lsh._batch import Batch, num_bytes
 from lsh._comparing import Similarity, content_keys, same_texts
 from lsh._deciding import write_links
 from lsh._linking import Links, Order, positions_of
 from lsh._sets import MAX_CACHED
 from lsh._spill import Array, Column, Spill, size_argument
-from lsh._texts import TextSource, each_piece
+from lsh._texts import TextSource, each_piece, is_selection
 from lsh.bands import Bands
 from lsh.minhash import MinHasher, batch_fingerprints, work_shares
 from lsh.shingling import shingle_sets
@@ -44,6 +45,7 @@ ORDER_BYTES = 8  # per document, if the documents are in another order than by p
 LEAST_BYTES = 24  # per document, the smallest bound: state, tables of keys, and documents that share a bucket
 LEAST_ORDERED_BYTES = 36  # per document, the smallest bound if they are in another order
 MAX_PIECE = 1 << 12  # texts in a piece of an iterator
+MAX_READ = 1 << 25  # bytes of streamed texts that are read ahead under a bound
 MAX_SHARE = 1 << 10  # texts in a share of work for a thread
 SHARE_FACTOR = 4  # times the bytes of a share in `MinHasher.fingerprints`, because more is computed for each text here
 
@@ -76,8 +78,12 @@ class Collection:
         self._again: Callable[[], Texts | Pieces] | None = None
         self._held: list[Piece] = []
         self.size: int | None = None  # known from the start, or after the first reading
+        self._called = f"{name}()" if callable(collection) else name
         if callable(collection):
             self._again = collection
+        elif is_selection(collection):
+            selected: Any = collection
+            self._again, self.size = lambda: selected, len(selected)
         else:
             self._held = list(each_piece(name, collection, MAX_PIECE))
             self.size = sum(map(len, self._held))
@@ -85,7 +91,7 @@ class Collection:
     def pieces(self) -> Iterator[tuple[int, Piece]]:
         """Yield the position of each piece and the piece."""
         first = 0
-        for piece in self._held if self._again is None else each_piece(f"{self.name}()", self._again(), MAX_PIECE):
+        for piece in self._held if self._again is None else each_piece(self._called, self._again(), MAX_PIECE):
             yield first, piece
             first += len(piece)
             if self.size is not None and first > self.size:  # at once: it may give texts without end
@@ -287,17 +293,26 @@ class Corpus:
         self._check_bound(total or 0)
         spill.check_space((total or 0) * sum(column.row_size for column in [*self.keys, *columns]))
 
-        def shares() -> Iterator[tuple[int, Callable[[], Batch]]]:
-            """Yield the position after the last text of each share of work, and a function that makes its batch."""
+        def shares() -> Iterator[tuple[int, Callable[[], Batch], int]]:
+            """Yield shares of work: the position after the last text, a function that makes a batch, and its size.
+
+            The size is that of the texts in bytes, if they are in memory only until they are processed.
+            """
             for collection in self.collections:
+                counted = spill.is_bounded and not collection.is_held
                 for first, piece in collection.pieces():
                     for start, stop in work_shares(hasher, piece, MAX_SHARE, SHARE_FACTOR):
-                        yield self.offsets[-1] + first + stop, partial(collection.batch, first, piece, start, stop)
+                        make_batch = partial(collection.batch, first, piece, start, stop)
+                        size = num_bytes(piece, start, stop) if counted else 0
+                        yield self.offsets[-1] + first + stop, make_batch, size
                 self.offsets.append(self.offsets[-1] + (collection.size or 0))
 
-        def arrays_of(share: tuple[int, Callable[[], Batch]]) -> tuple[int, list[Array], int]:
+        def size_of(share: tuple[int, Callable[[], Batch], int]) -> int:
+            return share[2]
+
+        def arrays_of(share: tuple[int, Callable[[], Batch], int]) -> tuple[int, list[Array], int]:
             """Return the position after the last text, the arrays for these texts, and how many are missing."""
-            stop, make_batch = share
+            stop, make_batch, _ = share
             raw = make_batch()
             rows = batch_fingerprints(hasher, raw)
             content = np.empty(len(raw), np.uint64)
@@ -306,7 +321,8 @@ class Corpus:
             found = [bands.keys(rows), sketches, content, raw.sizes(), ~hasher.is_empty(rows)]
             return stop, found, raw.num_missing
 
-        for stop, (keys, *rows), missing in _threads.map_in_order(arrays_of, shares(), self.num_threads):
+        in_order = _threads.map_in_order(arrays_of, shares(), self.num_threads, size_of, MAX_READ)
+        for stop, (keys, *rows), missing in in_order:
             if total is None and stop // STEP > len(flags) // STEP:
                 self._check_bound(stop, growing=True)
                 expected = self._expected() or 0

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lsh import _checks
-from lsh._batch import Batch
+from lsh._batch import Batch, gather, num_bytes
 from lsh._columns import Column, Columns, fixed_width, is_arrow
 from lsh.typing import Missing, Piece, Pieces
 
@@ -43,6 +43,7 @@ class TextSource(ABC):
 
 
 MAX_DATASET_BATCH = 1 << 12  # texts of a dataset that are copied at once
+PIECE_BYTES = 1 << 22  # a piece of an iterator ends with the text that makes it so large
 OBJECTS = ("object", "Object")  # the dtypes of Python objects in pandas and in polars
 
 
@@ -61,7 +62,8 @@ def pieces(name: str, texts: Any, size: int | None = None) -> Piece | Iterator[P
     texts : object
         The collection, of a type that `MinHasher.fingerprints` lists.
     size : int, optional
-        The largest number of texts in a piece of an iterator. Default: no limit.
+        The largest number of texts in a piece of an iterator, which ends at about `PIECE_BYTES`, too. Default: no
+        limits.
 
     Raises
     ------
@@ -108,6 +110,11 @@ def as_batch(name: str, texts: Any, missing: bool = False) -> Batch:
     return batches[0] if len(batches) == 1 else Batch.join(batches)
 
 
+def is_selection(texts: Any) -> bool:
+    """Tell whether a collection is a column of selected rows of a dataset: they are copied whenever they are read."""
+    return _is_dataset_column(texts) and getattr(texts.source, "_indices", None) is not None
+
+
 def _is_dataset_column(texts: Any) -> bool:
     """Tell whether a collection is a column of a ``datasets.Dataset`` whose texts are those of its Arrow table."""
     source = getattr(texts, "source", None)
@@ -122,8 +129,29 @@ def _of_dataset(name: str, texts: Any) -> Piece | Iterator[Piece]:
     table = texts.source.select_columns([texts.column_name]).with_format("arrow")
     if getattr(texts.source, "_indices", table) is None:  # else the whole table would be copied
         return _joined(Columns(table[:][texts.column_name], name))
-    batches = table.iter(MAX_DATASET_BATCH)
-    return chain.from_iterable(Columns(batch[texts.column_name], name) for batch in batches)
+    ranges = _row_ranges(name, table, texts.column_name)
+    columns = (table[start:stop][texts.column_name].combine_chunks() for start, stop in ranges)  # each row is a chunk
+    return chain.from_iterable(Columns(column, name) for column in columns)
+
+
+def _row_ranges(name: str, table: Any, column_name: str) -> Iterator[tuple[int, int]]:
+    """Yield ranges of the rows that are selected of a dataset, of at most about `PIECE_BYTES` where they have more."""
+    chunks, rows = table.data.column(column_name), table._indices.column(0)
+    ends = np.cumsum([len(chunk) for chunk in chunks.iterchunks()])
+    for first in range(0, len(rows), MAX_DATASET_BATCH):
+        numbers = np.asarray(rows.slice(first, MAX_DATASET_BATCH), np.int64)
+        sizes, owners = np.empty(len(numbers), np.int64), np.searchsorted(ends, numbers, side="right")
+        for owner in np.unique(owners).tolist():
+            (column,), begin = Columns(chunks.chunk(owner), name), int(ends[owner - 1]) if owner else 0
+            for i in np.flatnonzero(owners == owner).tolist():
+                at = int(numbers[i]) - begin
+                sizes[i] = num_bytes(column, at, at + 1)
+        totals, start = np.cumsum(sizes), 0
+        while start < len(sizes):
+            before = totals[start - 1] if start else 0
+            stop = max(int(np.searchsorted(totals, before + PIECE_BYTES, side="right")), start + 1)
+            yield first + start, first + stop
+            start = stop
 
 
 def _holds_objects(name: str, texts: Any) -> bool:
@@ -150,7 +178,7 @@ def _from_iterator(name: str, texts: Iterator[Any], size: int | None) -> Iterato
         for column in texts:
             yield from each_piece(name, column)
     else:
-        yield from iter(lambda: tuple(islice(texts, size)), ())
+        yield from [tuple(texts)] if size is None else iter(lambda: gather(texts, size, PIECE_BYTES), ())
 
 
 def _from_array(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:

@@ -62,10 +62,17 @@ def started(target: Callable[..., object], *arguments: object, daemon: bool = Fa
     return thread
 
 
-def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> Iterator[Result]:
+def map_in_order(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    num_threads: int,
+    size_of: Callable[[Item], int] | None = None,
+    most: int = 0,
+) -> Iterator[Result]:
     """Call `function` with each item in threads, of which the caller's is one; yield the results in order of the items.
 
-    The caller's thread reads the items as results are wanted, at most two a thread ahead. An exception is raised in the
+    The caller's thread reads the items as results are wanted, at most two a thread ahead. With `size_of`, it does not
+    read another item while those that are ahead have more than `most` bytes together. An exception is raised in the
     place of its result, one of the items themselves after the results of the items before it. After an exception no
     further call begins. However the iteration ends, it ends when the calls that have begun are done.
     """
@@ -74,10 +81,16 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], num_
         return
     calls = _Calls(function, num_threads - 1)
     failures: list[Exception] = []
+    sizes: deque[int] = deque()  # of the unread calls
+    total = 0
     try:
         for item in _until_failure(items, failures):
+            sizes.append(0 if size_of is None else size_of(item))
+            total += sizes[-1]
             calls.add(item)
-            if len(calls.unread) > 2 * num_threads:
+            del item
+            while len(calls.unread) > 2 * num_threads or total > most > 0:
+                total -= sizes.popleft()
                 yield calls.next_result()
         while calls.unread:
             yield calls.next_result()

@@ -330,8 +330,8 @@ def deduplicate(
         Limit of memory in bytes for the data of the documents, or text such as ``"2GB"``; at least 100 KB, and 24 bytes
         for each document (36, if `keep` is ``"longest"`` or an array), and more if very many documents share a bucket:
         an error names the number. Data beyond the limit is in temporary files. Not counted are texts that the caller
-        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read. Default: no
-        limit.
+        holds, the result, and up to 120 MB for the interpreter, numpy and the texts that are being read (more for a
+        text of more than 8 MB, which has to be in memory while it is read and compared). Default: no limit.
     temp_dir : str or os.PathLike, optional
         The folder for temporary files, which have no name and disappear with the process. Default: the folder that
         the environment variable TMPDIR names, or else that of the system.

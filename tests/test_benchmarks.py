@@ -296,6 +296,18 @@ def test_planted_copies_are_similar_and_others_are_not(synthetic):
     assert low <= statistics.mean(others) <= high
 
 
+def test_long_texts():
+    corpus = corpora.long_texts(20)
+    texts = list(corpus)
+    assert [len(text) for text in texts] == [200_000] * 20
+    assert hashlib.sha256(texts[0]).hexdigest()[:16] == "760e2d266fe228a8"
+    assert corpus.at([7, 8]) == texts[7:9]
+    assert corpus.planted().tolist() == [[i, i - 1] for i in range(2, 20, 3)]
+    assert (
+        reference.jaccard(texts[7], texts[8], 5, "byte") > 0.95 > 0.2 > reference.jaccard(texts[6], texts[8], 5, "byte")
+    )
+
+
 @pytest.mark.slow
 def test_a_seed_gives_another_corpus():
     for name in set(SYNTHETIC) - FROM_NEWS:

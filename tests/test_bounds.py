@@ -66,6 +66,39 @@ def test_the_peak_of_a_process(keep, tmp_path):
 
 
 @WITHOUT_SANITIZER
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak memory is read from /proc")
+@pytest.mark.parametrize(
+    ("find", "copies"),
+    [
+        ("deduplicate", False),
+        pytest.param("deduplicate", True, marks=pytest.mark.slow),
+        pytest.param("find_pairs", True, marks=pytest.mark.slow),
+    ],
+)
+def test_the_peak_of_long_texts(find, copies, tmp_path):
+    """1,500 texts of 100 KB from a callable: 150 MB, of which a few megabytes are in memory at a time."""
+    program = textwrap.dedent(
+        """
+        import random, sys
+        import lsh
+        def texts():
+            for i in range(1500):
+                text = random.Random(i - (sys.argv[3] == "True" and i % 3 == 2)).randbytes(50_000).hex()
+                yield text[:99_000] + f"{i:01000}"
+        found = getattr(lsh, sys.argv[2])(texts, max_memory="2MB", temp_dir=sys.argv[1], num_threads=2)
+        count = found.summary()["removed"] if sys.argv[2] == "deduplicate" else len(list(found))
+        peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+        print(count, 1024 * int(peak.split()[1]))
+        """
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), find, str(copies)]
+    ran = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment())
+    count, peak = map(int, ran.stdout.split())
+    assert count == 500 * copies
+    assert peak <= 2_000_000 + BESIDE
+
+
+@WITHOUT_SANITIZER
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc has malloc_trim")
 def test_free_memory_goes_back_to_the_system(tmp_path):
     program = textwrap.dedent(

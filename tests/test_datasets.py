@@ -12,6 +12,7 @@ from running import environment
 
 import lsh
 from lsh import _texts
+from lsh._batch import Batch
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed; see .ci/requirements-remote.txt")
 
@@ -104,6 +105,20 @@ def test_any_view_of_a_dataset(request, where, view, monkeypatch):
     assert same(lsh.deduplicate(seen["text"], 0.8), lsh.deduplicate(expected, 0.8))
     hasher = lsh.MinHasher(16)
     assert np.array_equal(hasher.fingerprints(seen["text"]), hasher.fingerprints(expected))
+
+
+@pytest.mark.parametrize("size", [1, 200, 1000])
+def test_batches_of_selected_rows_end_by_bytes(on_disk, monkeypatch, size):
+    monkeypatch.setattr(_texts, "PIECE_BYTES", size)
+    seen = on_disk.shuffle(seed=3).select(range(20, 280))
+    pieces = list(_texts.each_piece("texts", seen["text"]))
+    found = [Batch(piece) for piece in pieces]
+    assert all(batch.sizes().sum() <= size or len(batch) == 1 for batch in found)
+    assert [text.decode() for batch in found for text in batch.tolist()] == seen["text"][:]
+    assert size < 200 or len(pieces) < 260
+    expected = lsh.deduplicate(list(seen["text"]), 0.8)
+    assert same(lsh.deduplicate(seen["text"], 0.8), expected)
+    assert same(lsh.deduplicate(seen["text"], 0.8, max_memory="100KB"), expected)
 
 
 def test_missing_texts(dataset):

@@ -215,13 +215,11 @@ cdef extern from "kernels/kernels.h" nogil:
     enum lsh_fault:
         LSH_SOUND
         LSH_BAD_BLOCK
-        LSH_BAD_DIRECTORY
         LSH_BAD_NUMBER
         LSH_BAD_ORDER
 
     enum:
         LSH_BLOCK
-        LSH_KEY_PADDING
         LSH_FOUND
         LSH_LOOKUPS
         LSH_PIECE
@@ -241,12 +239,8 @@ cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct lsh_sorted:
         const uint8_t *keys
         const uint8_t *numbers
-        const uint8_t *directory
         size_t count
-        unsigned int bits
         const lsh_blocks *blocks
-
-    unsigned int lsh_directory_bits(size_t count)
 
     ctypedef struct lsh_numbered_key:
         pass
@@ -257,14 +251,10 @@ cdef extern from "kernels/kernels.h" nogil:
     ctypedef struct lsh_sorted_output:
         uint8_t *keys
         uint8_t *numbers
-        uint8_t *directory
         size_t capacity
         size_t count
-        size_t cells
-        unsigned int bits
 
     void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count)
-    void lsh_end_keys(lsh_sorted_output *out)
 
     ctypedef struct lsh_run:
         uint32_t start

@@ -28,7 +28,6 @@ cdef object _INT64 = np.dtype(np.int64), _UINT32 = np.dtype(np.uint32), _UINT16 
 cdef dict _NONE = {dtype: _empty(0, dtype) for dtype in (_UINT32, _UINT16)}
 cdef Py_ssize_t _MAX_KEYS = 2**32 - 2
 _FAULTS = {
-    c.LSH_BAD_DIRECTORY: "the directory of the sorted keys is wrong",
     c.LSH_BAD_NUMBER: "a document number is out of range",
     c.LSH_BAD_ORDER: "the sorted keys are not in order",
 }
@@ -166,22 +165,17 @@ cdef class _Output:
     cdef object arrays
     cdef uint8_t[::1] keys
     cdef uint8_t[::1] numbers
-    cdef uint8_t[::1] directory
     cdef c.lsh_sorted_output out
 
     def __cinit__(self, Py_ssize_t count, tuple reused=None):
-        cdef unsigned int bits = c.lsh_directory_bits(count)
         if count > _MAX_KEYS:
             raise OverflowError(f"a segment holds at most {_MAX_KEYS} keys, got {count}")
         if reused is not None and len(reused[1]) == count:
             self.arrays = reused
         else:
-            self.arrays = (
-                np.empty(count * (8 - bits // 8) + c.LSH_KEY_PADDING, np.uint8), np.empty(count, "<u4"),
-                np.empty((1 << bits) + 1, "<u4"),
-            )
-        self.keys, self.numbers, self.directory = (array.view(np.uint8) for array in self.arrays)
-        self.out = c.lsh_sorted_output(&self.keys[0], &self.numbers[0], &self.directory[0], count, 0, 0, bits)
+            self.arrays = np.empty(count, "<u8"), np.empty(count, "<u4")
+        self.keys, self.numbers = (array.view(np.uint8) for array in self.arrays)
+        self.out = c.lsh_sorted_output(&self.keys[0], &self.numbers[0], count, 0)
 
 
 cdef class _Records:
@@ -212,10 +206,7 @@ def sorted_keys(const uint64_t[::1] keys not None, const uint32_t[::1] numbers n
     Returns
     -------
     tuple
-        The arrays for `SortedKeys`. The keys without their top d bits, in 8 - d / 8 bytes each, ascending by key, then
-        document, with 8 bytes of 0 behind them (uint8); the documents (uint32); the directory: where the keys with each
-        value of the top d bits begin, and m (uint32, shape ``(2**d + 1,)``). d is 0 below 4,096 keys, 8 below 2**18,
-        else 16.
+        The arrays for `SortedKeys`: the keys (uint64) and their documents (uint32), ascending by key, then document.
     """
     cdef Py_ssize_t count = keys.shape[0], i
     cdef bint ascends = True
@@ -233,7 +224,6 @@ def sorted_keys(const uint64_t[::1] keys not None, const uint32_t[::1] numbers n
         if ascends:
             done = c.lsh_sort_keys(&keys[0], &numbers[0], count, memory.records, memory.other)
             c.lsh_put_keys(&output.out, done, count)
-            c.lsh_end_keys(&output.out)
     if not ascends:
         raise ValueError("numbers must ascend")
     return output.arrays
@@ -244,7 +234,7 @@ cdef class SortedKeys:
 
     Parameters
     ----------
-    keys, numbers, directory : numpy.ndarray
+    keys, numbers : numpy.ndarray
         What `sorted_keys` returned; possibly parts of a mapped file.
     blocks : Blocks or None
         The file that has the arrays; None: they are not checked. The arrays must be views of its memory.
@@ -252,28 +242,20 @@ cdef class SortedKeys:
 
     cdef const uint8_t[::1] keys
     cdef const uint8_t[::1] numbers
-    cdef const uint8_t[::1] directory
     cdef Blocks blocks
     cdef c.lsh_sorted sorted
 
-    def __cinit__(self, keys not None, numbers not None, directory not None, Blocks blocks=None):
+    def __cinit__(self, keys not None, numbers not None, Blocks blocks=None):
         cdef size_t count
-        cdef unsigned int bits = 0
-        self.keys, self.numbers = _flat("keys", keys, np.uint8), _flat("numbers", numbers, "<u4")
-        self.directory, self.blocks = _flat("directory", directory, "<u4"), blocks
+        self.keys, self.numbers, self.blocks = _flat("keys", keys, "<u8"), _flat("numbers", numbers, "<u4"), blocks
         count = self.numbers.shape[0] // 4
-        while bits < 16 and self.directory.shape[0] != 4 * ((1 << bits) + 1):
-            bits += 8
-        if self.directory.shape[0] != 4 * ((1 << bits) + 1):
-            raise IndexDamagedError(f"a directory has 2, 257 or 65537 entries, got {self.directory.shape[0] // 4}")
-        if count > <size_t> _MAX_KEYS or <size_t> self.keys.shape[0] != count * (8 - bits // 8) + c.LSH_KEY_PADDING:
-            raise IndexDamagedError(f"{count} keys cannot take {self.keys.shape[0]} bytes")
-        self.sorted = c.lsh_sorted(&self.keys[0], &self.numbers[0], &self.directory[0], count, bits, NULL)
+        if count > <size_t> _MAX_KEYS or <size_t> self.keys.shape[0] != 8 * count:
+            raise IndexDamagedError(f"there are {self.keys.shape[0] // 8} keys and {count} documents")
+        self.sorted = c.lsh_sorted(&self.keys[0], &self.numbers[0], count, NULL)
         if blocks is not None:
             self.sorted.blocks = &blocks.blocks
             _check_inside(blocks, self.keys)
             _check_inside(blocks, self.numbers)
-            _check_inside(blocks, self.directory)
 
     def __len__(self):
         return self.sorted.count
@@ -636,7 +618,6 @@ cdef class _Merge:
                 fault = c.lsh_merge_next(&self.merge, out)
             self.check(fault)
             check_signals()
-        c.lsh_end_keys(out)
         return 0
 
     cdef int check(self, c.lsh_fault fault) except -1:
@@ -654,7 +635,7 @@ def merged(list parts not None, list renumbered not None, tuple reused=None):
         Of the same band.
     renumbered : list of numpy.ndarray or range
         For each part the new number of each of its documents (uint32), ascending, 4294967295 of one that is dropped; a
-        range of step 1 where none is. The numbers of a part are greater than those of the parts before it.
+        range of step 1 where none is. All numbers differ.
     reused : tuple, optional
         An earlier result that is not needed any more, whose memory the new one takes if it has as many keys.
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, groupby
+from itertools import groupby
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -793,20 +793,10 @@ def block_sums(data: bytes, block: int = 1 << 16) -> list[int]:
     return [murmur3_x64_128(data[i : i + block], 0)[0] for i in range(0, len(data), block)]
 
 
-def directory_bits(count: int) -> int:
-    return 0 if count < 2**12 else 8 if count < 2**18 else 16
-
-
-def sorted_keys(pairs: Iterable[tuple[int, int]]) -> tuple[bytes, list[int], list[int]]:
-    """Keys and documents as a segment stores them: the low bytes of the keys, the documents, the directory."""
+def sorted_keys(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Keys and documents as a segment stores them."""
     ordered = sorted(pairs)
-    d = directory_bits(len(ordered))
-    width = (64 - d) // 8
-    stored = b"".join((key % 2 ** (64 - d)).to_bytes(width, "little") for key, _ in ordered) + bytes(8)
-    begin = [0] * (2**d + 1)
-    for key, _ in ordered:
-        begin[(key >> (64 - d)) + 1] += 1
-    return stored, [number for _, number in ordered], list(accumulate(begin))
+    return [key for key, _ in ordered], [number for _, number in ordered]
 
 
 def search(

@@ -28,17 +28,16 @@ def as_sorted(pairs):
 
 
 def as_lists(arrays):
-    keys, numbers, directory = arrays
-    return bytes(keys), numbers.tolist(), directory.tolist()
+    return tuple(array.tolist() for array in arrays)
 
 
 def keys_of_kind(kind, count, random):
     keys = random.integers(0, 2**64, count, dtype=numpy.uint64)
     if kind == "few":
         return keys % numpy.uint64(5)
-    if kind == "low":  # all in the first cell of the directory
+    if kind == "low":  # all at the begin of the range of keys
         return keys >> numpy.uint64(44)
-    if kind == "high":  # all in the last cell
+    if kind == "high":  # all at its end
         return keys | numpy.uint64(M64 ^ 2**40 - 1)
     if kind == "giant" and count:
         keys[random.random(count) < 0.8] = keys[0]
@@ -261,10 +260,13 @@ def parts_to_merge(draw):
     key = st.integers(0, 4) | st.integers(0, M64)
     sizes = draw(st.lists(st.integers(0, 12), max_size=6))
     parts = [[(draw(key), number) for number in range(size) if draw(st.integers(0, 4))] for size in sizes]
-    fresh, renumbered = itertools.count(), []
-    for size in sizes:
-        dropped = draw(st.integers(0, 1))  # of each four
-        renumbered.append([next(fresh) if draw(st.integers(1, 4)) > dropped else None for _ in range(size)])
+    fresh, renumbered = itertools.count(), [[] for _ in sizes]
+    owners = [part for part, size in enumerate(sizes) for _ in range(size)]
+    if draw(st.booleans()):  # else the documents of a part come after those of the parts before it
+        owners = draw(st.permutations(owners))
+    dropped = draw(st.lists(st.integers(0, 1), min_size=len(sizes), max_size=len(sizes)))  # of each four
+    for part in owners:
+        renumbered[part].append(next(fresh) if draw(st.integers(1, 4)) > dropped[part] else None)
     return parts, renumbered
 
 
@@ -272,7 +274,7 @@ def as_merged(parts, renumbered, reused=None):
     sorted_parts = [SortedKeys(*as_sorted(part)) for part in parts]
     new = [
         numpy.array([DROPPED if new is None else new for new in part], numpy.uint32)
-        if None in part
+        if None in part or part != list(range(part[0] if part else 0, (part[-1] if part else -1) + 1))
         else range(*([part[0], part[-1] + 1] if part else [0]))
         for part in renumbered
     ]
@@ -303,11 +305,17 @@ def test_merging_many(kind, sizes):
     keys = [keys_of_kind(kind, size, random) for size in sizes]
     parts = [SortedKeys(*sorted_keys(part, numpy.arange(len(part), dtype=numpy.uint32))) for part in keys]
     kept = random.random(sum(sizes)) < 0.8
-    new = numpy.where(kept, numpy.cumsum(kept) - 1, DROPPED).astype(numpy.uint32)
-    found = merged(parts, numpy.split(new, numpy.cumsum(sizes)[:-1]))
-    expected = sorted_keys(numpy.concatenate(keys)[kept], numpy.arange(kept.sum(), dtype=numpy.uint32))
-    for array, other in zip(found, expected):
-        numpy.testing.assert_array_equal(array, other)
+    for is_mixed in (False, True):
+        owners = numpy.repeat(numpy.arange(len(sizes)), sizes)
+        owners = random.permutation(owners) if is_mixed else owners
+        order = numpy.argsort(owners, kind="stable")  # where the documents of each part are among all
+        new = numpy.where(kept, numpy.cumsum(kept) - 1, DROPPED).astype(numpy.uint32)
+        found = merged(parts, numpy.split(new[order], numpy.cumsum(sizes)[:-1]))
+        mixed = numpy.empty(sum(sizes), numpy.uint64)
+        mixed[order] = numpy.concatenate(keys)
+        expected = sorted_keys(mixed[kept], numpy.arange(kept.sum(), dtype=numpy.uint32))
+        for array, other in zip(found, expected):
+            numpy.testing.assert_array_equal(array, other)
 
 
 # ---- checksums ----
@@ -386,7 +394,7 @@ class File:
             self.bytes[place : place + part.nbytes].view(part.dtype).reshape(part.shape)
             for part, place in zip(self.parts, self.places)
         ]
-        bands = [SortedKeys(*views[i : i + 3], blocks) for i in range(0, len(views) - 1, 3)]
+        bands = [SortedKeys(*views[i : i + 2], blocks) for i in range(0, len(views) - 1, 2)]
         return bands, Searcher(bands, self.documents, views[-1])
 
     def use(self, checked=True):
@@ -404,7 +412,7 @@ class File:
 
 FILES = {
     "small": (300, 2, 100),
-    "with a directory": (5000, 2, 10**9),
+    "large": (5000, 2, 10**9),
     "equal": (500, 1, 1),
 }
 
@@ -460,27 +468,6 @@ def test_wrong_content_with_right_checksums(a_file, data):
         a_file.sums = block_sums(a_file.bytes)
 
 
-@pytest.mark.parametrize(
-    ("directory", "message"),
-    [
-        ([0, 6], "the directory of the sorted keys is wrong"),
-        ([4, 3], "the directory of the sorted keys is wrong"),
-    ],
-)
-def test_a_wrong_directory(directory, message):
-    keys, numbers, _ = sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
-    bad = SortedKeys(keys, numbers, numpy.array(directory, numpy.uint32))
-    searcher = Searcher([bad], 5)
-    for use in (
-        lambda: bad.find(numpy.zeros(1, numpy.uint64)),
-        lambda: bad.verify(5),
-        lambda: merged([bad], [numpy.arange(5, dtype=numpy.uint32)]),
-        lambda: searcher.search(numpy.zeros((1, 1), numpy.uint64)),
-    ):
-        with pytest.raises(IndexDamagedError, match=f"the index is damaged: {message}"):
-            use()
-
-
 def test_a_number_out_of_range():
     arrays = sorted_keys(numpy.zeros(5, numpy.uint64), numpy.array([0, 1, 2, 3, 5], numpy.uint32))
     bad = SortedKeys(*arrays)
@@ -494,11 +481,11 @@ def test_a_number_out_of_range():
 
 
 def test_numbers_and_keys_out_of_order():
-    keys, numbers, directory = sorted_keys(numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
-    bad = SortedKeys(keys, numbers[::-1].copy(), directory)
+    keys, numbers = sorted_keys(numpy.zeros(5, numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
+    bad = SortedKeys(keys, numbers[::-1].copy())
     others = SortedKeys(*sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32)))
-    keys, numbers, directory = sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
-    worse = SortedKeys(numpy.concatenate([keys[8:16], keys[:8], keys[16:]]), numbers, directory)
+    keys, numbers = sorted_keys(numpy.arange(5, dtype=numpy.uint64), numpy.arange(5, dtype=numpy.uint32))
+    worse = SortedKeys(keys[[1, 0, 2, 3, 4]], numbers)
     for use in (
         lambda: bad.verify(5),
         lambda: worse.verify(5),
@@ -511,44 +498,30 @@ def test_numbers_and_keys_out_of_order():
 
 def test_numbers_out_of_order_in_several_windows():
     documents = 200_000
-    keys, _, directory = sorted_keys(numpy.zeros(4, numpy.uint64), numpy.arange(4, dtype=numpy.uint32))
-    bad = SortedKeys(keys, numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32), directory)
+    bad = SortedKeys(numpy.zeros(4, numpy.uint64), numpy.array([150_000, 70_000, 3, 199_999], numpy.uint32))
     with pytest.raises(IndexDamagedError, match="the sorted keys are not in order"):
         Searcher([bad], documents).search(numpy.zeros((1, 1), numpy.uint64))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"directory": numpy.zeros(3, numpy.uint32)}, "a directory has 2, 257 or 65537 entries, got 3"),
-        ({"directory": numpy.zeros(257, numpy.uint32)}, "5 keys cannot take 48 bytes"),
-        ({"keys": numpy.zeros(47, numpy.uint8)}, "5 keys cannot take 47 bytes"),
-        ({"numbers": numpy.zeros(4, numpy.uint32)}, "4 keys cannot take 48 bytes"),
-        ({"numbers": numpy.zeros(0, numpy.uint32)}, "0 keys cannot take 48 bytes"),
-    ],
-)
-def test_sections_of_wrong_length(change, message):
-    arrays = {"keys": numpy.zeros(48, numpy.uint8), "numbers": numpy.zeros(5, numpy.uint32)}
-    arrays["directory"] = numpy.zeros(2, numpy.uint32)
-    SortedKeys(**arrays)
-    with pytest.raises(IndexDamagedError, match=message):
-        SortedKeys(**arrays | change)
+@pytest.mark.parametrize(("keys", "numbers"), [(4, 5), (6, 5), (5, 0)])
+def test_sections_of_different_length(keys, numbers):
+    with pytest.raises(IndexDamagedError, match=f"there are {keys} keys and {numbers} documents"):
+        SortedKeys(numpy.zeros(keys, numpy.uint64), numpy.zeros(numbers, numpy.uint32))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"keys": numpy.zeros(48, numpy.int8)}, "keys must be a contiguous array of uint8"),
+        ({"keys": numpy.zeros(5, numpy.int64)}, "keys must be a contiguous array of uint64"),
+        ({"keys": numpy.zeros((5, 1), numpy.uint64)}, "keys must be a contiguous array of uint64"),
         ({"numbers": numpy.zeros(10, numpy.uint32)[::2]}, "numbers must be a contiguous array of uint32"),
-        ({"directory": numpy.zeros(2, numpy.uint64)}, "directory must be a contiguous array of uint32"),
-        ({"directory": numpy.zeros((2, 1), numpy.uint32)}, "directory must be a contiguous array of uint32"),
         ({"blocks": Blocks(bytes(100), block_sums(bytes(100)), "a file")}, "parts of the file"),
     ],
 )
 def test_bad_sections(change, message):
-    arrays = {"keys": numpy.zeros(48, numpy.uint8), "numbers": numpy.zeros(5, numpy.uint32)}
+    arrays = {"keys": numpy.zeros(5, numpy.uint64), "numbers": numpy.zeros(5, numpy.uint32)}
     with pytest.raises(ValueError, match=message):
-        SortedKeys(**arrays | {"directory": numpy.zeros(2, numpy.uint32)} | change)
+        SortedKeys(**arrays | change)
 
 
 def test_bad_parts_of_a_segment():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import partial
@@ -88,6 +88,9 @@ class Index(Stored):
 
     An id is a ``str``, ``bytes`` or a whole number of 64 bits; 1, "1" and b"1" are different ids. A document that is
     added under an id that is in use replaces the stored one. A text without shingles is stored, but no query finds it.
+
+    The order of an index is that in which its documents were added, whatever was committed, merged or removed since. A
+    document that is replaced is then the last one.
 
     Threads may share an index. After a fork, the child may use it to read; the child of a writer holds its lock until
     it ends.
@@ -734,7 +737,7 @@ class Index(Stored):
             writer.compact()
 
     def merge(self, other: Index) -> None:
-        """Add all documents of another index, in place of those with the same ids.
+        """Add all documents of another index, in its order, in place of those with the same ids.
 
         Parameters
         ----------
@@ -777,24 +780,26 @@ class Index(Stored):
     def __iter__(self) -> Iterator[FoundId]:
         """Iterate over the ids, as they are when the iteration begins."""
         with self._reading() as view:
-            held, recent = (
-                [one.copy() for one in view.held],
-                [view.recent.codes[i] for i in view.recent.alive().tolist()],
-            )
-            segments = View(view.manifest, held)
-        for part, numbers in segments.all_places():
-            yield from segments.ids(part, numbers)
+            fixed = View(view.manifest, [one.copy() for one in view.held])
+            recent = [view.recent.codes[i] for i in view.recent.alive().tolist()]
+        yield from fixed.in_order(fixed.ids)
         yield from map(_format.decoded_id, recent)
 
     def _records(self, ids: list[DocId] | None, with_texts: bool) -> Iterator[tuple[DocId, float | None, bytes | None]]:
         """Yield the id, the time and the text of some documents of a reader, or of all in order."""
         with self._reading() as view:
             listed = [self._place(view, one) for one in ids or ()]
-        for part, numbers in view.all_places() if ids is None else ((part, np.array([i])) for part, i in listed):
-            texts = view.texts(part, numbers) if with_texts else [None] * len(numbers)
+
+        def read(part: int, numbers: NDArray[np.int64]) -> Iterator[tuple[DocId, float | None, bytes | None]]:
+            texts: Sequence[bytes | None] = view.texts(part, numbers) if with_texts else [None] * len(numbers)
             for number, doc_id, text in zip(numbers.tolist(), view.ids(part, numbers), texts):
                 time = view.time(Place(part, number))
                 yield doc_id, None if time is None else time / 1e6, text
+
+        if ids is None:
+            yield from view.in_order(read)
+        for part, number in listed:
+            yield from read(part, np.array([number]))
 
     def _place(self, view: View, id: DocId) -> Place:
         place = view.find([_format.encoded_id("id", id)])[0]

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh._searching import block_sums, merged, sorted_keys
-from lsh.index import _format
+from lsh.index import _format, _order
 from lsh.index._disk import Disk, DiskFile
 from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, TEXT_PLACE, Array
-from lsh.index._segment import STEP, Documents, Segment, Written, ends_dtype
+from lsh.index._order import Kept, Piece
+from lsh.index._segment import KEY_SECTIONS, STEP, Documents, Segment, Written, ends_dtype
 
 TEXT_BLOCK = 1 << 13  # bytes of texts that are compressed together
 LEVEL = 1  # of zlib
-DROPPED = 0xFFFFFFFF  # in place of a number in a merged segment
-
-Kept = list[NDArray[np.bool_] | None]  # which documents of each part are kept; None for all
+TEXTS_STEP = 1 << 13  # documents whose texts are merged at once
 
 
 class SegmentWriter:
@@ -37,6 +36,7 @@ class SegmentWriter:
         self._sums: list[Array] = []
         self._table: list[tuple[bytes, int, int]] = []
         self._size = 0
+        self._arrivals = 0, 0
         self._write(_format.structure(SEGMENT_HEADER, magic=_format.SEGMENT_MAGIC, version=_format.VERSION))
 
     def _write(self, data: Any) -> None:
@@ -68,10 +68,16 @@ class SegmentWriter:
                 self._write(np.ascontiguousarray(part).view(np.uint8).reshape(-1))
         self._table.append((name.encode(), begin, self._size - begin))
 
-    def keys(self, label: str, triple: tuple[Array, Array, Array]) -> None:
-        """Write the three sections of sorted keys."""
-        for name, array in zip(("keys", "numbers", "directory"), triple):
+    def keys(self, label: str, pair: tuple[Array, Array]) -> None:
+        """Write the two sections of sorted keys."""
+        for (name, _), array in zip(KEY_SECTIONS, pair):
             self.section(f"{name}.{label}", [array])
+
+    def arrivals(self, count: int, first: int, last: int, parts: Iterable[Array]) -> None:
+        """Write the numbers of arrival, unless they follow one another."""
+        self._arrivals = first, last
+        if last - first != count - 1:
+            self.section("arrivals", parts)
 
     def finish(self, documents: int, keyed: int, times: tuple[int, int, int] | None) -> Written:
         """Write the checksums and the footer, and sync the file."""
@@ -92,14 +98,14 @@ class SegmentWriter:
         checksum = _format.checksum(end)
         self._file.write(end + checksum.to_bytes(8, "little"))
         self._file.sync()
-        return Written(self._name, documents, self._file.size, checksum, times)
+        return Written(self._name, documents, self._file.size, checksum, times, self._arrivals)
 
     def close(self) -> None:
         self._file.close()
 
 
-def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> Written:
-    """Write documents, whose ids differ from each other, as a segment."""
+def write_segment(disk: Disk, folder: str, name: str, documents: Documents, arrivals: NDArray[np.int64]) -> Written:
+    """Write documents, whose ids differ from each other, as a segment; `arrivals` ascend."""
     writer = SegmentWriter(disk, folder, name)
     try:
         numbers = np.arange(len(documents), dtype=np.uint32)
@@ -113,6 +119,7 @@ def write_segment(disk: Disk, folder: str, name: str, documents: Documents) -> W
         known = documents.times[documents.times != NO_TIME]
         if len(known):
             writer.section("times", [documents.times.astype("<i8")])
+        writer.arrivals(len(documents), int(arrivals[0]), int(arrivals[-1]), [arrivals.astype("<i8")])
         if documents.texts is not None:
             blocks = _TextBlocks()
             writer.section("texts", blocks.packed(documents.texts))
@@ -143,12 +150,14 @@ class _TextBlocks:
         self.ends: list[int] = []  # of each block, in the section of texts
         self.sizes: list[int] = []  # of each block, not compressed
         self.places: list[Array] = []
+        self.copied: tuple[Segment, int] | None = None  # the last block that was copied from a segment
         self._end = 0
         self._open: list[bytes] = []  # texts of the block that is not full yet
         self._open_size = 0
 
     def packed(self, texts: Iterable[bytes]) -> Iterator[Array]:
         """Yield the blocks of texts, and remember where each text is."""
+        self.copied = None
         listed = list(texts)
         places = np.empty(len(listed), TEXT_PLACE)
         self.places.append(places)
@@ -182,65 +191,59 @@ class _TextBlocks:
 
 
 def merge_segments(
-    disk: Disk, folder: str, name: str, parts: list[Segment], removed: list[NDArray[np.bool_] | None]
+    disk: Disk,
+    folder: str,
+    name: str,
+    parts: list[Segment],
+    removed: list[NDArray[np.bool_] | None],
+    arrivals: NDArray[np.int64] | range | None = None,
 ) -> Written:
-    """Write the documents of several segments, in order, without those that are removed, as one segment."""
+    """Write the documents of several segments, in order of arrival, without those that are removed, as one segment.
+
+    `arrivals` are new numbers of arrival of the documents that are written, for documents of another index.
+    """
     kept = [None if mask is None else ~mask for mask in removed]
-    counts = [part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept)]
+    count = sum(part.documents if keep is None else int(keep.sum()) for part, keep in zip(parts, kept))
     writer = SegmentWriter(disk, folder, name)
     try:
-        keyed = _merge_keys(writer, parts, _renumbered(parts, kept))
+        keyed = _merge_keys(writer, parts, _order.ranks(parts, kept, np.uint32, STEP))
         writer.section("sketches", _kept_items(parts, kept, "sketches", parts[0].layout.components))
         _merge_ids(writer, parts, kept)
         times = _merge_times(writer, parts, kept)
+        _merge_arrivals(writer, parts, kept, count, arrivals)
         if parts[0].layout.texts:
             blocks = _TextBlocks()
             writer.section("texts", _merged_texts(blocks, parts, kept))
             blocks.write_tables(writer)
-        return writer.finish(sum(counts), keyed, times)
+        return writer.finish(count, keyed, times)
     finally:
         writer.close()
 
 
-def _renumbered(parts: list[Segment], kept: Kept) -> list[NDArray[np.uint32] | range]:
-    """Return for each document of each part its number in the merged segment, DROPPED if it is removed."""
-    result, first = list[NDArray[np.uint32] | range](), 0
-    for part, keep in zip(parts, kept):
-        if keep is None:
-            result.append(range(first, first + part.documents))
-            first += part.documents
-        else:
-            result.append(np.where(keep, first + np.cumsum(keep) - 1, DROPPED).astype(np.uint32))
-            first += int(keep.sum())
-    return result
-
-
-def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[NDArray[np.uint32] | range]) -> int:
+def _merge_keys(writer: SegmentWriter, parts: list[Segment], renumbered: list[Array | range]) -> int:
     """Write the merged keys, and return how many documents have some."""
-    keyed, triple = 0, None
+    keyed, pair = 0, None
     for band in range(parts[0].layout.bands):
-        triple = merged([part.bands[band] for part in parts], renumbered, triple)
-        keyed = len(triple[1])
-        writer.keys(str(band), triple)
-    writer.keys("ids", merged([part.id_keys for part in parts], renumbered, triple))
+        pair = merged([part.bands[band] for part in parts], renumbered, pair)
+        keyed = len(pair[1])
+        writer.keys(str(band), pair)
+    writer.keys("ids", merged([part.id_keys for part in parts], renumbered, pair))
     return keyed
 
 
-def _ranges(part: Segment, keep: NDArray[np.bool_] | None) -> Iterator[tuple[int, int, NDArray[np.bool_] | None]]:
-    """Yield the documents of a segment in steps, and which of them are kept, ``None`` for all."""
-    for start in range(0, part.documents, STEP):
-        stop = min(start + STEP, part.documents)
-        chosen = None if keep is None else keep[start:stop]
-        yield start, stop, None if chosen is None or chosen.all() else chosen
-
-
 def _kept_items(parts: list[Segment], kept: Kept, name: str, width: int) -> Iterator[Array]:
-    """Yield the items of a section that are of documents which are kept."""
-    dtype = parts[0].layout.dtype
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            items = part.checked(name, dtype, start * width, stop * width)
-            yield items if chosen is None else items.reshape(stop - start, width)[chosen]
+    """Yield the items of a section that are of documents which are kept, in order, as rows."""
+
+    def read(part: int, start: int, stop: int) -> Array:
+        items = parts[part].checked(name, parts[part].layout.dtype, start * width, stop * width)
+        return items.reshape(stop - start, width)
+
+    return _ordered(parts, kept, read)
+
+
+def _ordered(parts: list[Segment], kept: Kept, read: Callable[[int, int, int], Array]) -> Iterator[Array]:
+    """Yield the items of documents which are kept, in order; `read` returns those of a range of a segment."""
+    return (_order.items_of(pieces, read) for pieces in _order.steps(parts, kept, STEP))
 
 
 def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> None:
@@ -257,21 +260,36 @@ def _merge_ids(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> None:
 
 
 def _kept_ids(parts: list[Segment], kept: Kept) -> Iterator[Array]:
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            ids = part.checked("ids", "<i8", start, stop)
-            yield ids if chosen is None else ids[chosen]
+    return _ordered(parts, kept, lambda part, start, stop: parts[part].checked("ids", "<i8", start, stop))
 
 
 def _kept_codes(parts: list[Segment], kept: Kept, sizes: list[Array]) -> Iterator[Array]:
-    """Yield the bytes of the encoded ids that are kept, and note their sizes."""
+    """Yield the bytes of the encoded ids that are kept, in order, and note their sizes."""
+
+    def read(part: int, numbers: NDArray[np.int64]) -> list[bytes]:
+        start = int(numbers[0])
+        codes = parts[part].codes_between(start, int(numbers[-1]) + 1)
+        return codes if len(codes) == len(numbers) else [codes[i] for i in (numbers - start).tolist()]
+
+    for pieces in _order.steps(parts, kept, STEP):
+        codes = _order.listed(pieces, read)
+        sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
+        yield np.frombuffer(b"".join(codes), np.uint8)
+
+
+def _merge_arrivals(
+    writer: SegmentWriter, parts: list[Segment], kept: Kept, count: int, new: NDArray[np.int64] | range | None
+) -> None:
+    """Write the numbers of arrival: those of the parts, or new ones."""
+    if new is not None:
+        writer.arrivals(count, int(new[0]), int(new[-1]), [np.asarray(new, "<i8")] if len(new) else [])
+        return
+    bounds = list[int]()
     for part, keep in zip(parts, kept):
-        for start, codes in part.all_codes():
-            if keep is not None:
-                codes = [codes[i] for i in np.flatnonzero(keep[start : start + len(codes)]).tolist()]
-            if codes:
-                sizes.append(np.fromiter(map(len, codes), np.uint64, len(codes)))
-                yield np.frombuffer(b"".join(codes), np.uint8)
+        numbers = np.array([0, part.documents - 1]) if keep is None else np.flatnonzero(keep)
+        bounds += [part.arrival(int(number)) for number in (numbers[:1].tolist() + numbers[-1:].tolist())]
+    found = _ordered(parts, kept, lambda part, start, stop: parts[part].arrivals(start, stop))
+    writer.arrivals(count, min(bounds), max(bounds), (own.astype("<i8") for own in found))
 
 
 def _merge_times(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> tuple[int, int, int] | None:
@@ -282,41 +300,37 @@ def _merge_times(writer: SegmentWriter, parts: list[Segment], kept: Kept) -> tup
 
     def each() -> Iterator[Array]:
         nonlocal least, most, count
-        for part, keep in zip(parts, kept):
-            for start, stop, chosen in _ranges(part, keep):
-                times = part.times(start, stop)
-                times = times if chosen is None else times[chosen]
-                known = times[times != NO_TIME]
-                if len(known):
-                    least, most, count = min(least, int(known.min())), max(most, int(known.max())), count + len(known)
-                yield times
+        for times in _ordered(parts, kept, lambda part, start, stop: parts[part].times(start, stop)):
+            known = times[times != NO_TIME]
+            if len(known):
+                least, most, count = min(least, int(known.min())), max(most, int(known.max())), count + len(known)
+            yield times
 
     writer.section("times", each())
     return (least, most, count) if count else None
 
 
 def _merged_texts(blocks: _TextBlocks, parts: list[Segment], kept: Kept) -> Iterator[Array]:
-    """Yield the blocks of texts; a block without removed documents is copied as it is."""
-    for part, keep in zip(parts, kept):
-        for start, stop, chosen in _ranges(part, keep):
-            places = part.checked("text_places", TEXT_PLACE, start, stop)
-            if chosen is not None:
-                places = places[chosen]
-            yield from _merged_places(blocks, part, places, start, stop, chosen)
+    """Yield the blocks of texts; blocks of one part without removed documents are copied as they are."""
+    for pieces in _order.steps(parts, kept, TEXTS_STEP):
+        if len(pieces) == 1 and pieces[0].chosen is None:
+            yield from _copied_blocks(blocks, parts[pieces[0].segment], pieces[0])
+        else:
+            yield from blocks.packed(_order.listed(pieces, lambda part, numbers: parts[part].texts(numbers)))
 
 
-def _merged_places(
-    blocks: _TextBlocks, part: Segment, places: Array, start: int, stop: int, chosen: NDArray[np.bool_] | None
-) -> Iterator[Array]:
-    numbers = np.arange(start, stop) if chosen is None else start + np.flatnonzero(chosen)
-    if chosen is not None:
-        yield from blocks.packed(part.texts(numbers))
-        return
-    own = places.copy()
-    named = np.unique(places["block"])
-    if len(named) and int(named[-1]) >= len(part.section("text_sizes", "<u4")):
+def _copied_blocks(blocks: _TextBlocks, part: Segment, piece: Piece) -> Iterator[Array]:
+    """Yield the blocks that have the texts of a piece, each once, and remember where each text is."""
+    places = part.checked("text_places", TEXT_PLACE, piece.start, piece.stop).copy()
+    named, own = np.unique(places["block"], return_inverse=True)
+    if int(named[-1]) >= len(part.section("text_sizes", "<u4")):
         raise part.damage("a text is in no block")
-    own["block"] = len(blocks.ends) + np.searchsorted(named, places["block"]).astype(np.uint32)
-    blocks.places.append(own)
-    for block in named.tolist():
+    first = len(blocks.ends)
+    new = named.tolist()
+    if blocks.copied == (part, new[0]):  # by the piece before, as the last one
+        first, new = first - 1, new[1:]
+    places["block"] = first + own.reshape(-1)
+    blocks.places.append(places)
+    for block in new:
         yield blocks.append(*part.stored_block(block))
+        blocks.copied = part, block

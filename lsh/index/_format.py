@@ -1,4 +1,4 @@
-"""Format version 1 of an index: every structure of its files, declared once for reader and writer.
+"""Format version 2 of an index: every structure of its files, declared once for reader and writer.
 
 All numbers are little-endian. `docs/format.md` describes the files byte by byte. Reading and writing files is the work
 of the other modules of this folder.
@@ -22,7 +22,7 @@ from lsh.typing import DocId
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 1
+VERSION = 2
 ALIGNMENT = 64  # bytes: every section of a segment begins at a multiple of it
 BLOCK = 1 << 16  # bytes of a segment that have one checksum
 NO_TIME = -(2**63)  # the time of a document without one

@@ -222,7 +222,7 @@ class LogReader:
             raise self.damage("it is too short")
         fields = _format.parsed(LOG_HEADER, head)
         if (fields["magic"], fields["version"], fields["number"]) != (LOG_MAGIC, _format.VERSION, self._number):
-            raise self.damage("it does not begin as this log of format version 1")
+            raise self.damage(f"it does not begin as this log of format version {_format.VERSION}")
         if fields["checksum"] != _format.checksum(head[:24]):
             raise self.damage("the checksum of its header is wrong")
         known: int = fields["committed"]

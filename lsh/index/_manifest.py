@@ -24,6 +24,7 @@ from lsh.planning import Plan
 
 SKETCHES = ("8bit", "full", "none")
 MAX_PERIOD = 2**62  # microseconds
+MAX_ARRIVALS = 2**62  # the greatest number of arrival
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,13 @@ class Entry:
             "bytes": one.size,
             "checksum": f"{one.checksum:016x}",
             "times": None if one.times is None else list(one.times),
+            "arrivals": list(one.arrivals),
             "removed": None if removed is None else [removed.name, removed.count, f"{removed.checksum:016x}"],
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Entry:
-        _checks.keys("segment", values, {"name", "documents", "bytes", "checksum", "times", "removed"})
+        _checks.keys("segment", values, {"name", "documents", "bytes", "checksum", "times", "arrivals", "removed"})
         documents = _checks.whole_number("documents", values["documents"], 1, _format.NUMBERS)
         size = _checks.whole_number("bytes", values["bytes"], 1, 2**62)
         times = None
@@ -105,12 +107,15 @@ class Entry:
             least, most, count = values["times"]
             least = _checks.whole_number("times", least, _format.NO_TIME + 1, 2**63 - 1)
             times = least, _checks.whole_number("times", most, least, 2**63 - 1), _count(count, documents)
+        first, last = values["arrivals"]
+        first = _checks.whole_number("arrivals", first, 0, MAX_ARRIVALS)
+        arrivals = first, _checks.whole_number("arrivals", last, first + documents - 1, MAX_ARRIVALS)
         removed = None
         if values["removed"] is not None:
             name, count, checksum = values["removed"]
             removed = Removed(_name("removed", name), _count(count, documents), _hex(checksum))
         name = _name("segment", values["name"])
-        return cls(Written(name, documents, size, _hex(values["checksum"]), times), removed)
+        return cls(Written(name, documents, size, _hex(values["checksum"]), times, arrivals), removed)
 
 
 def _count(value: Any, most: int) -> int:
@@ -141,6 +146,7 @@ class Manifest:
     entries: tuple[Entry, ...] = ()
     log: str = ""
     next_number: int = 1  # of the next file
+    arrived: int = 0  # the number of arrival of the first document of the log
     identity: str = ""  # random: tells the index from one that was made in its place
     note: Note = field(default_factory=dict)
     source: bytes = field(default=b"", compare=False, repr=False)  # the content of the file that it was read from
@@ -158,6 +164,7 @@ class Manifest:
             "segments": [entry.to_dict() for entry in self.entries],
             "log": self.log,
             "next": self.next_number,
+            "arrived": self.arrived,
         }
         values |= {name: value for name in ("identity", "note") if (value := getattr(self, name))}
         body = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
@@ -176,9 +183,9 @@ class Manifest:
         if head["size"] != len(data) - size - 8 or data[-8:] != _format.checksum(data[:-8]).to_bytes(8, "little"):
             raise _format.damaged(path, "its checksum is wrong")
         if head["version"] != _format.VERSION:
+            remedy = "create the index again" if head["version"] < _format.VERSION else "use a newer release"
             raise IndexDamagedError(
-                f"{path} has format version {head['version']}, this release reads version {_format.VERSION}; "
-                "use a newer release"
+                f"{path} has format version {head['version']}, this release reads version {_format.VERSION}; {remedy}"
             )
         try:
             return replace(cls._from_dict(json.loads(data[size:-8])), source=data)
@@ -188,7 +195,7 @@ class Manifest:
     @classmethod
     def _from_dict(cls, values: Any) -> Manifest:
         identity, note = (values.pop(name, None) if isinstance(values, dict) else None for name in ("identity", "note"))
-        _checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next"})
+        _checks.keys("a manifest", values, {"parameters", "generation", "segments", "log", "next", "arrived"})
         entries = tuple(
             Entry.from_dict(one) for one in _checks.instance("segments", values["segments"], list, "a list")
         )
@@ -198,6 +205,7 @@ class Manifest:
             entries,
             _name("log", values["log"]),
             _checks.whole_number("next", values["next"], 1, 2**50),
+            _checks.whole_number("arrived", values["arrived"], 0, MAX_ARRIVALS),
             "" if identity is None else f"{_hex(identity):016x}",
             {} if note is None else _checks.instance("note", note, dict, "an object"),
         )
@@ -209,6 +217,8 @@ class Manifest:
         names += [entry.removed.name for entry in entries if entry.removed is not None]
         if len(set(names)) != len(names):
             raise ValueError("a file is named twice")
+        if any(entry.written.arrivals[1] >= manifest.arrived for entry in entries):
+            raise ValueError("a segment has documents that arrived after those of the log")
         return manifest
 
 

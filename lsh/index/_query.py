@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from heapq import heapify, heappop, heapreplace
 from itertools import pairwise, repeat
 from typing import NamedTuple
 
@@ -183,7 +184,11 @@ class Search:
         chosen = equal >= self._least_estimated
         if own is not None:
             chosen &= ~((numbers == own.number) & np.array([one.part == own.part for one in found])[parts])
-        order = np.argsort((queries << 16) - equal, kind="stable")  # equal ones in order of the parts and numbers
+        ranked = (queries << 16) - equal  # equal ones in order of arrival
+        if len(found) > 1:
+            order = np.lexsort((np.concatenate([view.arrivals_of(one.part, one.numbers) for one in found]), ranked))
+        else:
+            order = np.argsort(ranked, kind="stable")
         order = order[chosen[order]]
         if self.top is not None:
             ranks = np.arange(len(order)) - np.searchsorted(queries[order], queries[order])
@@ -206,38 +211,54 @@ class Search:
         ranked = []
         for at, one in enumerate(found):
             equal = [0] * len(one.numbers) if one.equal is None else one.equal.tolist()
-            for number, same in zip(one.numbers.tolist(), equal):
+            arrivals = one.numbers if len(found) == 1 else view.arrivals_of(one.part, one.numbers)
+            for number, same, arrival in zip(one.numbers.tolist(), equal, arrivals.tolist()):
                 if same >= self._least_estimated and own != (one.part, number):
-                    ranked.append((-same, at, number))
+                    ranked.append((-same, arrival, at, number))
         ranked.sort()
         similarities, interval = self.estimator.similarities, self.estimator.interval
         made = [
             Match(view.id(found[at].part, number), float(similarities[-same]), interval(-same), False)
-            for same, at, number in ranked[: self.top]
+            for same, _, at, number in ranked[: self.top]
         ]
         return self._made(made) if made else self.none
 
     def _verified(self, view: View, spans: list[tuple[Found, int, int]], own: Place | None, text: bytes) -> list[Match]:
         """Return the matches among candidates by the exact similarity of the texts, where they are known."""
-        scored: list[tuple[float, int, int, int, int]] = []  # (-similarity, position, part, number, equal; -1: exact)
+        scored: list[tuple[float, int, int, int, int]] = []  # (-similarity, arrival, part, number, equal; -1: exact)
         known: dict[bytes, float] = {}
-        perfect = 0  # matches with a similarity of 1, which no later one precedes
-        for one, start, stop in spans:
-            for first in range(start, stop, STEP):
-                last = min(first + STEP, stop)
-                numbers = one.numbers[first:last]
-                equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
-                exact = self._exact(text, self._texts(view, one.part, numbers), known)
-                for number, same, similarity in zip(numbers.tolist(), equal, exact):
-                    found = float(self.estimator.similarities[same]) if similarity is None else similarity
-                    if found >= self.least and own != (one.part, number):
-                        scored.append((-found, len(scored), one.part, number, same if similarity is None else -1))
-                        perfect += found == 1.0
-                if self.top is not None and perfect >= self.top:
-                    return self._best(view, scored)
-                if self.top is not None and len(scored) > 2 * self.top + STEP:
-                    scored = [(s, i, p, n, e) for i, (s, _, p, n, e) in enumerate(sorted(scored)[: self.top])]
+        perfect = list[int]()  # the first arrivals with a similarity of 1, as many as are returned at most
+        heads = [(self._arrival(view, one, start), at, start) for at, (one, start, _) in enumerate(spans)]
+        heapify(heads)
+        while heads:
+            arrival, at, first = heads[0]
+            if self.top is not None and len(perfect) == self.top and perfect[-1] < arrival:
+                break
+            one, _, stop = spans[at]
+            last = min(first + STEP, stop)
+            if last < stop:
+                heapreplace(heads, (self._arrival(view, one, last), at, last))
+            else:
+                heappop(heads)
+            numbers = one.numbers[first:last]
+            equal = [0] * len(numbers) if one.equal is None else one.equal[first:last].tolist()
+            arrivals = view.arrivals_of(one.part, numbers).tolist()
+            exact = self._exact(text, self._texts(view, one.part, numbers), known)
+            for number, same, similarity, arrival in zip(numbers.tolist(), equal, exact, arrivals):
+                found = float(self.estimator.similarities[same]) if similarity is None else similarity
+                if found >= self.least and own != (one.part, number):
+                    scored.append((-found, arrival, one.part, number, same if similarity is None else -1))
+                    if found == 1.0:
+                        perfect.append(arrival)
+            if self.top is not None:
+                perfect = sorted(perfect)[: self.top]
+                if len(scored) > 2 * self.top + STEP:
+                    scored = sorted(scored)[: self.top]
         return self._best(view, scored)
+
+    def _arrival(self, view: View, one: Found, at: int) -> int:
+        """Return the number of arrival of a document that was found."""
+        return int(view.arrivals_of(one.part, one.numbers[at : at + 1])[0])
 
     def _best(self, view: View, scored: list[tuple[float, int, int, int, int]]) -> list[Match]:
         """Return the most similar matches."""

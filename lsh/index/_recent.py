@@ -21,8 +21,9 @@ _NONE = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16)
 class Recent:
     """Documents in memory, by number; a removed one keeps its number."""
 
-    def __init__(self, layout: Layout, capacity: int = 0) -> None:
+    def __init__(self, layout: Layout, first: int, capacity: int = 0) -> None:
         self.layout = layout
+        self.first = first  # the number of arrival of document 0; the others follow it
         self.numbers: dict[bytes, int] = {}  # of the documents that are not removed
         self.codes: list[bytes] = []
         self.texts: list[bytes] = []
@@ -47,6 +48,11 @@ class Recent:
     def count(self) -> int:
         """The number of documents with the removed ones."""
         return len(self.codes)
+
+    @property
+    def next_arrival(self) -> int:
+        """The number of arrival of the next document."""
+        return self.first + len(self.codes)
 
     def add(self, documents: Documents) -> None:
         """Add documents, whose ids differ from each other and from those that are stored."""
@@ -90,6 +96,10 @@ class Recent:
         texts = self.texts if self.layout.texts else None
         stored = Documents(self.codes, self._keys[:n], self._keyed[:n], self._sketches[:n], self._times[:n], texts)
         return stored if len(self) == n else stored.take(self._alive[:n])
+
+    def arrivals(self) -> NDArray[np.int64]:
+        """Return the numbers of arrival of the documents that are not removed."""
+        return self.alive() + self.first
 
     def alive(self) -> NDArray[np.int64]:
         """Return the numbers of the documents that are not removed."""

@@ -24,6 +24,7 @@ from lsh.index._format import BLOCK, FOOTER, NO_TIME, SECTION, SEGMENT_HEADER, T
 from lsh.typing import DocId
 
 STEP = 1 << 16  # documents that are read at once
+KEY_SECTIONS = (("keys", "<u8"), ("numbers", "<u4"))  # of each band and of the ids
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,12 @@ class Written:
     size: int
     checksum: int
     times: tuple[int, int, int] | None  # the earliest and the latest time, and how many documents have one
+    arrivals: tuple[int, int]  # the numbers of arrival of the first and the last document
+
+    @property
+    def is_consecutive(self) -> bool:
+        """Whether the numbers of arrival follow one another, so that they are not stored."""
+        return self.arrivals[1] - self.arrivals[0] == self.documents - 1
 
 
 def ends_dtype(size: int) -> np.dtype[Any]:
@@ -119,7 +126,7 @@ class Segment:
         head = _format.parsed(SEGMENT_HEADER, self._file[: SEGMENT_HEADER.itemsize])
         for one in (footer, head):
             if (one["magic"], one["version"]) != (_format.SEGMENT_MAGIC, _format.VERSION):
-                raise self.damage("it does not begin and end as a segment of format version 1")
+                raise self.damage(f"it does not begin and end as a segment of format version {_format.VERSION}")
         sums, sections = footer["sums"], footer["sections"]
         blocks = -(-sums // BLOCK)
         if sums % _format.ALIGNMENT or sums + 8 * blocks + sections * SECTION.itemsize + end != size:
@@ -148,6 +155,8 @@ class Segment:
             self.section("id_ends", self._ends_dtype, n)
         if self.written.times is not None:
             self.section("times", "<i8", n)
+        if not self.written.is_consecutive:
+            self.section("arrivals", "<i8", n)
         if layout.texts:
             self.section("text_places", TEXT_PLACE, n)
             self.section("text_sizes", "<u4", len(self.section("text_ends", "<u8")))
@@ -155,7 +164,7 @@ class Segment:
 
     def section(self, name: str, dtype: Any, count: int | None = None) -> Array:
         """Return a section, whose blocks have not been checked."""
-        if (known := self._arrays.get(name)) is not None:
+        if (known := self._arrays.get(name)) is not None and count in (None, len(known)):
             return known
         if name not in self._sections:
             raise self.damage(f"section {name} is missing")
@@ -200,13 +209,8 @@ class Segment:
     # ---- keys ----
 
     def _sorted_keys(self, label: str, count: int) -> SortedKeys:
-        names = [f"{name}.{label}" for name in ("keys", "numbers", "directory")]
-        keys, numbers = self.section(names[0], "u1"), self.section(names[1], "<u4", count)
-        directory = self.section(names[2], "<u4")
-        try:
-            return SortedKeys(keys, numbers, directory, self.blocks)
-        except IndexDamagedError as error:
-            raise self.damage(str(error)) from None
+        keys, numbers = (self.section(f"{name}.{label}", dtype, count) for name, dtype in KEY_SECTIONS)
+        return SortedKeys(keys, numbers, self.blocks)
 
     @cached_property
     def bands(self) -> list[SortedKeys]:
@@ -238,19 +242,8 @@ class Segment:
             places = np.flatnonzero(numbers == number)
             if not len(places):
                 return None
-            found[band] = self._key_at(band, int(places[0]))
+            found[band] = self.checked(f"keys.{band}", "<u8", int(places[0]), int(places[0]) + 1)[0]
         return found
-
-    def _key_at(self, band: int, place: int) -> int:
-        """Return the key at a place of a band: its high bits are in the directory."""
-        directory = self.checked(f"directory.{band}", "<u4")
-        high = len(directory).bit_length() - 1  # of 2^high + 1 entries
-        width = 8 - high // 8
-        low = self.checked(f"keys.{band}", "u1", place * width, (place + 1) * width).tobytes()
-        top = int(np.searchsorted(directory, place, side="right")) - 1
-        if not 0 <= top < 1 << high:
-            raise self.damage("a directory does not ascend")
-        return top << (64 - high) | int.from_bytes(low, "little") if high else int.from_bytes(low, "little")
 
     def numbers_at(self, band: int, places: Array) -> NDArray[np.uint32]:
         """Return the numbers of the documents at some places of the sorted keys of a band."""
@@ -260,19 +253,10 @@ class Segment:
 
     def all_keys(self, band: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Return all keys of a band, ascending, and the numbers of their documents."""
-        numbers, directory = self.checked(f"numbers.{band}", "<u4"), self.checked(f"directory.{band}", "<u4")
+        for name, dtype in KEY_SECTIONS:
+            self.section(f"{name}.{band}", dtype, self.keyed)
+        keys, numbers = (self.checked(f"{name}.{band}", dtype) for name, dtype in KEY_SECTIONS)
         self._check_numbers(numbers)
-        high = (len(directory) - 1).bit_length() - 1  # of 2^high + 1 entries
-        counts: NDArray[np.int64] = np.diff(directory.astype(np.int64)).astype(np.int64)
-        if (counts < 0).any() or counts.sum() != len(numbers):
-            raise self.damage("a directory does not ascend")
-        width = 8 - high // 8
-        low = np.zeros((len(numbers), 8), np.uint8)
-        stored = self.checked(f"keys.{band}", "u1", 0, len(numbers) * width)
-        low[:, :width] = stored.reshape(len(numbers), width)
-        keys = low.view("<u8")[:, 0].astype(np.uint64)
-        if high:
-            keys |= np.repeat(np.arange(1 << high, dtype=np.uint64) << np.uint64(64 - high), counts)
         return keys, numbers
 
     def _check_numbers(self, numbers: Array) -> None:
@@ -345,26 +329,59 @@ class Segment:
         self._check_ranges(offset + begins, offset + ends)
         return [data[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist())]
 
+    def codes_between(self, start: int, stop: int) -> list[bytes]:
+        """Return the encoded ids of documents start to stop - 1."""
+        if self.has_int_ids:
+            return self.codes(np.arange(start, stop))
+        ends = self.checked("id_ends", self._ends_dtype, start, stop)
+        begin = int(self.checked("id_ends", self._ends_dtype, start - 1, start)[0]) if start else 0
+        try:
+            return list(_format.split(ends, self.checked("id_bytes", "u1", begin, int(ends[-1])), begin))
+        except ValueError:
+            raise self.damage("the ends of ids do not ascend") from None
+
     def all_codes(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the number of the first document of a part, and the encoded ids of the part, in order."""
         for start in range(0, self.documents, STEP):
-            stop = min(start + STEP, self.documents)
-            if self.has_int_ids:
-                yield start, self.codes(np.arange(start, stop))
-                continue
-            ends = self.checked("id_ends", self._ends_dtype, start, stop)
-            begin = int(self.checked("id_ends", self._ends_dtype, start - 1, start)[0]) if start else 0
-            try:
-                data = self.checked("id_bytes", "u1", begin, int(ends[-1]))
-                yield start, list(_format.split(ends, data, begin))
-            except ValueError:
-                raise self.damage("the ends of ids do not ascend") from None
+            yield start, self.codes_between(start, min(start + STEP, self.documents))
 
     def times(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
         """Return the times of documents, NO_TIME for none."""
         if self.written.times is None:
             return np.full((self.documents if stop is None else stop) - start, NO_TIME, np.int64)
         return self.checked("times", "<i8", start, stop)
+
+    @cached_property
+    def _arrivals(self) -> NDArray[np.int64]:
+        """The numbers of arrival, where they are stored; all of them are checked."""
+        stored = self.checked("arrivals", "<i8")
+        if (stored[1:] <= stored[:-1]).any() or (int(stored[0]), int(stored[-1])) != self.written.arrivals:
+            raise self.damage("its numbers of arrival are not in order")
+        return stored
+
+    def arrival(self, number: int) -> int:
+        """Return the number of arrival of a document."""
+        return self.written.arrivals[0] + number if self.written.is_consecutive else int(self._arrivals[number])
+
+    def arrivals(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the numbers of arrival of documents start to stop - 1."""
+        if self.written.is_consecutive:
+            return np.arange(start, stop, dtype=np.int64) + self.written.arrivals[0]
+        return self._arrivals[start:stop]
+
+    def arrivals_of(self, numbers: Array) -> NDArray[np.int64]:
+        """Return the numbers of arrival of some documents."""
+        if self.written.is_consecutive:
+            return numbers.astype(np.int64) + self.written.arrivals[0]
+        return self._arrivals[numbers]
+
+    def numbers_of(self, arrivals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the document with each of some numbers of arrival, -1 where there is none."""
+        first, last = self.written.arrivals
+        if self.written.is_consecutive:
+            return np.where((arrivals < first) | (arrivals > last), -1, arrivals - first)
+        places = np.minimum(np.searchsorted(self._arrivals, arrivals), self.documents - 1)
+        return np.where(self._arrivals[places] == arrivals, places, -1)
 
     def texts(self, numbers: Array) -> list[bytes]:
         """Return the texts of some documents."""
@@ -401,6 +418,7 @@ class Segment:
     def verify(self) -> None:
         """Check the whole file."""
         self.blocks.verify()
+        self.arrival(0)
         for keys in (*self.bands, self.id_keys):
             keys.verify(self.documents)
         for start, codes in self.all_codes():

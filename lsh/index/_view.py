@@ -1,19 +1,20 @@
 """What an index holds at one moment: segments without their removed documents, and the recent documents.
 
-A place of a document is the position of its segment and its number there; the recent documents come after the segments.
+A place of a document is the position of its segment and its number there. The order of the documents is that of their
+arrival; the recent documents come after those of all segments.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh._searching import Searcher, search_all
-from lsh.index import _format, _manifest
+from lsh.index import _format, _manifest, _order
 from lsh.index._format import IN_LOG, NO_TIME, Array, IndexDamagedError
 from lsh.index._log import Change, LogReader
 from lsh.index._manifest import Entry, Manifest
@@ -22,6 +23,9 @@ from lsh.index._segment import Segment
 from lsh.typing import DocId
 
 STEP = 1 << 12  # documents that are listed at once
+
+
+Value = TypeVar("Value")
 
 
 class Place(NamedTuple):
@@ -102,6 +106,11 @@ class Held:
             self.removed |= np.packbits(mask, bitorder="little")
         self.removed_count += len(numbers) - 1
 
+    def kept_mask(self) -> NDArray[np.bool_] | None:
+        """Return for each document whether it is not removed, ``None`` if none is."""
+        mask = self.removed_mask()
+        return None if mask is None else ~mask
+
     def removed_mask(self) -> NDArray[np.bool_] | None:
         """Return for each document whether it is removed, ``None`` if none is."""
         if self.removed is None or not self.removed_count:
@@ -128,7 +137,7 @@ class View:
     def __init__(self, manifest: Manifest, held: list[Held]) -> None:
         self.manifest = manifest
         self.held = held
-        self.recent = Recent(manifest.parameters.layout)
+        self.recent = Recent(manifest.parameters.layout, manifest.arrived)
 
     def __len__(self) -> int:
         return sum(map(len, self.held)) + len(self.recent)
@@ -207,12 +216,20 @@ class View:
         segment = self.held[place.part].segment
         return segment.keys_of(place.number), segment.sketch(place.number)
 
-    def all_places(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield all documents in order: a part, and numbers of documents there."""
-        for part in [*range(len(self.held)), IN_LOG]:
-            alive = self.recent.alive() if part == IN_LOG else self.held[part].alive()
-            for start in range(0, len(alive), STEP):
-                yield part, alive[start : start + STEP]
+    def arrivals_of(self, part: int, numbers: Array) -> NDArray[np.int64]:
+        """Return the numbers of arrival of documents of one part."""
+        if part == IN_LOG:
+            return numbers.astype(np.int64) + self.recent.first
+        return self.held[part].segment.arrivals_of(numbers)
+
+    def in_order(self, read: Callable[[int, NDArray[np.int64]], Iterable[Value]]) -> Iterator[Value]:
+        """Yield values of all documents in order; `read` returns those of documents of one part."""
+        segments, kept = [held.segment for held in self.held], [held.kept_mask() for held in self.held]
+        for pieces in _order.steps(segments, kept, STEP):
+            yield from _order.listed(pieces, read)
+        alive = self.recent.alive()
+        for start in range(0, len(alive), STEP):
+            yield from read(IN_LOG, alive[start : start + STEP])
 
     # ---- search ----
 
@@ -229,6 +246,11 @@ class View:
         """Check all segments; an IndexDamagedError names the file."""
         for held in self.held:
             held.segment.verify()
+        segments = [held.segment for held in self.held]
+        for pieces in _order.steps(segments, [None] * len(segments), STEP):
+            arrivals = _order.items_of(pieces, lambda part, start, stop: segments[part].arrivals(start, stop))
+            if (arrivals[1:] <= arrivals[:-1]).any():
+                raise segments[pieces[0].segment].damage("another segment has a document with the same arrival")
 
 
 def opened(folder: str) -> tuple[View, LogReader]:

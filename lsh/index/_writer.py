@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsh.index import _format, _log, _manifest, _view
+from lsh.index import _format, _log, _manifest, _order, _view
 from lsh.index._build import merge_segments, write_segment
 from lsh.index._disk import Disk
 from lsh.index._format import IN_LOG, NO_TIME, REMOVAL
@@ -23,7 +23,7 @@ from lsh.index._lock import WriterLock
 from lsh.index._log import Change, LogReader, LogWriter
 from lsh.index._manifest import Entry, Manifest, Note
 from lsh.index._recent import Recent
-from lsh.index._segment import Documents, Written
+from lsh.index._segment import STEP, Documents, Written
 from lsh.index._view import Held, Place, View
 
 MAX_RECENT = 1 << 17  # documents in memory, with those of the log
@@ -190,28 +190,31 @@ class Writer:
 
     def _flush(self) -> None:
         """Write the documents in memory as segments, which no manifest names yet."""
-        documents = self.view.recent.documents()
+        recent = self.view.recent
         held = [
-            self._opened(write_segment(self.disk, self.folder, name, part)) for name, part in self._parts(documents)
+            self._opened(write_segment(self.disk, self.folder, self._new_name("segment"), documents, arrivals))
+            for documents, arrivals in self._parts(recent.documents(), recent.arrivals())
         ]
         with self._changing():
             self.view.held = [*self.view.held, *held]
-            self.view.recent = Recent(self._state.manifest.parameters.layout, self.view.recent.capacity)
-            self._state.needs_manifest = True
-            self._state.changes = []
+            self._renew_recent(recent.next_arrival)
 
-    def _parts(self, documents: Documents) -> Iterator[tuple[str, Documents]]:
+    def _renew_recent(self, first: int) -> None:
+        """Begin to collect documents; those before are in segments, so the log is not enough."""
+        self.view.recent = Recent(self._state.manifest.parameters.layout, first, self.view.recent.capacity)
+        self._state.needs_manifest = True
+        self._state.changes = []
+
+    def _parts(self, documents: Documents, arrivals: NDArray[np.int64]) -> list[tuple[Documents, NDArray[np.int64]]]:
         """Divide documents by the period of their times, if there are few periods."""
         if not len(documents):
-            return
+            return []
         timed = documents.times != NO_TIME
         periods = np.where(timed, documents.times // self._period_length(), NO_TIME)
         values = np.unique(periods)
         if not 1 < len(values) <= MAX_PERIODS:
-            yield self._new_name("segment"), documents
-            return
-        for value in values:
-            yield self._new_name("segment"), documents.take(periods == value)
+            return [(documents, arrivals)]
+        return [(documents.take(periods == value), arrivals[periods == value]) for value in values]
 
     def _opened(self, written: Written) -> Held:
         return Held.opened(self.folder, Entry(written), self._state.manifest)
@@ -268,6 +271,7 @@ class Writer:
             entries=entries,
             log=log,
             next_number=self._next,
+            arrived=self.view.recent.next_arrival,
             note=before.note if note is None else note,
             source=b"",
         )
@@ -371,7 +375,7 @@ class Writer:
         return list(groups.values())
 
     def _merge(self, group: list[Held]) -> None:
-        """Replace segments by one with their documents, in the place of the first one."""
+        """Replace segments by one with their documents."""
         parts, masks = [held.segment for held in group], [held.removed_mask() for held in group]
         if not sum(map(len, group)):
             merged = []
@@ -395,32 +399,44 @@ class Writer:
         self.commit()
 
     def merge(self, other: View) -> None:
-        """Add all documents of another index with the same parameters, in place of those with the same ids."""
+        """Add all documents of another index with the same parameters, in its order; they replace equal ids."""
         replaced, opened = [np.empty(0, REMOVAL)], []
         recent = other.recent.documents() if len(other.recent) else None
+        others = [held for held in other.held if len(held)]
+        count = sum(map(len, others))
+        if not count and recent is None:
+            return
+        ranks = _order.ranks([held.segment for held in others], [held.kept_mask() for held in others], np.int64, STEP)
         with self._writing_files():
-            for held in filter(len, other.held):
+            if self.view.recent.count:
+                self._flush()
+            first = self.view.recent.first
+            for held, own in zip(others, ranks):
                 for start, codes in held.segment.all_codes():
                     replaced.append(self._places([code for i, code in enumerate(codes) if held.is_alive(start + i)]))
-                name = self._new_name("segment")
-                masks = [held.removed_mask()]
-                opened.append(self._opened(merge_segments(self.disk, self.folder, name, [held.segment], masks)))
+                name, mask = self._new_name("segment"), held.removed_mask()
+                arrivals = _moved(own, first) if isinstance(own, range) else own[held.alive()] + first
+                opened.append(
+                    self._opened(merge_segments(self.disk, self.folder, name, [held.segment], [mask], arrivals))
+                )
         if recent is not None:
             replaced.append(self._places(recent.codes))
-        if not opened and recent is None:
-            return
         places = np.concatenate(replaced)
         parts = [(part, places["number"][places["segment"] == part]) for part in np.unique(places["segment"]).tolist()]
         with self._changing():  # nothing is changed before all is written
-            self._state.needs_manifest = True
             self._mark_removed([(part, numbers.astype(np.int64)) for part, numbers in parts])
             self.view.held = [*self.view.held, *opened]
+            self._renew_recent(first + count)
             if recent is not None:
                 self.view.recent.add(recent)
 
     def _places(self, codes: list[bytes]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
         """Return the places of the documents that are there, of some encoded ids."""
         return np.array([place for place in self.view.find(codes) if place is not None], REMOVAL)
+
+
+def _moved(numbers: range, by: int) -> range:
+    return range(numbers.start + by, numbers.stop + by)
 
 
 def _size_class(documents: int) -> int:

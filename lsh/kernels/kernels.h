@@ -322,14 +322,12 @@ void lsh_bins_free(uint64_t *keys, uint32_t *heads, size_t mask, size_t slot);
 enum lsh_fault {
     LSH_SOUND = 0,
     LSH_BAD_BLOCK,     /* a block does not have its checksum */
-    LSH_BAD_DIRECTORY, /* the directory does not ascend, or exceeds the number of keys */
     LSH_BAD_NUMBER,    /* a document outside the segment */
     LSH_BAD_ORDER      /* keys, or the documents of a key, do not ascend */
 };
 
 enum {
     LSH_BLOCK = 1 << 16,   /* bytes that share a checksum */
-    LSH_KEY_PADDING = 8,   /* bytes behind the last key, as a key is read as a word */
     LSH_FOUND = 256,       /* keys of one band that SortedKeys.find looks up in one call */
     LSH_LOOKUPS = 1 << 16, /* lookups of a group of queries; their runs fit into a second-level cache */
     LSH_WINDOW = 1 << 16,  /* documents whose occurrences are marked in a bitmap */
@@ -354,41 +352,31 @@ void lsh_block_sums(const uint8_t *data, size_t size, lsh_hash hash, uint8_t *su
  * marked as checked. Returns the number of the first wrong one; SIZE_MAX if there is none. */
 size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t length);
 
-/* Keys and the numbers of their documents, ascending by key, then number. The directory has 2**bits + 1 uint32: where the
- * keys with each value of the top `bits` bits begin, and `count`. Of a key the lower 64 - bits bits are stored, in
- * 8 - bits / 8 bytes, with LSH_KEY_PADDING bytes behind the last one. A number is a uint32. */
+/* Keys (uint64) and the numbers of their documents (uint32), ascending by key, then number. */
 typedef struct {
-    const uint8_t *keys, *numbers, *directory;
+    const uint8_t *keys, *numbers;
     size_t count;             /* less than 2**32 */
-    unsigned bits;            /* 0, 8 or 16 */
     const lsh_blocks *blocks; /* the arrays lie within its file; NULL where there is nothing to check */
 } lsh_sorted;
-
-/* The bits of the directory of so many keys. */
-unsigned lsh_directory_bits(size_t count);
 
 typedef struct {
     uint32_t low, high; /* of the key */
     uint32_t number;
 } lsh_numbered_key;
 
-/* Sort keys, stably. `records` and `other` hold `count` each; returns the one that has the result. */
+/* Sort keys, whose numbers ascend, by key, then number. `records` and `other` hold `count` each; returns the one that has
+ * the result. */
 lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
                                 lsh_numbered_key *other);
 
-/* Where sorted keys are written: arrays as in lsh_sorted, for `capacity` keys. */
+/* Where sorted keys are written: arrays as in lsh_sorted, for `capacity` keys, of which there are `count`. */
 typedef struct {
-    uint8_t *keys, *numbers, *directory;
-    size_t capacity, count; /* count, cells: keys and entries of the directory written so far */
-    size_t cells;
-    unsigned bits;
+    uint8_t *keys, *numbers;
+    size_t capacity, count;
 } lsh_sorted_output;
 
 /* Append `count` sorted records, for which there is memory. */
 void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count);
-
-/* Write what follows the last key. */
-void lsh_end_keys(lsh_sorted_output *out);
 
 /* Part of an array of sorted keys. */
 typedef struct {
@@ -400,7 +388,7 @@ enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, siz
                              size_t *block);
 
 /* Check that keys number first .. first + count - 1, and the key before them, ascend with their documents, which are
- * below `documents`, and are in the cell of the directory that they should be in; with first == 0 also the directory. */
+ * below `documents`. */
 enum lsh_fault lsh_check_keys(const lsh_sorted *sorted, size_t documents, size_t first, size_t count, size_t *block);
 
 /* A segment that is searched. */
@@ -452,12 +440,10 @@ typedef struct {
     const uint32_t *renumbered; /* the new number of each document, ascending; LSH_NOTHING of one that is dropped */
     uint32_t first;             /* where that is NULL: the new number of document 0; the others follow it */
     size_t documents;
-    size_t at, cell, checked; /* private from here on, 0 to begin with */
-    uint64_t key;             /* the last one, and its number */
-    uint32_t number;
+    size_t at, checked;       /* private, 0 to begin with */
 } lsh_merge_part;
 
-/* A merge. The new numbers of a part are greater than those of the parts before it. */
+/* A merge. All new numbers differ. */
 typedef struct {
     lsh_merge_part *parts;
     size_t num_parts, share;           /* share: keys of a part that are taken at a time, 1 or more */
@@ -471,8 +457,7 @@ typedef struct {
  * the number of all keys. */
 enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block);
 
-/* Append some of the next keys to `out`, in order. More keys than there is memory for are LSH_BAD_ORDER. The directory of
- * each part is checked at the first call. */
+/* Append some of the next keys to `out`, in order. More keys than there is memory for are LSH_BAD_ORDER. */
 enum lsh_fault lsh_merge_next(lsh_merge *merge, lsh_sorted_output *out);
 
 #endif

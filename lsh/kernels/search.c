@@ -1,10 +1,11 @@
 /* Sorted keys of a segment of an index: sort, search, merge. See kernels.h.
  *
- * Search. Keys are hashes, so the place of a key in its cell of the directory follows from its value, to within a few
- * keys (interpolation search: Peterson 1957; Perl, Itai and Avni 1978). A binary search among the keys near that place
- * finds it; if it is not among them, a binary search in the rest of the cell does. A lookup mostly waits for memory, so
- * lookups are made in groups: the kernel prefetches the cells of a group, then its keys, then its documents. Sought keys
- * in ascending order find more of these in the cache.
+ * Search. Keys are hashes, so the place of a key in the sorted array follows from its value (interpolation search:
+ * Peterson 1957; Perl, Itai and Avni 1978). With n keys the first guess is wrong by about sqrt(n)/2 places, and each next
+ * one, made from the key at the last guess, by about the square root of the error before. After GUESSES of them a binary
+ * search among the keys near the last guess finds the key; if it is not among them, a binary search of the whole array
+ * does. A lookup mostly waits for memory, so lookups are made in groups: the kernel prefetches the keys of a group for
+ * each guess, then its documents. Sought keys in ascending order find more of these in the cache.
  *
  * Documents. Each band has a run of documents for a query, ascending. A bitmap of 2**16 documents removes repetitions,
  * and a second bitmap tells which words of the first are not 0. Time is in proportion to the runs; memory is constant.
@@ -22,6 +23,7 @@
 /* The work of one call, in units of about a nanosecond; between two calls the caller handles signals. */
 enum { WORK = 1 << 24, LOOKUP_WORK = 64, COMPARISON_WORK = 16, COUNTED = 1 << 18 };
 enum { DIGIT = 8, DIGITS = 64 / DIGIT, VALUES = 1 << DIGIT, SPARE = 6, FEW = 64, AHEAD = 8, NEAR = 64 };
+enum { GUESSES = 3, STEPS = 6 }; /* 2**STEPS - 1 keys around the last guess are searched */
 enum { LOOKUPS = 64 }; /* made together: the keys that they prefetch fit into the first-level cache */
 enum { SOON = 4, LATER = 8 }; /* queries ahead of the one that is answered, whose documents are prefetched */
 
@@ -76,33 +78,29 @@ size_t lsh_check_blocks(const lsh_blocks *blocks, const uint8_t *start, size_t l
 
 /* ---- sorted keys ---- */
 
-static inline size_t key_width(unsigned bits) { return 8 - bits / 8; }
-
-/* The stored part of the key at a place. */
-static inline uint64_t stored(const lsh_sorted *s, size_t place)
-{
-    return lsh_load64(s->keys + place * key_width(s->bits)) & UINT64_MAX >> s->bits;
-}
-
+static inline uint64_t key_at(const lsh_sorted *s, size_t place) { return lsh_load64(s->keys + 8 * place); }
 static inline uint32_t number_at(const lsh_sorted *s, size_t place) { return lsh_load32(s->numbers + 4 * place); }
-static inline uint32_t entry_at(const lsh_sorted *s, size_t cell) { return lsh_load32(s->directory + 4 * cell); }
-static inline size_t cell_of(uint64_t key, unsigned bits) { return (size_t)(key >> 1 >> (63 - bits)); }
-
-unsigned lsh_directory_bits(size_t count) { return count < 1 << 12 ? 0 : count < 1 << 18 ? 8 : 16; }
 
 static inline uint64_t key_of(lsh_numbered_key record) { return (uint64_t)record.high << 32 | record.low; }
 static inline unsigned length_of(uint64_t value) { return lsh_highest_bit(value | 1) + 1; }
 
-/* Sort by bits low .. top - 1 of the keys, stably. Returns the array that has the result. */
-static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *other, size_t count, unsigned low,
-                                   unsigned top)
+static inline int precedes(lsh_numbered_key a, lsh_numbered_key b)
+{
+    return key_of(a) < key_of(b) || (key_of(a) == key_of(b) && a.number < b.number);
+}
+
+/* Sort by bits low .. top - 1 of the keys, or of the numbers, stably. Returns the array that has the result. */
+static inline lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *other, size_t count,
+                                          unsigned low, unsigned top, int of_numbers)
 {
     const unsigned digits = (top - low + DIGIT - 1) / DIGIT;
     size_t places[DIGITS][VALUES];
     memset(places, 0, digits * sizeof *places);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t value = of_numbers ? records[i].number : key_of(records[i]);
         for (unsigned digit = 0; digit < digits; digit++)
-            places[digit][key_of(records[i]) >> (low + DIGIT * digit) & (VALUES - 1)]++;
+            places[digit][value >> (low + DIGIT * digit) & (VALUES - 1)]++;
+    }
     for (unsigned digit = 0; digit < digits; digit++) {
         size_t sum = 0;
         for (size_t value = 0; value < VALUES; value++) {
@@ -110,8 +108,10 @@ static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *
             places[digit][value] = sum;
             sum += size;
         }
-        for (size_t i = 0; i < count; i++)
-            other[places[digit][key_of(records[i]) >> (low + DIGIT * digit) & (VALUES - 1)]++] = records[i];
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t value = of_numbers ? records[i].number : key_of(records[i]);
+            other[places[digit][value >> (low + DIGIT * digit) & (VALUES - 1)]++] = records[i];
+        }
         lsh_numbered_key *swapped = records;
         records = other;
         other = swapped;
@@ -119,13 +119,13 @@ static lsh_numbered_key *sort_bits(lsh_numbered_key *records, lsh_numbered_key *
     return records;
 }
 
-/* Sort by insertion, stably. Returns 0 where that is slow, because the records are not nearly in order. */
+/* Sort by insertion. Returns 0 where that is slow, because the records are not nearly in order. */
 static int sort_nearly_sorted(lsh_numbered_key *records, size_t count)
 {
     for (size_t i = 1, steps = 0; i < count; i++) {
         const lsh_numbered_key record = records[i];
         size_t at = i;
-        for (; at && key_of(record) < key_of(records[at - 1]) && steps <= count; at--, steps++)
+        for (; at && precedes(record, records[at - 1]) && steps <= count; at--, steps++)
             records[at] = records[at - 1];
         records[at] = record;
         if (steps > count)
@@ -134,8 +134,8 @@ static int sort_nearly_sorted(lsh_numbered_key *records, size_t count)
     return 1;
 }
 
-/* Sort by keys, stably. Returns the array that has the result. Keys are hashes, so few that differ are equal in the first
- * bits. */
+/* Sort by keys, then numbers. Returns the array that has the result. Keys are hashes, so few that differ are equal in the
+ * first bits. */
 static lsh_numbered_key *sort_records(lsh_numbered_key *records, lsh_numbered_key *other, size_t count)
 {
     uint64_t differ = 0;
@@ -144,10 +144,12 @@ static lsh_numbered_key *sort_records(lsh_numbered_key *records, lsh_numbered_ke
     for (size_t i = 1; i < count; i++)
         differ |= key_of(records[i]) ^ key_of(records[0]);
     const unsigned top = length_of(differ), bits = length_of(count) + SPARE;
-    lsh_numbered_key *sorted = sort_bits(records, other, count, top > bits ? top - bits : 0, top);
+    lsh_numbered_key *sorted = sort_bits(records, other, count, top > bits ? top - bits : 0, top, 0);
     if (sort_nearly_sorted(sorted, count))
         return sorted;
-    return sort_bits(sorted, sorted == records ? other : records, count, 0, top);
+    other = sorted == records ? other : records;
+    sorted = sort_bits(sorted, other, count, 0, 32, 1); /* four digits: the result is where it was */
+    return sort_bits(sorted, other, count, 0, top, 0);
 }
 
 lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, size_t count, lsh_numbered_key *records,
@@ -158,64 +160,49 @@ lsh_numbered_key *lsh_sort_keys(const uint64_t *keys, const uint32_t *numbers, s
     return sort_records(records, other, count);
 }
 
-static inline void put_key(lsh_sorted_output *out, uint64_t key, uint32_t number)
-{
-    const size_t cell = cell_of(key, out->bits);
-    while (out->cells <= cell)
-        store32(out->directory + 4 * out->cells++, (uint32_t)out->count);
-    store64(out->keys + out->count * key_width(out->bits), key & UINT64_MAX >> out->bits);
-    store32(out->numbers + 4 * out->count++, number);
-}
-
 void lsh_put_keys(lsh_sorted_output *out, const lsh_numbered_key *records, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        put_key(out, (uint64_t)records[i].high << 32 | records[i].low, records[i].number);
-}
-
-void lsh_end_keys(lsh_sorted_output *out)
-{
-    while (out->cells <= (size_t)1 << out->bits)
-        store32(out->directory + 4 * out->cells++, (uint32_t)out->count);
-    store64(out->keys + out->count * key_width(out->bits), 0);
+    for (size_t i = 0; i < count; i++, out->count++) {
+        store64(out->keys + 8 * out->count, key_of(records[i]));
+        store32(out->numbers + 4 * out->count, records[i].number);
+    }
 }
 
 /* ---- lookups ---- */
 
-/* Around the place where a key is expected, 2**steps - 1 keys are searched, about four standard deviations. */
+/* The steps of the binary search around a guess. */
 static inline unsigned steps_of(const lsh_sorted *s)
 {
-    const unsigned steps = (length_of(s->count >> s->bits) + 1) / 2 + 1, most = length_of(s->count + 1) - 1;
-    return steps < most ? steps : most;
+    const unsigned most = length_of(s->count + 1) - 1;
+    return most < STEPS ? most : STEPS;
 }
 
-/* The first of these keys. */
-static inline size_t first_of(const lsh_sorted *s, uint64_t key, lsh_run cell, unsigned steps)
+/* How many keys lie between two keys with this difference, on average. */
+static inline size_t expected(const lsh_sorted *s, uint64_t difference) { return (size_t)((difference >> 32) * s->count >> 32); }
+
+/* The next guess for the place of a key. */
+static inline uint32_t next_guess(const lsh_sorted *s, uint64_t key, size_t guess)
+{
+    if (!s->count)
+        return 0;
+    const uint64_t other = key_at(s, guess);
+    const size_t behind = expected(s, key - other), before = expected(s, other - key), last = s->count - 1;
+    if (key >= other)
+        return (uint32_t)(behind < last - guess ? guess + behind : last);
+    return (uint32_t)(before < guess ? guess - before : 0);
+}
+
+/* The first of the keys that are searched around a guess; they are prefetched. */
+static inline uint32_t begin_steps(const lsh_sorted *s, size_t guess, unsigned steps)
 {
     const size_t window = ((size_t)1 << steps) - 1, last = s->count - window;
-    const size_t at = cell.start + (size_t)(((key << s->bits >> 32) * (cell.stop - cell.start)) >> 32);
-    const size_t low = at > window / 2 ? at - window / 2 : 0;
-    return low < last ? low : last;
-}
-
-/* Read the cell of a key, and prefetch the keys that are searched. */
-static inline enum lsh_fault begin_lookup(const lsh_sorted *s, uint64_t key, unsigned steps, lsh_run *cell,
-                                          uint32_t *low, size_t *block)
-{
-    const size_t at = cell_of(key, s->bits), width = key_width(s->bits);
-    *cell = (lsh_run){entry_at(s, at), entry_at(s, at + 1)};
-    if ((*block = check_blocks(s->blocks, s->directory + 4 * at, 8)) != SIZE_MAX)
-        return LSH_BAD_BLOCK;
-    if (cell->start > cell->stop || cell->stop > s->count)
-        return LSH_BAD_DIRECTORY;
-    const size_t half = ((width << steps) - width) / 2, near = half < NEAR ? half : NEAR;
-    const size_t first = first_of(s, key, *cell, steps);
-    const uint8_t *middle = s->keys + first * width + half;
-    *low = (uint32_t)first;
+    const size_t low = guess > window / 2 ? guess - window / 2 : 0, first = low < last ? low : last;
+    const size_t half = window * 8 / 2, near = half < NEAR ? half : NEAR;
+    const uint8_t *middle = s->keys + 8 * first + half;
     lsh_prefetch(middle);
     lsh_prefetch(middle - near);
     lsh_prefetch(middle + near);
-    return LSH_SOUND;
+    return (uint32_t)first;
 }
 
 /* The first of places low .. high - 1 whose key is not less (`after`: is greater); `high` if there is none. */
@@ -223,55 +210,72 @@ static size_t bound(const lsh_sorted *s, uint64_t key, int after, size_t low, si
 {
     for (size_t left = high - low; left; left /= 2) {
         const size_t half = (left + 1) / 2;
-        const uint64_t other = stored(s, low + half - 1);
+        const uint64_t other = key_at(s, low + half - 1);
         low += half & -(size_t)(after ? other <= key : other < key);
     }
     return low;
 }
 
 /* The end of the run of equal keys that begins at `start`, found in doubling steps. */
-static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start, size_t end)
+static size_t run_end(const lsh_sorted *s, uint64_t key, size_t start)
 {
     size_t low = start + 1, step = 1;
-    for (; end - low > step && stored(s, low + step) == key; step *= 2)
+    for (; s->count - low > step && key_at(s, low + step) == key; step *= 2)
         low += step + 1;
-    return bound(s, key, 1, low, end - low > step ? low + step : end);
-}
-
-/* Search the keys around the expected places. All lookups of a band take a step before the next one, because the step
- * of a lookup waits for the one before it. The keys may be of the cell before or behind, too: the sign of a difference
- * modulo the size of a cell says which key is less. */
-static inline void take_steps(const lsh_sorted *s, const uint64_t *keys, size_t count, unsigned steps, uint32_t *lows)
-{
-    const unsigned bits = s->bits;
-    const size_t width = key_width(bits);
-    const uint8_t *const first = s->keys;
-    for (size_t half = (size_t)1 << steps >> 1; half; half /= 2)
-        for (size_t i = 0; i < count; i++) {
-            const uint64_t other = lsh_load64(first + (lows[i] + half - 1) * width);
-            lows[i] += (uint32_t)half & -(uint32_t)((other - keys[i]) << bits >> 63);
-        }
+    return bound(s, key, 1, low, s->count - low > step ? low + step : s->count);
 }
 
 /* Set the run of a key from the place that was found, and prefetch its documents. The place is right if the keys before
- * and behind it say so, else the whole cell is searched. */
+ * and behind it say so, else the whole array is searched. */
 static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, size_t low, lsh_run *run, size_t *block)
 {
-    const lsh_run cell = *run;
-    const size_t width = key_width(s->bits);
-    size_t start = low < cell.start ? cell.start : low < cell.stop ? low : cell.stop;
-    key &= UINT64_MAX >> s->bits;
-    if ((start > cell.start && stored(s, start - 1) >= key) || (start < cell.stop && stored(s, start) < key))
-        start = bound(s, key, 0, cell.start, cell.stop);
+    size_t start = low;
+    if ((start && key_at(s, start - 1) >= key) || (start < s->count && key_at(s, start) < key))
+        start = bound(s, key, 0, 0, s->count);
     size_t stop = start;
-    if (start < cell.stop && stored(s, start) == key) {
-        stop = run_end(s, key, start, cell.stop);
+    if (start < s->count && key_at(s, start) == key) {
+        stop = run_end(s, key, start);
         lsh_prefetch(s->numbers + 4 * start);
     }
     *run = (lsh_run){(uint32_t)start, (uint32_t)stop};
-    const size_t first = start - (start > cell.start), end = stop + (stop < cell.stop);
-    *block = check_blocks(s->blocks, s->keys + first * width, (end - first) * width);
+    const size_t first = start - (start > 0), end = stop + (stop < s->count);
+    *block = check_blocks(s->blocks, s->keys + 8 * first, 8 * (end - first));
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
+}
+
+/* Search `count` keys in a band, LOOKUPS at most. All lookups of a band take a step before the next one, because the step
+ * of a lookup waits for the one before it. */
+static inline void first_guesses(const lsh_sorted *s, const uint64_t *keys, size_t count, uint32_t *places)
+{
+    for (size_t i = 0; i < count; i++) {
+        places[i] = (uint32_t)expected(s, keys[i]);
+        lsh_prefetch(s->keys + 8 * (size_t)places[i]);
+    }
+}
+
+static inline void next_guesses(const lsh_sorted *s, const uint64_t *keys, size_t count, uint32_t *places)
+{
+    for (size_t i = 0; i < count; i++) {
+        places[i] = next_guess(s, keys[i], places[i]);
+        lsh_prefetch(s->keys + 8 * (size_t)places[i]);
+    }
+}
+
+static inline void last_guesses(const lsh_sorted *s, const uint64_t *keys, size_t count, uint32_t *places)
+{
+    const unsigned steps = steps_of(s);
+    for (size_t i = 0; i < count; i++)
+        places[i] = begin_steps(s, next_guess(s, keys[i], places[i]), steps);
+}
+
+static inline void take_steps(const lsh_sorted *s, const uint64_t *keys, size_t count, uint32_t *places)
+{
+    const uint8_t *const first = s->keys;
+    for (size_t half = (size_t)1 << steps_of(s) >> 1; half; half /= 2)
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t other = lsh_load64(first + (places[i] + half - 1) * 8);
+            places[i] += (uint32_t)half & -(uint32_t)(other < keys[i]);
+        }
 }
 
 /* Find the keys of `count` queries in each band, LOOKUPS at most: that of query q and band b is keys[b * stride + q],
@@ -279,36 +283,27 @@ static inline enum lsh_fault end_lookup(const lsh_sorted *s, uint64_t key, size_
 static enum lsh_fault find_some(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t runs_stride, size_t *block)
 {
-    uint32_t lows[LOOKUPS];
-    unsigned steps = steps_of(bands);
+    uint32_t places[LOOKUPS];
     enum lsh_fault fault;
-    for (size_t b = 0; b < num_bands; b++) {
-        const unsigned own = steps_of(bands + b);
-        steps = own < steps ? own : steps;
-        for (size_t q = 0; q < count; q++)
-            lsh_prefetch(bands[b].directory + 4 * cell_of(keys[b * stride + q], bands[b].bits));
-    }
-    for (size_t b = 0; b < num_bands; b++) {
-        const lsh_sorted band = bands[b];
-        for (size_t q = 0; q < count; q++)
-            if ((fault = begin_lookup(&band, keys[b * stride + q], steps, runs + b * runs_stride + q,
-                                      lows + b * count + q, block)))
-                return fault;
-    }
     for (size_t b = 0; b < num_bands; b++)
-        take_steps(bands + b, keys + b * stride, count, steps, lows + b * count);
-    for (size_t b = 0; b < num_bands; b++) {
-        const lsh_sorted band = bands[b];
+        first_guesses(bands + b, keys + b * stride, count, places + b * count);
+    for (int guess = 2; guess < GUESSES; guess++)
+        for (size_t b = 0; b < num_bands; b++)
+            next_guesses(bands + b, keys + b * stride, count, places + b * count);
+    for (size_t b = 0; b < num_bands; b++)
+        last_guesses(bands + b, keys + b * stride, count, places + b * count);
+    for (size_t b = 0; b < num_bands; b++)
+        take_steps(bands + b, keys + b * stride, count, places + b * count);
+    for (size_t b = 0; b < num_bands; b++)
         for (size_t q = 0; q < count; q++)
-            if ((fault = end_lookup(&band, keys[b * stride + q], lows[b * count + q], runs + b * runs_stride + q,
-                                    block)))
+            if ((fault = end_lookup(bands + b, keys[b * stride + q], places[b * count + q],
+                                    runs + b * runs_stride + q, block)))
                 return fault;
-    }
     return LSH_SOUND;
 }
 
 /* The same for any number of queries, with runs_stride = count. Of many queries, a band is searched for all before the
- * next one, as its directory and that of the next one displace each other in the cache. */
+ * next one, as its keys and those of the next one displace each other in the cache. */
 static enum lsh_fault find_keys(const lsh_sorted *bands, size_t num_bands, const uint64_t *keys, size_t stride,
                                 size_t count, lsh_run *runs, size_t *block)
 {
@@ -330,47 +325,31 @@ enum lsh_fault lsh_find_keys(const lsh_sorted *sorted, const uint64_t *keys, siz
     return find_keys(sorted, 1, keys, count, count, runs, block);
 }
 
-static enum lsh_fault check_directory(const lsh_sorted *s, size_t *block)
-{
-    const size_t cells = (size_t)1 << s->bits;
-    if ((*block = check_blocks(s->blocks, s->directory, 4 * (cells + 1))) != SIZE_MAX)
-        return LSH_BAD_BLOCK;
-    if (entry_at(s, 0) != 0 || entry_at(s, cells) != s->count)
-        return LSH_BAD_DIRECTORY;
-    for (size_t cell = 0; cell < cells; cell++)
-        if (entry_at(s, cell) > entry_at(s, cell + 1))
-            return LSH_BAD_DIRECTORY;
-    return LSH_SOUND;
-}
-
 /* Check the blocks of the keys and numbers from a place on. */
 static enum lsh_fault check_places(const lsh_sorted *s, size_t first, size_t count, size_t *block)
 {
-    const size_t width = key_width(s->bits);
-    if ((*block = check_blocks(s->blocks, s->keys + first * width, count * width)) == SIZE_MAX)
+    if ((*block = check_blocks(s->blocks, s->keys + 8 * first, 8 * count)) == SIZE_MAX)
         *block = check_blocks(s->blocks, s->numbers + 4 * first, 4 * count);
     return *block == SIZE_MAX ? LSH_SOUND : LSH_BAD_BLOCK;
 }
 
+/* Whether a place has a greater key than the one before it, or the same key and a greater number. */
+static inline int ascends(const lsh_sorted *s, size_t place)
+{
+    const uint64_t key = key_at(s, place), last = key_at(s, place - 1);
+    return key > last || (key == last && number_at(s, place) > number_at(s, place - 1));
+}
+
 enum lsh_fault lsh_check_keys(const lsh_sorted *sorted, size_t documents, size_t first, size_t count, size_t *block)
 {
-    enum lsh_fault fault = first ? LSH_SOUND : check_directory(sorted, block);
-    const size_t begin = first ? first - 1 : 0, cells = (size_t)1 << sorted->bits;
-    size_t cell = 0;
-    if (fault || (fault = check_places(sorted, begin, first + count - begin, block)))
+    const size_t begin = first ? first - 1 : 0;
+    const enum lsh_fault fault = check_places(sorted, begin, first + count - begin, block);
+    if (fault)
         return fault;
-    for (size_t i = begin; i < first + count; i++) {
-        const size_t before = cell;
-        while (cell < cells && entry_at(sorted, cell + 1) <= i)
-            cell++;
-        if (cell == cells)
-            return LSH_BAD_DIRECTORY;
+    for (size_t i = first; i < first + count; i++) {
         if (number_at(sorted, i) >= documents)
             return LSH_BAD_NUMBER;
-        if (i == begin || cell != before)
-            continue;
-        const uint64_t key = stored(sorted, i), last = stored(sorted, i - 1);
-        if (key < last || (key == last && number_at(sorted, i) <= number_at(sorted, i - 1)))
+        if (i && !ascends(sorted, i))
             return LSH_BAD_ORDER;
     }
     return LSH_SOUND;
@@ -636,66 +615,87 @@ enum lsh_fault lsh_merge_count(lsh_merge_part *part, size_t *kept, size_t *block
     return LSH_SOUND;
 }
 
-/* The key at a place; *cell is the cell of an earlier one, and becomes that of this. */
-static inline uint64_t key_at(const lsh_sorted *s, size_t place, size_t *cell)
-{
-    if (!s->bits)
-        return stored(s, place);
-    while (*cell + 1 < (size_t)1 << s->bits && entry_at(s, *cell + 1) <= place)
-        ++*cell;
-    return stored(s, place) | (uint64_t)*cell << (64 - s->bits);
-}
-
 /* Where a part ends, or `share` keys further on. */
 static size_t end_of(const lsh_merge *merge, const lsh_merge_part *part)
 {
     return part->sorted->count - part->at < merge->share ? part->sorted->count : part->at + merge->share;
 }
 
-/* Check the directory before the first key of a part, and the blocks of its next keys. *limit becomes the key behind
- * these, if it is less; *is_limited tells whether there is one. */
-static enum lsh_fault look_ahead(lsh_merge *merge, lsh_merge_part *part, uint64_t *limit, int *is_limited)
+/* Whether the document of the key at a place is in the segment. */
+static inline int is_inside(const lsh_merge_part *part, size_t place)
 {
-    const lsh_sorted *s = part->sorted;
-    const size_t end = end_of(merge, part), next = end + (end < s->count);
-    enum lsh_fault fault = LSH_SOUND;
-    if (!part->checked)
-        fault = check_directory(s, &merge->block);
-    if (!fault && next > part->checked)
-        fault = check_places(s, part->checked, next - part->checked, &merge->block);
-    if (fault)
-        return fault;
-    part->checked = next;
-    if (end < s->count) {
-        size_t cell = part->cell;
-        const uint64_t key = key_at(s, end, &cell);
-        *limit = key < *limit ? key : *limit;
-        *is_limited = 1;
+    return number_at(part->sorted, place) < part->documents;
+}
+
+/* The new number of the document at a place; LSH_NOTHING if it is dropped. */
+static inline uint32_t renumbered_at(const lsh_merge_part *part, size_t place)
+{
+    const uint32_t number = number_at(part->sorted, place);
+    return part->renumbered ? part->renumbered[number] : part->first + number;
+}
+
+/* The least that a key that is not dropped can be from `end` on, with its new number: of equal keys it is greater than
+ * that of each key before `end`. */
+static enum lsh_fault least_from(const lsh_merge_part *part, size_t end, lsh_numbered_key *least)
+{
+    const uint64_t key = key_at(part->sorted, end);
+    *least = (lsh_numbered_key){(uint32_t)key, (uint32_t)(key >> 32), 0};
+    for (size_t place = end; place-- > part->at && key_at(part->sorted, place) == key;) {
+        if (!is_inside(part, place))
+            return LSH_BAD_NUMBER;
+        if (renumbered_at(part, place) != LSH_NOTHING) {
+            least->number = renumbered_at(part, place) + 1;
+            break;
+        }
     }
     return LSH_SOUND;
 }
 
-/* Take the next keys of a part up to `last`. */
-static enum lsh_fault take_keys(lsh_merge *merge, lsh_merge_part *part, uint64_t last)
+/* Check the blocks of the next keys of a part. *limit becomes what follows these, if it is less; *is_limited tells
+ * whether there is something. */
+static enum lsh_fault look_ahead(lsh_merge *merge, lsh_merge_part *part, lsh_numbered_key *limit, int *is_limited)
+{
+    const lsh_sorted *s = part->sorted;
+    const size_t end = end_of(merge, part), next = end + (end < s->count);
+    enum lsh_fault fault = LSH_SOUND;
+    lsh_numbered_key least;
+    if (next > part->checked)
+        fault = check_places(s, part->checked, next - part->checked, &merge->block);
+    if (fault)
+        return fault;
+    part->checked = next;
+    if (end == s->count)
+        return LSH_SOUND;
+    if ((fault = least_from(part, end, &least)))
+        return fault;
+    if (!*is_limited || precedes(least, *limit))
+        *limit = least;
+    *is_limited = 1;
+    return LSH_SOUND;
+}
+
+/* Take the next keys of a part that are less than `limit`, where there is one; those that are dropped may be equal. */
+static enum lsh_fault take_keys(lsh_merge *merge, lsh_merge_part *part, const lsh_numbered_key *limit)
 {
     const lsh_sorted *s = part->sorted;
     const size_t first = part->at, end = end_of(merge, part);
     for (; part->at < end; part->at++) {
-        const uint64_t key = key_at(s, part->at, &part->cell);
-        const uint32_t number = number_at(s, part->at);
-        if (key > last)
+        const uint64_t key = key_at(s, part->at);
+        if (limit && key > key_of(*limit))
             break;
-        if (number >= part->documents)
+        if (!is_inside(part, part->at))
             return LSH_BAD_NUMBER;
-        if (part->at && (key < part->key || (key == part->key && number <= part->number)))
+        if (part->at && !ascends(s, part->at))
             return LSH_BAD_ORDER;
-        part->key = key;
-        part->number = number;
-        if (part->renumbered && part->at + AHEAD < end && number_at(s, part->at + AHEAD) < part->documents)
+        if (part->renumbered && part->at + AHEAD < end && is_inside(part, part->at + AHEAD))
             lsh_prefetch(part->renumbered + number_at(s, part->at + AHEAD));
-        const uint32_t renumbered = part->renumbered ? part->renumbered[number] : part->first + number;
-        if (renumbered != LSH_NOTHING)
-            merge->records[merge->taken++] = (lsh_numbered_key){(uint32_t)key, (uint32_t)(key >> 32), renumbered};
+        const uint32_t number = renumbered_at(part, part->at);
+        const lsh_numbered_key record = {(uint32_t)key, (uint32_t)(key >> 32), number};
+        if (number == LSH_NOTHING)
+            continue;
+        if (limit && !precedes(record, *limit))
+            break;
+        merge->records[merge->taken++] = record;
     }
     merge->left -= part->at - first;
     return LSH_SOUND;
@@ -704,19 +704,15 @@ static enum lsh_fault take_keys(lsh_merge *merge, lsh_merge_part *part, uint64_t
 enum lsh_fault lsh_merge_next(lsh_merge *merge, lsh_sorted_output *out)
 {
     const size_t left = merge->left;
-    uint64_t limit = UINT64_MAX;
+    lsh_numbered_key limit = {0, 0, 0};
     int is_limited = 0;
     enum lsh_fault fault;
     merge->taken = 0;
     for (merge->part = 0; merge->part < merge->num_parts; merge->part++)
         if ((fault = look_ahead(merge, merge->parts + merge->part, &limit, &is_limited)))
             return fault;
-    for (merge->part = 0; merge->part < merge->num_parts && (limit || !is_limited); merge->part++)
-        if ((fault = take_keys(merge, merge->parts + merge->part, is_limited ? limit - 1 : limit)))
-            return fault;
-    /* Or a part has more than its share of the key `limit`, which is the next one: part by part. */
-    for (merge->part = 0; merge->part < merge->num_parts && merge->left == left; merge->part++)
-        if ((fault = take_keys(merge, merge->parts + merge->part, limit)))
+    for (merge->part = 0; merge->part < merge->num_parts; merge->part++)
+        if ((fault = take_keys(merge, merge->parts + merge->part, is_limited ? &limit : NULL)))
             return fault;
     if ((merge->left == left && left) || merge->taken > out->capacity - out->count) {
         merge->part = 0;

@@ -48,7 +48,8 @@ def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
     quarter = len(texts) // 4
     for part in range(4):
         some = slice(part * quarter, (part + 1) * quarter if part < 3 else None)
-        index.add_docs(texts[some], ids[some])
+        days = [i * 7919 % 5 for i in range(len(texts))[some]]  # so that the documents of segments arrive by turns
+        index.add_docs(texts[some], ids[some], times=[day * 86400 for day in days])
         if part < 3:
             with pytest.MonkeyPatch.context() as patch:
                 indexing.small_limits(patch)
@@ -61,6 +62,47 @@ def filled(folder: Path, texts: Texts, **settings: Any) -> Index:
 
 def texts_of(index: Index) -> dict[Any, str]:
     return {doc_id: index.text_of(doc_id).decode() for doc_id in index}
+
+
+SEAL = (
+    "A seal slept on the slipway, so the ferry to the outer islands left two hours late. Passengers were served soup."
+)
+
+
+@pytest.mark.parametrize("move", [None, Index.commit, Index.compact])
+def test_the_order_is_that_of_arrival(tmp_path, move):
+    """Also where a later document has an earlier time, so that it is in another segment."""
+    with Index.create(tmp_path / "index", texts="stored") as index:
+        for i, day in enumerate([5, 0, 9, 5]):
+            index.add(SEAL + " " * i, i, time=day * 86400)
+            if move is Index.commit:
+                index.compact()
+        if move is not None:
+            move(index)
+        assert list(index) == [0, 1, 2, 3]
+        assert [(one.id, one.kept) for one in index.deduplicate()] == [(1, 0), (2, 0), (3, 0)]
+        assert [pair[:2] for pair in index.find_pairs()] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+        index.add_docs([SEAL, SEAL], [4, 0], times=[0, 86400])  # the second one in place of the first document
+        if move is not None:
+            move(index)
+        assert list(index) == [1, 2, 3, 4, 0]
+        assert [match.id for match in index.query(SEAL, min_similarity=1.0)] == [4, 0]
+        assert [match.id for match in index.query(SEAL, min_similarity=1.0, top=1)] == [4]
+        result = lsh.deduplicate([SEAL], against=index)
+        assert result.old_ids is not None
+        assert [result.old_ids[i] for i in result.removed["kept"].tolist()] == [4]
+        with Index.create(tmp_path / "other", texts="stored") as other:
+            other.add_docs(["five", "six", "seven"], [5, 6, 7], times=[99 * 86400, 0, 99 * 86400])
+            other.compact()
+            index.merge(other)
+        index.add("eight", 8)
+        index.expire(before=1.0)
+        assert list(index) == [2, 3, 0, 5, 7, 8]
+        if move is not None:
+            move(index)
+        assert list(index) == [2, 3, 0, 5, 7, 8]
+    with Index.open(tmp_path / "index") as index:
+        assert list(index) == [2, 3, 0, 5, 7, 8]
 
 
 def rows(result: lsh.Deduplication, ids: list[Any]) -> list[list[tuple[Any, ...]]]:

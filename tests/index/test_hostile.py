@@ -61,6 +61,7 @@ def use_opened(folder: Path, index: Index) -> None:
         lambda: [index.query(id=doc_id) for doc_id in list(index)[:5]],
         lambda: [(index.time_of(doc_id), index.text_of(doc_id)) for doc_id in index],
         index.info,
+        index.deduplicate,
         index.verify,
         lambda: index.expire(5.0),
         lambda: index.add(text(5), "text 8"),
@@ -116,7 +117,7 @@ def seal_manifest(folder: Path, change: Any) -> None:
     values = json.loads(data[_format.HEADER.itemsize : -8])
     change(values)
     body = json.dumps(values).encode()
-    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
+    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=_format.VERSION, size=len(body))
     path.write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
 
 
@@ -254,16 +255,33 @@ def test_many_files_with_right_checksums(made, test, named):
         test.hypothesis.inner_test(made, seed=seed, **named)
 
 
-def test_a_later_format_is_named(made):
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(_format.VERSION + 1, "use a newer release"), (1, "create the index again")]
+)
+def test_another_format_is_named(made, version, remedy):
     with Copy(made) as folder:
         path = folder / "manifest"
         data = path.read_bytes()[:-8]
-        later = data[:8] + (2).to_bytes(4, "little") + data[12:]
-        path.write_bytes(later + _format.checksum(later).to_bytes(8, "little"))
-        with pytest.raises(
-            IndexDamagedError, match="format version 2, this release reads version 1; use a newer release"
-        ):
+        other = data[:8] + version.to_bytes(4, "little") + data[12:]
+        path.write_bytes(other + _format.checksum(other).to_bytes(8, "little"))
+        with pytest.raises(IndexDamagedError, match=f"format version {version}, this release reads .*; {remedy}"):
             Index.open(folder)
+
+
+def test_segments_with_equal_arrivals(made):
+    """Each use ends with an error that names a file, or with an answer."""
+    with Copy(made) as folder:
+
+        def change(values: Any) -> None:
+            for one in values["segments"]:
+                one["arrivals"] = [0, one["documents"] - 1]
+
+        seal_manifest(folder, change)
+        use(folder)
+        with Index.open(folder) as index:
+            for check in (index.verify, index.deduplicate):
+                with pytest.raises(IndexDamagedError, match=r"segment-.* another segment has a"):
+                    check()
 
 
 class Copy:

@@ -22,7 +22,7 @@ def test_recent_documents_are_found_as_those_of_a_segment(data, candidates):
     keys, asked = (random.integers(0, 3, (n, bands), numpy.uint64) for n in (count, queries))
     sketches, rows = (random.integers(0, 2, (n, k), numpy.uint8) for n in (count, queries))
     keyed, removed = (random.random((2, count)) < 0.8) ^ [[False], [True]]
-    recent = _recent.Recent(Layout(bands, k, numpy.dtype(numpy.uint8), False), data.draw(st.integers(0, 3)))
+    recent = _recent.Recent(Layout(bands, k, numpy.dtype(numpy.uint8), False), 0, data.draw(st.integers(0, 3)))
     codes, times = [b"b%d" % i for i in range(count)], numpy.zeros(count, numpy.int64)
     half = count // 2
     for part in (slice(0, half), slice(half, count)):

@@ -361,7 +361,7 @@ def test_a_hostile_note_is_refused(folder, note):
     Screen.create(folder).close()
     data = (folder / "manifest").read_bytes()
     body = json.dumps({**json.loads(data[_format.HEADER.itemsize : -8]), "note": note}).encode()
-    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=1, size=len(body))
+    head = _format.structure(_format.HEADER, magic=_format.MANIFEST_MAGIC, version=_format.VERSION, size=len(body))
     (folder / "manifest").write_bytes(head + body + _format.checksum(head + body).to_bytes(8, "little"))
     with pytest.raises(IndexDamagedError, match="manifest is damaged: "):
         Screen.open(folder)

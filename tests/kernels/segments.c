@@ -49,7 +49,7 @@ typedef struct {
     uint64_t *keys;    /* as they were drawn, of each document */
     uint32_t *numbers; /* 0, 1, 2, ... */
     lsh_sorted sorted;
-    uint8_t *memory[3]; /* of its keys, numbers and directory */
+    uint8_t *memory[2]; /* of its keys and numbers */
     size_t sizes[3];
 } band;
 
@@ -78,15 +78,12 @@ static uint8_t *place_section(uint8_t *memory, size_t size, size_t *end)
 }
 
 #ifdef LSH_FUZZ
-/* No directories of 16 bits: an input with one takes a hundred times as long, and libFuzzer prefers these. */
 static size_t some_count(void) { return below(40); }
-static unsigned some_bits(void) { return 8 * (unsigned)below(2); }
 #else
 static size_t some_count(void)
 {
     return below(16) ? below(40) : below(200) ? below(3000) : below(2 * LSH_WINDOW);
 }
-static unsigned some_bits(void) { return below(32) ? 8 * (unsigned)below(2) : 16; }
 #endif
 
 static void make_band(band *b, size_t count, size_t values, int shift)
@@ -99,17 +96,14 @@ static void make_band(band *b, size_t count, size_t values, int shift)
         b->keys[i] = shift % 2 ? lsh_fmix64(b->keys[i]) : b->keys[i];
         b->numbers[i] = (uint32_t)i;
     }
-    const unsigned bits = some_bits();
-    b->sizes[0] = count * (8 - bits / 8) + LSH_KEY_PADDING;
+    b->sizes[0] = 8 * count;
     b->sizes[1] = 4 * count;
-    b->sizes[2] = 4 * (((size_t)1 << bits) + 1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         b->memory[i] = get(b->sizes[i]);
-    lsh_sorted_output out = {b->memory[0], b->memory[1], b->memory[2], count, 0, 0, bits};
+    lsh_sorted_output out = {b->memory[0], b->memory[1], count, 0};
     lsh_put_keys(&out, lsh_sort_keys(b->keys, b->numbers, count, records, other), count);
-    lsh_end_keys(&out);
     CHECK(out.count == count);
-    b->sorted = (lsh_sorted){.count = count, .bits = bits};
+    b->sorted = (lsh_sorted){.count = count};
     free(records);
     free(other);
 }
@@ -124,18 +118,17 @@ static void make_segment(void)
     size_t whole = size, end = 0;
     for (size_t b = 0; b < BANDS; b++) {
         make_band(bands + b, count, values, shift);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             whole += (bands[b].sizes[i] + 63) / 64 * 64;
     }
     file = in_file ? get(whole) : NULL;
     if (file)
         memset(file, 0, whole);
     for (size_t b = 0; b < BANDS; b++) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             bands[b].memory[i] = place_section(bands[b].memory[i], bands[b].sizes[i], &end);
         bands[b].sorted.keys = bands[b].memory[0];
         bands[b].sorted.numbers = bands[b].memory[1];
-        bands[b].sorted.directory = bands[b].memory[2];
         bands[b].sorted.blocks = file ? &blocks : NULL;
         sorted[b] = bands[b].sorted;
     }
@@ -174,7 +167,7 @@ static void drop_segment(void)
     for (size_t b = 0; b < BANDS; b++) {
         free(bands[b].keys);
         free(bands[b].numbers);
-        for (int i = 0; i < 3 && !file; i++)
+        for (int i = 0; i < 2 && !file; i++)
             free(bands[b].memory[i]);
     }
     if (!file)
@@ -287,7 +280,7 @@ static void use_search(int is_right)
     free(found.equal);
 }
 
-/* ---- merge: of all bands, each with its own part of the new numbers ---- */
+/* ---- merge: of all bands, each with its own new numbers, one after the other or in turn ---- */
 
 static enum lsh_fault merge(lsh_merge_part *parts, lsh_sorted_output *out)
 {
@@ -299,7 +292,6 @@ static enum lsh_fault merge(lsh_merge_part *parts, lsh_sorted_output *out)
         state.left += parts[b].sorted->count;
     while (!fault && state.left)
         fault = lsh_merge_next(&state, out);
-    lsh_end_keys(out);
     free(state.records);
     free(state.other);
     return fault;
@@ -308,12 +300,13 @@ static enum lsh_fault merge(lsh_merge_part *parts, lsh_sorted_output *out)
 static void use_merge(int is_right)
 {
     const size_t count = segment.documents;
+    const int in_turn = below(2) > 0;
     size_t kept = 0, expected = 0, block;
     lsh_merge_part parts[BANDS];
     uint32_t *renumbered = get(BANDS * count * sizeof *renumbered);
     enum lsh_fault fault = LSH_SOUND;
     for (size_t i = 0; i < BANDS * count; i++)
-        renumbered[i] = below(4) ? (uint32_t)expected++ : LSH_NOTHING;
+        renumbered[in_turn ? i % BANDS * count + i / BANDS : i] = below(4) ? (uint32_t)expected++ : LSH_NOTHING;
     for (size_t b = 0; b < BANDS && !fault; b++) {
         parts[b] = (lsh_merge_part){.sorted = &bands[b].sorted, .renumbered = renumbered + b * count, .documents = count};
         while (!fault && parts[b].at < count)
@@ -322,15 +315,13 @@ static void use_merge(int is_right)
     }
     CHECK(fault ? !is_right : kept == expected || !is_right);
     if (!fault) {
-        const unsigned bits = some_bits();
-        uint8_t *out_keys = get(kept * (8 - bits / 8) + LSH_KEY_PADDING), *out_numbers = get(4 * kept);
-        uint8_t *directory = get(4 * (((size_t)1 << bits) + 1));
-        lsh_sorted_output out = {out_keys, out_numbers, directory, kept, 0, 0, bits};
+        uint8_t *out_keys = get(8 * kept), *out_numbers = get(4 * kept);
+        lsh_sorted_output out = {out_keys, out_numbers, kept, 0};
         if (!is_right && !below(4))
             change_bytes(); /* after they were counted */
         fault = merge(parts, &out);
         CHECK(!fault || !is_right);
-        const lsh_sorted result = {out_keys, out_numbers, directory, out.count, bits, NULL};
+        const lsh_sorted result = {out_keys, out_numbers, out.count, NULL};
         if (!fault)
             CHECK(lsh_check_keys(&result, SIZE_MAX, 0, out.count, &block) == LSH_SOUND);
         for (size_t i = 0; i < BANDS * count && is_right; i += 1 + count / 1000) { /* of many documents, some */
@@ -343,7 +334,6 @@ static void use_merge(int is_right)
         }
         free(out_keys);
         free(out_numbers);
-        free(directory);
     }
     free(renumbered);
 }
@@ -369,7 +359,7 @@ typedef struct {
     lsh_segment segment;
     lsh_blocks blocks;
     uint8_t *file, *sketches, *removed;
-    uint8_t *right[BANDS][3]; /* copies of the sections */
+    uint8_t *right[BANDS][2]; /* copies of the sections */
 } shape;
 
 static shape shapes[64];

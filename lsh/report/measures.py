@@ -65,12 +65,11 @@ class DeduplicationRun(NamedTuple):
         A pair is found if one of the two was removed; of connected components, if both are in one. Where similarities
         are estimates, it is also found if its documents share a band, and the estimate is below the threshold.
         """
-        found: NDArray[np.bool_]
         if self.clusters == "components":
             labels = self.result.labels[pairs]
-            found = labels[:, 0] == labels[:, 1]
+            found: NDArray[np.bool_] = labels[:, 0] == labels[:, 1]
         else:
-            found = ~self.result.keep[pairs].all(axis=1)
+            found = ~(self.result.keep[pairs[:, 0]] & self.result.keep[pairs[:, 1]])
         missed = np.flatnonzero(~found)
         if self.verify == "sketch" and len(missed):
             documents, places = np.unique(pairs[missed], return_inverse=True)

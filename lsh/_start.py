@@ -1,8 +1,12 @@
-"""The start of the command: whether this process is the command, its environment, and signals while its modules load.
+"""The start and the end of the command: whether this process is the command, its environment, and signals.
 
 In a process of the command, Ctrl-C and other signals that ask it to end do so at once, without a traceback, while `lsh`
 is imported and from the import of `lsh.command` until `lsh.command.main.main` handles signals. A program that imports
 `lsh` keeps its handlers.
+
+`ended_by_signals` handles them while a command runs. An exception of a handler can get lost: CPython drops what is
+raised in a callback, such as those of its import locks. So the signal is noted, too, and `check_ended` raises the
+exception again: between batches, before a file appears, and before the command ends.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -19,6 +24,65 @@ if hasattr(signal, "SIGHUP"):  # not on Windows
 DEFAULTS: dict[int, Any] = {  # the handlers of a new process
     number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL for number in WORDS
 }
+
+
+_noted: list[int] = []  # the signal that asked the command to end
+
+
+class EndedError(KeyboardInterrupt):
+    """A signal asked the process to end. It is a KeyboardInterrupt, so that files are cleaned up as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+        self.word = WORDS[number]
+
+
+def check_ended() -> None:
+    """Raise `EndedError` if a signal has asked the command to end."""
+    if _noted:
+        raise EndedError(_noted[0])
+
+
+def _end(number: int, frame: object) -> None:
+    """Note the first signal and raise `EndedError`; at the second one end the process at once."""
+    if _noted:
+        os._exit(128 + number)
+    _noted.append(number)
+    raise EndedError(number)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise `EndedError` at the first signal that asks the process to end; the second ends it at once.
+
+    Signals that are ignored, or that a program which calls `main` handles itself, keep their handlers. The previous
+    handlers are restored at the end.
+    """
+    previous: dict[int, Any] = {}
+    defaults = (signal.SIG_DFL, signal.default_int_handler, ended)
+    shown = sys.unraisablehook
+    with suppress(ValueError):  # not in the main thread
+        for number in WORDS:
+            if signal.getsignal(number) in defaults:
+                previous[number] = signal.signal(number, _end)
+    if not previous:
+        yield
+        return
+
+    def show(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, EndedError):
+            shown(lost)
+
+    sys.unraisablehook = show
+    try:
+        yield
+        check_ended()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = shown
+        _noted.clear()
 
 
 def is_command() -> bool:

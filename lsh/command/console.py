@@ -8,11 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from lsh import _start, files
@@ -40,41 +39,6 @@ _WITH_VALUES = re.compile(rf"(?<![^\s(])({'|'.join([*OPTIONS, *SUBJECTS])})=(?=[
 READ_STAGES = ("fingerprints", "texts")  # of `lsh.deduplicate`, in which files are read
 LOG_INTERVAL = 30.0  # seconds between two lines of progress that are not on a terminal
 HELP_WIDTH = 100  # of a description
-
-
-class EndedError(KeyboardInterrupt):
-    """A signal asked the process to end. It is a KeyboardInterrupt, so that files are cleaned up as after Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.code = 128 + number
-        self.word = _start.WORDS[number]
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Raise `EndedError` at the first signal that asks the process to end; the second ends it at once.
-
-    Signals that are ignored, or that a program which calls `main` handles itself, keep their handlers. The previous
-    handlers are restored at the end.
-    """
-    previous: dict[int, Any] = {}
-
-    def end(number: int, frame: object) -> None:
-        for each in previous:
-            signal.signal(each, signal.SIG_DFL)
-        raise EndedError(number)
-
-    defaults = (signal.SIG_DFL, signal.default_int_handler, _start.ended)
-    with suppress(ValueError):  # not in the main thread
-        for number in _start.WORDS:
-            if signal.getsignal(number) in defaults:
-                previous[number] = signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 class Parser(argparse.ArgumentParser):
@@ -206,7 +170,8 @@ class Meter:
         self._state = ("", -1)
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Show the progress that `lsh.deduplicate` reports."""
+        """Show the progress that `lsh.deduplicate` reports, unless a signal has asked the command to end."""
+        _start.check_ended()
         if stage in READ_STAGES:
             self.reading(stage)
         elif self._draw is not None:
@@ -221,6 +186,7 @@ class Meter:
 
     def bytes(self, stage: str, done: int, total: int) -> None:
         """Show how many bytes are done, unless as many or more were shown for the stage before."""
+        _start.check_ended()
         before, most = self._state
         if self._draw is not None and (stage != before or most < done <= total):
             self._state = stage, done

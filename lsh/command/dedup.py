@@ -551,7 +551,12 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
     """Print the counts: as JSON to standard output, as a summary line to standard error."""
     if request.outputs.json:
         bands = checked_bands(request.matching.bands, request.matching.hasher.num_seeds).to_string()
-        run = {"threshold": request.matching.threshold, "bands": bands, "peak_memory": console.peak_memory()}
+        run = {
+            "threshold": request.matching.threshold,
+            "bands": bands,
+            "recall": None if counts["capped"] else _recall(request),
+            "peak_memory": console.peak_memory(),
+        }
         console.write_data(json.dumps({**counts, **run}) + "\n")
     if request.running.verbose:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in counts["seconds"].items())
@@ -561,6 +566,8 @@ def _print_counts(request: Request, counts: dict[str, Any]) -> None:
             f"seconds: {stages}"
         )
     if not request.running.quiet:
+        if counts["capped"]:
+            console.say(_left_out(request, counts))
         console.say(_summary(counts, with_references=bool(request.references) or request.index is not None))
 
 
@@ -579,6 +586,22 @@ def _summary(counts: dict[str, Any], with_references: bool) -> str:
     deciding = seconds["total"] - sum(seconds[stage] for stage in left_out)
     cost = console.cost(seconds["total"], counts["bytes"], deciding, f" of text without {' and '.join(left_out)}")
     parts += [f"{cost[0]} ({', '.join(f'{stage} {seconds[stage]:.1f}' for stage in left_out)})", *cost[1:]]
-    if counts["capped"]:
-        parts.append(f"{counted(counts['capped'], 'comparison')} skipped in buckets of more than {CAP:,} documents")
     return ", ".join(parts)
+
+
+def _left_out(request: Request, counts: dict[str, Any]) -> str:
+    """Return what was left out of the comparisons, and what that means."""
+    return (
+        f"{counted(counts['capped'], 'comparison')} left out in buckets of more than {CAP:,} documents: similar "
+        f"documents may remain there, and the recall of {_recall(request):.3f} does not hold; use longer shingles or a "
+        "higher threshold to separate texts of one template"
+    )
+
+
+def _recall(request: Request) -> float:
+    """Return the planned recall of a pair at the threshold."""
+    matching = request.matching
+    if isinstance(matching.bands, lsh.Plan) and matching.verify == "exact":
+        return matching.bands.recall_at(matching.threshold)
+    bands = checked_bands(matching.bands, matching.hasher.num_seeds)
+    return bands.probability(matching.threshold)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lsh import files
+from lsh import _start, files
 from lsh._batch import Batch
 from lsh._comparing import content_keys
 from lsh._spill import Column, Spill
@@ -448,6 +448,7 @@ class TextStream(TextSource):
         """Yield what is read; the position is the one that came with it, even if a thread has read more."""
         self.num_passes, self.position = self.num_passes + 1, 0
         for self.position, item in read:
+            _start.check_ended()
             yield item
         self.position = self.size
 

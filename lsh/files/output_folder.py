@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
+from lsh import _start
 from lsh.files import uploads, urls
 from lsh.files.disk import STANDARD, beside, mode, named_errors
 from lsh.files.locations import Local, Url, contents, location
@@ -57,7 +58,8 @@ class FolderTarget:
         """Do nothing: the files are complete; see `Target.complete`."""
 
     def commit(self) -> None:
-        """Put the folder, or its files, in place."""
+        """Put the folder, or its files, in place, unless a signal has asked the command to end."""
+        _start.check_ended()
         self._folder.commit()
 
     def __exit__(self, *error: object) -> None:
@@ -107,7 +109,8 @@ class _LocalFolder:
         return place
 
     def commit(self) -> None:
-        """Put the folder, or its files, in place."""
+        """Put the folder, or its files, in place, unless a signal has asked the command to end."""
+        _start.check_ended()
         filled = str(self._beside)
         for relative, data in zip(self._copies, contents(list(self._copies.values()))):
             with named_errors(os.path.join(self._name, relative), True), open(self._made(relative), "wb") as file:

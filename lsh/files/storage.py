@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from lsh import _positions
+from lsh import _positions, _start
 from lsh.files import compression, disk, remote, urls
 from lsh.files._fields import copy_ranges, read_ranges
 from lsh.files.blocks import READ_SIZE, descriptor, read_at
@@ -317,7 +317,8 @@ class Target:
         self._is_complete = True
 
     def commit(self) -> None:
-        """Let the file appear."""
+        """Let the file appear, unless a signal has asked the command to end."""
+        _start.check_ended()
         if not self._is_complete:
             self.complete()
         with self._errors():

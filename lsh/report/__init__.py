@@ -78,7 +78,11 @@ def html(
 
     Notes
     -----
-    The recall of the bands is measured on sampled pairs, which are chosen whether the bands find them or not.
+    The recall is measured on the similar pairs of two samples, which are chosen whether the run finds their pairs or
+    not: documents that follow one another, and random documents, whose similar pairs are searched with other hash
+    functions. A pair is found if the run removed one of the two. Where the run left out comparisons in large buckets
+    (``capped`` of `Deduplication.summary`), only the random documents count, and the page says that the promised recall
+    does not hold.
 
     Examples
     --------
@@ -106,10 +110,20 @@ def html(
     if run.old is not None:
         run.old.read(choice.against_positions)
     sample = np.array(choice.sample, np.int64)
-    measured = recall.measure(sample, run.new.text, result.keep, run.threshold, run.hasher, run.bands)
+    measured = recall.measure(
+        sample,
+        np.array(choice.spread, np.int64),
+        run.new.text,
+        run.is_found,
+        run.threshold,
+        run.hasher,
+        run.bands,
+        with_neighbours=not (run.left_out and choice.spread),
+    )
     group = dominant_group(measured, result.labels)
     parts = [
         drawing.header(run, measured, group),
+        drawing.left_out(run, measured),
         drawing.alarm(sources_count or []),
         page.element("div", charts.removals(run), charts.s_curve(run, measured, group), class_="columns"),
         drawing.clusters(run, choice),

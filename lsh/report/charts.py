@@ -145,7 +145,7 @@ def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairG
     """Show the planned and the measured share of pairs that the bands find, by similarity."""
     figures = None
     if measured:
-        heads = ("similarity", "pairs", "found", "share", "expected")
+        heads = ("similarity", "pairs", "share a band", "share", "expected")
         rows = [
             (
                 Cell(f"{interval.low:.2f} to {interval.high:.2f}", interval.low, right=False),
@@ -157,7 +157,7 @@ def s_curve(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairG
             for interval in measured.intervals
         ]
         figures = table(heads, rows, name="recall")
-    return _with_figures("What the bands find", _curve(run, measured), _sample_caption(measured, group), figures)
+    return _with_figures("What the bands find", _curve(run, measured), _sample_caption(run, measured, group), figures)
 
 
 def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
@@ -175,31 +175,31 @@ def _curve(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
     for interval in measured.intervals if measured else ():
         x, share = frame.x(interval.mean), interval.found / interval.pairs
         low, high = confidence_interval(interval.found, interval.pairs)
-        title = f"similarity {interval.mean:.3f}: {interval.found:,} of {counted(interval.pairs, 'pair')} found"
+        title = f"similarity {interval.mean:.3f}: {interval.found:,} of {counted(interval.pairs, 'pair')} share a band"
         marks.append(path([(x, frame.y(low)), (x, frame.y(high))], "whisker"))
         marks.append(element("circle", element("title", title), cx=f"{x:.1f}", cy=f"{frame.y(share):.1f}", r=3.2))
     ticks = [(tenth / 10, f"{tenth / 10:g}") for tenth in range(0, 11, 2)]
     levels = [(tenth / 10, f"{10 * tenth} %") for tenth in range(0, 11, 2)]
-    return frame.drawn("S-curve of the bands", marks, ticks, levels, "similarity of a pair", "found by the bands")
+    return frame.drawn("S-curve of the bands", marks, ticks, levels, "similarity of a pair", "share a band")
 
 
-def _sample_caption(measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
-    planned = "The line is planned: how likely the bands find a pair of each similarity."
+def _sample_caption(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Html:
+    planned = "The line is planned: how likely a pair of each similarity shares a band."
     if measured is None:
         return text(f"{planned} Nothing was measured: there is no sample of two documents with shingles.")
     dots = (
         f"The dots are measured, by exact comparison of {counted(measured.compared, 'pair')} among "
-        f"{measured.documents:,} sampled documents, whether the bands find them or not. The bars are 95 % "
+        f"{measured.documents:,} sampled documents, whether they share a band or not. The bars are 95 % "
         "confidence intervals."
     )
-    words = f"{planned} {dots} {_found_pairs(measured)}"
+    words = f"{planned} {dots} {_found_pairs(run, measured)}"
     return text(words) if group is None else joined([words, element("p", _pairs_of_group(measured, group))])
 
 
 def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
     """Explain that one group has most of the pairs."""
     others, found = measured.pairs - group.pairs, measured.found - group.found
-    outside = f" Of the {counted(others, 'pair')} outside that cluster the bands find {found:,}." if others else ""
+    outside = f" Of the {counted(others, 'pair')} outside that cluster the run finds {found:,}." if others else ""
     return (
         f"{group.pairs:,} of these pairs ({percent(group.pairs / measured.pairs)}) are in one cluster of similar "
         "texts, for instance from one template. Such pairs are found or missed together, so the measured recall may be "
@@ -207,20 +207,28 @@ def _pairs_of_group(measured: MeasuredRecall, group: PairGroup) -> str:
     )
 
 
-def _found_pairs(measured: MeasuredRecall) -> str:
-    """Return how many of the pairs at the threshold or above are found, and why the recall is not measured."""
-    too_few = (
-        f" The recall is not measured because there are fewer than {MIN_PAIRS} such pairs; the sample is runs of "
-        "neighbouring documents, so if the corpus is shuffled, sort it (for instance by source or date), or make the "
-        "report in Python, by lsh.report.html with more sample_pairs."
-    )
+def _found_pairs(run: DeduplicationRun, measured: MeasuredRecall) -> str:
+    """Return how many of the similar pairs the run found, and why the recall is not measured."""
+    sample = "" if run.left_out and measured.among else "among them"
+    if measured.among:
+        random = f"between {measured.searched:,} random documents and {measured.among:,}"
+        sample = f"{sample} or {random}" if sample else random
+    more = "make the report in Python, by lsh.report.html with more sample_pairs"
+    few = f" The recall is not measured because there are fewer than {MIN_PAIRS} such pairs"
+    if run.left_out:
+        too_few = f"{few}; to measure it, {more}."
+    else:
+        too_few = (
+            f"{few}; neighbouring documents are sampled most, so if the corpus is shuffled, sort it "
+            f"(for instance by source or date), or {more}."
+        )
     too_few = too_few if measured.pairs < MIN_PAIRS else ""
     if not measured.pairs:
-        return f"No two different texts among them reach the threshold.{too_few}"
+        return f"No two different texts {sample} reach the threshold.{too_few}"
     missed = measured.pairs - measured.found
-    kept = f" In {measured.both_kept:,} of these pairs both documents are kept." if missed else ""
     reach = "reaches" if measured.pairs == 1 else "reach"
+    how = "are in one cluster" if run.clusters == "components" else "are not both kept"
     return (
-        f"{counted(measured.pairs, 'pair')} of different texts {reach} the threshold: the bands find "
-        f"{measured.found:,} and miss {f'{missed:,}' if missed else 'none'}.{kept}{too_few}"
+        f"{counted(measured.pairs, 'pair')} of different texts {sample} {reach} the threshold: the run found "
+        f"{measured.found:,} (they {how}) and missed {f'{missed:,}' if missed else 'none'}.{too_few}"
     )

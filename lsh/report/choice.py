@@ -76,6 +76,8 @@ class Choice:
         of it.
     sample : tuple of tuple of int
         Positions of the documents that are compared to measure the recall: all pairs within each tuple.
+    spread : tuple of int
+        Positions of random documents, of which the first ones are compared with all of them to measure the recall.
 
     Notes
     -----
@@ -88,12 +90,13 @@ class Choice:
     near: tuple[Pair, ...]
     random: tuple[Pair, ...]
     sample: tuple[tuple[int, ...], ...]
+    spread: tuple[int, ...]
 
     @property
     def positions(self) -> list[int]:
         """Positions of the new documents whose texts are needed, ascending."""
         in_sample = (position for run in self.sample for position in run)
-        return sorted({*self.clusters, *in_sample, *self._in_pairs("new")})
+        return sorted({*self.clusters, *in_sample, *self.spread, *self._in_pairs("new")})
 
     @property
     def against_positions(self) -> list[int]:
@@ -144,7 +147,10 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
     largest = first[np.argsort(-number, kind="stable")[:MAX_CLUSTERS]]
     different = removed[~removed["identical"]]
     nearest = different[np.lexsort((different["document"], np.abs(different["similarity"] - threshold)))]
-    sample = recall.choose_sample(lengths, removed["document"][removed["identical"]], limit)
+    copies = removed["document"][removed["identical"]]
+    sample, spread = recall.choose_sample(lengths, copies, limit), recall.choose_random(lengths, copies, limit)
+    if len(sample) == 1 and set(spread.tolist()).issubset(sample[0].tolist()):
+        spread = spread[:0]  # all pairs are compared
     members = tuple(_pairs(_members(different, largest[:MEMBER_CLUSTERS].tolist())))
     at_threshold = _each_document_once(_pairs(nearest))
     drawn = tuple(_pairs(different[_random_places(len(different))]))
@@ -155,6 +161,7 @@ def choose(result: Deduplication, *, sizes: Indexed, sample_pairs: int = recall.
         _each_document_once(pair for pair in _pairs(result.near, "i", "j") if not _is_removal(result, pair)),
         drawn if set(drawn).difference(members, at_threshold) else (),
         tuple(map(tuple, sample.tolist())),
+        tuple(spread.tolist()),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import lsh
 from lsh._words import counted, size
+from lsh.dedup import CAP
 from lsh.report.choice import Choice
 from lsh.report.lookup import MAX_NAME_LENGTH, decoded, shortened
 from lsh.report.measures import (
@@ -83,7 +84,10 @@ def _removal_tiles(run: DeduplicationRun) -> Iterator[Tile]:
 
 
 def _recall_tiles(run: DeduplicationRun, measured: MeasuredRecall | None, group: PairGroup | None) -> Iterator[Tile]:
-    yield "Recall promised", f"{run.promised_recall:.3f}", "for a pair at the threshold"
+    if run.left_out:
+        yield "Comparisons left out", f"{run.left_out:,}", f"the recall of {run.promised_recall:.3f} does not hold"
+    else:
+        yield "Recall promised", f"{run.promised_recall:.3f}", "for a pair at the threshold"
     if measured is None or measured.pairs < MIN_PAIRS:
         pairs = counted(measured.pairs if measured else 0, "sampled pair")
         yield "Recall measured", "not measured", f"{pairs}, {MIN_PAIRS} needed"
@@ -116,6 +120,26 @@ def _about_pairs(run: DeduplicationRun) -> str:
         f"{candidates}The sketch filter drops the pairs whose fingerprints differ too much; the others are compared "
         f"exactly{also}."
     )
+
+
+def left_out(run: DeduplicationRun, measured: MeasuredRecall | None) -> Html:
+    """Warn that the run left out comparisons, and say what the recall is then."""
+    if not run.left_out:
+        return Html()
+    words = (
+        f"The run left out {counted(run.left_out, 'comparison')} in buckets of more than {CAP:,} documents. The "
+        f"planned recall of {run.promised_recall:.3f} does not hold there: similar documents may remain. "
+    )
+    if measured is None or measured.pairs < MIN_PAIRS:
+        pairs = counted(measured.pairs if measured else 0, "similar pair")
+        words += f"How many is not measured: the sample has {pairs}, and {MIN_PAIRS} are needed."
+    else:
+        low, high = confidence_interval(measured.found, measured.pairs)
+        words += (
+            f"Measured: of {measured.pairs:,} similar pairs of random documents the run found {measured.found:,}, "
+            f"{percent(measured.found / measured.pairs)} (95 %: {percent(low)} to {percent(high)})."
+        )
+    return element("div", words, class_="panel alarm", id="left-out", role="note")
 
 
 # ---- clusters ----
@@ -235,7 +259,8 @@ def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator
     counts = run.result.summary()
     yield "version", f"lsh-dedup {lsh.__version__}"
     yield "threshold", f"{run.threshold:g}"
-    yield "promised recall", f"{run.promised_recall:.6f} at the threshold"
+    name = "planned recall" if run.left_out else "promised recall"
+    yield name, f"{run.promised_recall:.6f} at the threshold{', not kept in large buckets' if run.left_out else ''}"
     yield "verified by", VERIFIED_BY[run.verify]
     yield "shingles", repr(run.hasher.shingles)
     yield "fingerprints", repr(run.hasher)
@@ -245,7 +270,7 @@ def _values(run: DeduplicationRun, parameters: Mapping[str, object]) -> Iterator
     for name, words in (
         ("without_shingles", "documents without shingles, kept"),
         ("missing", "missing texts, kept"),
-        ("capped", "bucket members not compared, in buckets of more than 1,000"),
+        ("capped", f"comparisons left out, in buckets of more than {CAP:,}"),
     ):
         if counts[name]:
             yield words, f"{counts[name]:,}"

@@ -52,6 +52,35 @@ class DeduplicationRun(NamedTuple):
         return self.bands.probability(self.threshold) * passed
 
     @property
+    def left_out(self) -> int:
+        """The number of comparisons that were left out because a bucket is large; where there are any, recall is lost.
+
+        The promised recall does not hold then.
+        """
+        return int(self.result.summary()["capped"])
+
+    def is_found(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether the run found each pair of similar documents, by their positions, shape ``(pairs, 2)``.
+
+        A pair is found if one of the two was removed; of connected components, if both are in one. Where similarities
+        are estimates, it is also found if its documents share a band, and the estimate is below the threshold.
+        """
+        if self.clusters == "components":
+            labels = self.result.labels[pairs]
+            found: NDArray[np.bool_] = labels[:, 0] == labels[:, 1]
+        else:
+            found = ~(self.result.keep[pairs[:, 0]] & self.result.keep[pairs[:, 1]])
+        missed = np.flatnonzero(~found)
+        if self.verify == "sketch" and len(missed):
+            documents, places = np.unique(pairs[missed], return_inverse=True)
+            fingerprints = self.hasher.fingerprints([self.new.text(document) for document in documents.tolist()])
+            first, second = places.reshape(-1, 2).T
+            keys = self.bands.keys(fingerprints)
+            shared = (keys[:, first] == keys[:, second]).any(axis=0)
+            found[missed] = shared & ((fingerprints[first] == fingerprints[second]).mean(axis=1) < self.threshold)
+        return found
+
+    @property
     def removed_bytes(self) -> int:
         """The size of the removed documents."""
         return int(self.sizes[self.result.removed["document"]].sum())
@@ -169,7 +198,7 @@ def dominant_group(measured: MeasuredRecall | None, labels: NDArray[np.int64]) -
         root = root[root]
     group = root[first[: measured.pairs]]
     inside = group == np.bincount(group).argmax()
-    largest = PairGroup(int(inside.sum()), int(measured.shares_band[inside].sum()))
+    largest = PairGroup(int(inside.sum()), int(measured.is_found[inside].sum()))
     return largest if 2 * largest.pairs > measured.pairs else None
 
 

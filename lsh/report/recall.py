@@ -1,25 +1,35 @@
-"""The recall of bands, measured on a corpus: the share of its similar pairs that share a band.
+"""The recall of a run, measured on a corpus: the share of its similar pairs of which the run left at most one document.
 
-`lsh.jaccard_matrix` compares all pairs of a sample exactly, and `lsh.Bands.keys` tells which of them share a band. The
-sample is chosen by position, whether the bands find its pairs or not, so that the measured recall is unbiased. Its
-confidence interval holds for independent pairs only: pairs of texts from one template are found or missed together.
+Two samples are compared. Runs of neighbours, all pairs of them by `lsh.jaccard_matrix`, because duplicates are often
+close together; and random documents, of which some are compared with all by `lsh.find_pairs`, with other hash functions
+and more bands than the run, because a run that leaves out comparisons in large buckets leaves out those of documents
+that are far apart. Both are chosen by position, whether the run finds their pairs or not. The confidence interval holds
+for independent pairs only: pairs of texts from one template are found or missed together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isqrt
+from math import ceil, isqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsh.bands import Bands
+from lsh.dedup import find_pairs
 from lsh.minhash import MinHasher, wilson_interval
 from lsh.shingling import jaccard_matrix
 from lsh.typing import Text
 
-__all__ = ["MeasuredRecall", "SimilarityInterval", "choose_sample", "confidence_interval", "measure"]
+__all__ = [
+    "MeasuredRecall",
+    "SimilarityInterval",
+    "choose_random",
+    "choose_sample",
+    "confidence_interval",
+    "measure",
+]
 
 SAMPLE_PAIRS = 500_000
 MAX_SAMPLE_PAIRS = 20_000_000
@@ -27,6 +37,12 @@ MAX_SAMPLE_DOCUMENTS = 10_000
 MAX_COMPARED_BYTES = 2_000_000_000  # in all comparisons: each text counts once for each other text of its run
 MAX_TEXT_SIZE = 100_000  # bytes of a sampled text
 RUN_LENGTH = 50  # minimum number of documents in a run, unless there are fewer
+MAX_RANDOM_DOCUMENTS, MAX_RANDOM_BYTES = 10_000, 50_000_000  # of the random documents
+MAX_SEARCHED = 1_000  # random documents that are compared with all others
+SEARCHED_SHARE = 20  # times the pairs of the other sample may be compared, at most; mostly a few of them are
+SEARCH_RECALL, SEARCH_SEEDS = 0.999, 128  # of the search for their similar pairs
+SEARCH_AGREEING = 8  # components that agree on average at the threshold, at least; a low threshold needs more seeds
+SEED = 1  # of the random documents, and of the hash functions of the search: not that of `lsh.deduplicate`
 NUM_INTERVALS = 20  # intervals of similarity in which pairs are counted
 
 
@@ -42,7 +58,7 @@ class SimilarityInterval(NamedTuple):
     pairs : int
         Their number.
     found : int
-        The number of pairs that share a band.
+        The number of these that share a band.
     expected : float
         The share of the pairs that the bands find on average.
     """
@@ -56,36 +72,44 @@ class SimilarityInterval(NamedTuple):
 
 
 class MeasuredRecall(NamedTuple):
-    """How many pairs of a sample the bands find.
+    """How many similar pairs of a sample the run found.
 
     Attributes
     ----------
     documents : int
-        The documents of the sample.
+        The documents of the runs of neighbours.
     compared : int
-        The pairs that were compared.
+        The pairs of them that were compared.
     intervals : list of SimilarityInterval
-        The pairs by similarity.
-    pairs : int
-        The pairs at the threshold or above.
-    found : int
-        The number of `pairs` that share a band.
-    both_kept : int
-        The number of `pairs` whose documents were both kept.
+        These pairs by similarity.
     positions : numpy.ndarray
-        The positions of the documents of `pairs`: int64, shape ``(pairs, 2)``.
-    shares_band : numpy.ndarray
-        Whether each of `pairs` shares a band: bool, shape ``(pairs,)``.
+        The positions of the documents of the similar pairs of both samples, at the threshold or above: int64, shape
+        ``(pairs, 2)``.
+    is_found : numpy.ndarray
+        Whether the run found each of them: bool, shape ``(pairs,)``.
+    searched : int
+        The random documents of which all similar pairs were searched.
+    among : int
+        The random documents among which they were searched.
     """
 
     documents: int
     compared: int
     intervals: list[SimilarityInterval]
-    pairs: int
-    found: int
-    both_kept: int
     positions: NDArray[np.int64]
-    shares_band: NDArray[np.bool_]
+    is_found: NDArray[np.bool_]
+    searched: int
+    among: int
+
+    @property
+    def pairs(self) -> int:
+        """The number of similar pairs."""
+        return len(self.is_found)
+
+    @property
+    def found(self) -> int:
+        """How many of them the run found."""
+        return int(np.count_nonzero(self.is_found))
 
 
 def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:
@@ -112,9 +136,7 @@ def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pair
     >>> choose_sample(np.full(8, 100), np.array([2]), 6)
     array([[0, 1, 3]])
     """
-    eligible = sizes <= MAX_TEXT_SIZE
-    eligible[skipped] = False
-    positions = np.flatnonzero(eligible)
+    positions = _eligible(sizes, skipped)
     number = len(positions)
     if number < 2 or max_pairs < 1:
         return np.empty((0, 0), np.int64)
@@ -127,26 +149,71 @@ def choose_sample(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pair
     return chosen
 
 
+def choose_random(sizes: NDArray[np.int64], skipped: NDArray[np.int64], max_pairs: int) -> NDArray[np.int64]:
+    """Choose random documents, always the same for the same sizes.
+
+    Parameters
+    ----------
+    sizes, skipped, max_pairs
+        As for `choose_sample`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Positions, int64, in random order; `measure` compares the first ones with all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lsh.report.recall import choose_random
+    >>> sorted(choose_random(np.full(5, 100), np.array([2]), 6).tolist())
+    [0, 1, 3, 4]
+    """
+    if max_pairs < 1:
+        return np.empty(0, np.int64)
+    positions = _eligible(sizes, skipped)
+    np.random.RandomState(SEED).shuffle(positions)  # gives the same order in every version of numpy
+    chosen = positions[:MAX_RANDOM_DOCUMENTS]
+    return chosen[: int(np.searchsorted(np.cumsum(sizes[chosen]), MAX_RANDOM_BYTES, "right"))]
+
+
+def _eligible(sizes: NDArray[np.int64], skipped: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of the documents that a sample may have."""
+    eligible = sizes <= MAX_TEXT_SIZE
+    eligible[skipped] = False
+    return np.flatnonzero(eligible)
+
+
 def measure(
     sample: NDArray[np.int64],
+    spread: NDArray[np.int64],
     text: Callable[[int], Text],
-    keep: NDArray[np.bool_],
+    is_found: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
     threshold: float,
     hasher: MinHasher,
     bands: Bands,
+    max_pairs: int = SAMPLE_PAIRS,
+    with_neighbours: bool = True,
 ) -> MeasuredRecall | None:
-    """Compare all pairs of each run of a sample exactly, and count which of them share a band.
+    """Find the similar pairs of both samples, and count those that the run found.
 
     Parameters
     ----------
     sample : numpy.ndarray
         Positions, shape ``(runs, length)``, as `choose_sample` returns them.
+    spread : numpy.ndarray
+        Positions, as `choose_random` returns them; may be empty.
     text : callable
         Returns the text of a position, str or bytes.
-    keep : numpy.ndarray
-        bool, shape ``(n,)``: the documents that were kept.
+    is_found : callable
+        Returns for pairs of positions, shape ``(pairs, 2)``, whether the run found each.
     threshold, hasher, bands
         As the documents were deduplicated.
+    max_pairs : int, optional
+        The pairs of the sample, by which the number of random documents that are compared with all is bounded.
+    with_neighbours : bool, optional
+        Whether similar pairs of the runs of neighbours count. They must not where a run left out comparisons of
+        documents that are far apart.
 
     Returns
     -------
@@ -160,9 +227,13 @@ def measure(
     >>> import numpy as np
     >>> from lsh.report import recall
     >>> texts = ["The cat sat on the mat.", "The red cat sat on the mat.", "The cats sat on the mat."]
-    >>> hasher = lsh.MinHasher(100, char_ngram=4)
-    >>> sample = recall.choose_sample(np.array([len(text) for text in texts]), np.array([], int), 1000)
-    >>> found = recall.measure(sample, texts.__getitem__, np.full(3, True), 0.6, hasher, lsh.Bands(25, 4))
+    >>> hasher, sizes = lsh.MinHasher(100, char_ngram=4), np.array([len(text) for text in texts])
+    >>> result = lsh.deduplicate(texts, 0.6, hasher=hasher)
+    >>> def is_found(pairs):
+    ...     return ~result.keep[pairs].all(axis=1)
+    >>> sample = recall.choose_sample(sizes, np.array([], int), 1000)
+    >>> nothing = np.array([], int)
+    >>> found = recall.measure(sample, nothing, texts.__getitem__, is_found, 0.6, hasher, lsh.Bands(25, 4))
     >>> found.compared, found.pairs, found.found
     (3, 2, 2)
     """
@@ -176,18 +247,31 @@ def measure(
         shared = np.zeros(exact.shape, np.bool_)
         for band in bands.keys(fingerprints[with_shingles]):
             shared |= band[:, None] == band
-        kept = keep[positions[with_shingles]]
         first, second = np.nonzero(np.triu(exact < 1.0, 1))
-        similarities, found = exact[first, second], shared[first, second]
+        similarities = exact[first, second]
         high = similarities >= threshold
-        pairs = np.column_stack([first[high], second[high]])
-        parts.append((similarities, found, positions[with_shingles][pairs], found[high], kept[pairs].all(axis=1)))
+        pairs = positions[with_shingles][np.column_stack([first[high], second[high]])]
+        parts.append((similarities, shared[first, second], pairs if with_neighbours else pairs[:0]))
     if not any(len(part[0]) for part in parts):
         return None
-    similarities, found, pairs, found_high, both_kept = map(np.concatenate, zip(*parts))
-    intervals = _intervals(bands, similarities, found)
-    counts = len(pairs), int(found_high.sum()), int(both_kept.sum())
-    return MeasuredRecall(documents, len(similarities), intervals, *counts, pairs, found_high)
+    similarities, shares, near = map(np.concatenate, zip(*parts))
+    searched = min(len(spread), MAX_SEARCHED, SEARCHED_SHARE * max_pairs // max(len(spread), 1))
+    far = _similar_pairs(spread, searched, text, threshold, hasher)
+    found = np.unique(np.concatenate([near, far]), axis=0)
+    intervals = _intervals(bands, similarities, shares)
+    return MeasuredRecall(documents, len(similarities), intervals, found, is_found(found), searched, len(spread))
+
+
+def _similar_pairs(
+    spread: NDArray[np.int64], searched: int, text: Callable[[int], Text], threshold: float, hasher: MinHasher
+) -> NDArray[np.int64]:
+    """Return the pairs of the first random documents and any of them, each in ascending order of positions."""
+    texts = [text(position) for position in spread.tolist()]
+    num_seeds = max(SEARCH_SEEDS, ceil(SEARCH_AGREEING / threshold))
+    other = MinHasher(num_seeds, scheme="fss", shingles=hasher.shingles, random_state=SEED)
+    found = find_pairs(texts[:searched], threshold, others=texts, recall=SEARCH_RECALL, hasher=other)
+    pairs = np.array([(i, j) for i, j, similarity in found if similarity < 1.0], np.int64).reshape(-1, 2)
+    return np.sort(spread[pairs], axis=1)
 
 
 def _intervals(bands: Bands, similarities: NDArray[np.float64], found: NDArray[np.bool_]) -> list[SimilarityInterval]:

@@ -417,9 +417,17 @@ def test_skipped_comparisons_are_reported(tmp_path):
     (tmp_path / "in.txt").write_bytes(b"".join(b"shared a%d b%d\n" % (i, i) for i in range(4500)))
     options = ["--ngram", "1", "--unit", "word", "--num-seeds", "4", "--bands", "4x1", "--threshold", "0.9"]
     result = lsh(tmp_path, "dedup", "in.txt", "-o", "out.txt", "--json", *options)
-    capped = json.loads(result.stdout)["capped"]
+    counts = json.loads(result.stdout)
+    capped = counts["capped"]
     assert capped > 1000
-    assert f", {capped:,} comparisons skipped in buckets of more than 1,000 documents\n" in result.stderr.decode()
+    assert counts["recall"] is None
+    left_out = f"{capped:,} comparisons left out in buckets of more than 1,000 documents: similar documents may remain"
+    recall = 1 - (1 - 0.9) ** 4
+    assert f"{left_out} there, and the recall of {recall:.3f} does not hold; " in result.stderr.decode()
+    result = lsh(tmp_path, "dedup", "in.txt", "-o", "out2.txt", "--json", "--ngram", "1", "--unit", "word")
+    assert json.loads(result.stdout)["capped"] == 0
+    assert json.loads(result.stdout)["recall"] == package.plan(0.8).recall_at(0.8)
+    assert "left out" not in result.stderr.decode()
 
 
 # Pipes.

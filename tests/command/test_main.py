@@ -455,8 +455,56 @@ def test_a_second_signal_ends_at_once(news, number):
     (news / "out.txt").write_bytes(b"yesterday\n")
     clean = f"os.unlink = lambda *a: os.kill(os.getpid(), {int(number)})"  # cleanup calls it for the partial file
     result = signalled(news, "builtins.open", f"exec({clean!r}) or os.kill(os.getpid(), 2)")
-    assert result.returncode == -number
+    assert result.returncode == 128 + number
+    assert result.stderr == b""
     assert (news / "out.txt").read_bytes() == b"yesterday\n"
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("output", ["out.txt", "out/", "-"])
+def test_a_signal_whose_exception_is_lost_ends_the_run(news, output, number):
+    """Python drops what is raised in `__del__`, and in a callback of a weak reference as of its import locks."""
+    program = (
+        "import builtins, os, signal\n"
+        f"{MAIN}\n"
+        f"{DEFAULT_SIGNALS}\n"
+        "class Lost:\n"
+        f"    def __del__(self): os.kill(os.getpid(), {int(number)})\n"
+        "from lsh.files import documents\n"
+        "real = documents.write_kept\n"
+        "def lose(*values): real(*values); Lost()\n"
+        "documents.write_kept = lsh.files.write_kept = lose\n"
+        f"raise SystemExit(main(['dedup', 'news.txt', '-o', {output!r}, '--removed', 'removed.tsv', '-q']))\n"
+    )
+    result = process(news, python=["-c", f"import lsh.files\n{program}"])
+    assert result.returncode == 128 + number
+    assert result.stderr.count(b"\n") == 1
+    assert contents(news) == {"news.txt": DOCUMENTS}
+
+
+def test_a_signal_that_is_lost_at_the_end_is_no_success(news):
+    program = (
+        f"import os; {MAIN}; {DEFAULT_SIGNALS}; from lsh.command import console\n"
+        "class Lost:\n"
+        "    def __del__(self): os.kill(os.getpid(), 15)\n"
+        "console.write_data = lambda text: [Lost()].clear()\n"
+        "raise SystemExit(main(['version']))\n"
+    )
+    result = process(news, python=["-c", f"import signal\n{program}"])
+    assert (result.returncode, result.stdout, result.stderr) == (143, b"", b"lsh: error: terminated\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
+def test_signals_at_the_same_moment_print_no_traceback(news):
+    kill = (
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {1, 2, 15}); [os.kill(os.getpid(), n) for n in (15, 2, 1)]; "
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {1, 2, 15})"
+    )
+    result = signalled(news, "builtins.open", kill)
+    assert result.returncode in (129, 130, 143)
+    assert b"Traceback" not in result.stderr
+    assert "out.txt" not in contents(news)
 
 
 def test_a_signal_that_is_ignored_stays_ignored(news):

@@ -46,3 +46,21 @@ def test_a_sample_of_long_texts_is_smaller():
 def test_no_sample(sizes):
     assert recall.choose_sample(np.array(sizes, int), np.array([], int), 1000).size == 0
     assert recall.choose_sample(np.full(9, 5), np.array([], int), 0).size == 0
+
+
+@pytest.mark.parametrize("number", [0, 3, 500, 30_000])
+def test_random_documents(number):
+    sizes = np.full(number, 500)
+    sizes[1:3] = recall.MAX_TEXT_SIZE + 1
+    chosen = recall.choose_random(sizes, np.arange(3, number, 10), 1000)
+    allowed = set(range(number)) - {1, 2, *range(3, number, 10)}
+    assert len(set(chosen.tolist())) == len(chosen) == min(len(allowed), recall.MAX_RANDOM_DOCUMENTS)
+    assert set(chosen.tolist()) <= allowed
+    if number > 100:
+        assert abs(chosen[:200].mean() / number - 0.5) < 0.1  # the first ones are from everywhere, too
+    assert recall.choose_random(sizes, np.arange(0), 0).size == 0
+
+
+def test_random_documents_are_bounded_by_bytes():
+    chosen = recall.choose_random(np.full(9_000, 50_000), np.arange(0), 1000)
+    assert len(chosen) == recall.MAX_RANDOM_BYTES // 50_000

@@ -251,8 +251,8 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
         low = int(similarity * 20 + 1e-9) / 20
         intervals.setdefault(f"{low:.2f} to {low + 0.05:.2f}", []).append((similarity, found))
         if similarity >= 0.7:
-            reached, found_there = reached + 1, found_there + found
-            left += bool(result.keep[i] and result.keep[j])
+            reached, left = reached + 1, left + bool(result.keep[i] and result.keep[j])
+    found_there = reached - left
     assert reached > 100
     expected = []
     for name, counted in sorted(intervals.items()):
@@ -265,8 +265,9 @@ def test_the_recall_is_measured_on_all_pairs(run, parsed, texts):
     low, high = recall.confidence_interval(found_there, reached)
     assert more == f"{reached} pairs, 95 %: {low:.3f} to {high:.3f}"
     words, missed = "".join(parsed.text), reached - found_there
-    kept = f" In {left:,} of these pairs both documents are kept." if missed else ""
-    assert f"the threshold: the bands find {found_there:,} and miss {missed or 'none'}.{kept}" in words
+    assert (
+        f"the threshold: the run found {found_there:,} (they are not both kept) and missed {missed or 'none'}." in words
+    )
     assert f"among {len(chosen)} sampled documents" in words
 
 
@@ -295,7 +296,8 @@ def test_pairs_of_one_cluster_are_told():
     outside = [(i, j) for i, j in pairs_there if i >= 30]
     assert len(inside) > 400 > 20 >= len(outside) > 5
     assert len(inside) + len(outside) == len(pairs_there)
-    found = [(i, j) for i, j in pairs_there if keys[i] == keys[j]]
+    found = [(i, j) for i, j in pairs_there if not (result.keep[i] and result.keep[j])]
+    assert {(i, j) for i, j in pairs_there if keys[i] == keys[j]} < set(found) < set(pairs_there)
     parsed = Page(source)
     figure, more = parsed.figures["Recall measured"]
     assert figure == f"{len(found) / len(pairs_there):.3f}"
@@ -304,10 +306,87 @@ def test_pairs_of_one_cluster_are_told():
     share = f"{100 * len(inside) / len(pairs_there):.1f} %"
     assert f"{len(inside)} of these pairs ({share}) are in one cluster of similar texts" in words
     found_outside = len([i for i, _ in found if i >= 30])
-    assert f"Of the {len(outside)} pairs outside that cluster the bands find {found_outside}." in words
-    measured = recall.measure(np.arange(70)[None], texts.__getitem__, result.keep, 0.7, HASHER, bands)
-    assert measured.positions.tolist() == [list(pair) for pair in pairs_there]
-    assert measured.shares_band.tolist() == [pair in found for pair in pairs_there]
+    assert f"Of the {len(outside)} pairs outside that cluster the run finds {found_outside}." in words
+    is_found = measured_run(result, texts).is_found
+    for sample, spread in ((np.arange(70)[None], []), (np.arange(20)[None], np.arange(70))):
+        spread = np.array(spread, np.int64)
+        measured = recall.measure(sample, spread, texts.__getitem__, is_found, 0.7, HASHER, bands)
+        assert measured.positions.tolist() == [list(pair) for pair in pairs_there]
+        assert measured.is_found.tolist() == [pair in found for pair in pairs_there]
+
+
+def measured_run(result: lsh.Deduplication, texts: list[str]) -> measures.DeduplicationRun:
+    """The run of a result, as `report.html` makes it."""
+    return report._checked_run(result, texts, None, None, None, None)
+
+
+def far_copies(number: int = 400, copies: int = 80) -> list[str]:
+    """Texts of one template, less similar than .8, and at the end near copies of some of them."""
+    draw = random.Random(7)
+
+    def letters(length: int) -> str:
+        return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=length))
+
+    form = letters(300)
+    texts = [form + letters(45) for _ in range(number)]
+    return texts + [text[:312] + letters(33) for text in texts[:copies]]
+
+
+@pytest.mark.parametrize("clusters", ["representative", "components"])
+@pytest.mark.parametrize("cap", [40, 1000])
+def test_the_measured_recall_counts_comparisons_that_were_left_out(monkeypatch, cap, clusters):
+    """The copies share bands with their originals, but with a cap of 40 members many are never compared with them."""
+    monkeypatch.setattr("lsh.dedup.CAP", cap)
+    monkeypatch.setattr(drawing, "CAP", cap)
+    texts, shingles = far_copies(), lsh.Shingles(5, "byte")
+    result = lsh.deduplicate(texts, 0.8, shingles=shingles, clusters=clusters)
+    capped, plan = result.summary()["capped"], result.parameters["plan"]
+    sets = [shingles.of(text) for text in texts]
+    similar = {
+        (i, j) for i, j in combinations(range(len(texts)), 2) if len(sets[i] & sets[j]) / len(sets[i] | sets[j]) >= 0.8
+    }
+    missed = {(i, j) for i, j in similar if result.keep[i] and result.keep[j]}
+    share = 1 - len(missed) / len(similar)
+    for pairs_wanted in (None, 20_000):  # all pairs are compared, and a sample
+        source = report.html(result, texts=texts, sample_pairs=pairs_wanted)
+        parsed = Page(source)
+        figure, more = parsed.figures["Recall measured"]
+        low, high = map(float, more.partition(": ")[2].split(" to "))
+        assert low <= share <= high
+        planned = f"{plan.recall_at(0.8):.3f}"
+        if cap == 1000:
+            assert capped == 0
+            assert not missed
+            assert parsed.figures["Recall promised"][0] == planned
+            assert "left-out" not in parsed.sections
+            assert low < float(planned) <= high
+            continue
+        assert capped > 1000
+        assert share < 0.8
+        assert float(figure) <= high < float(planned)
+        assert "Recall promised" not in parsed.figures
+        assert parsed.figures["Comparisons left out"] == (f"{capped:,}", f"the recall of {planned} does not hold")
+        said = parsed.sections["left-out"]
+        assert f"The run left out {capped:,} comparisons in buckets of more than 40 documents." in said
+        assert f"The planned recall of {planned} does not hold there: similar documents may remain." in said
+        assert re.search(r"Measured: of [0-9]+ similar pairs of random documents the run found [0-9]+, [0-9.]+ %", said)
+        if pairs_wanted is None:
+            assert figure == f"{share:.3f}"
+
+
+def test_pairs_whose_estimate_is_below_the_threshold_are_found():
+    """With estimates, a similar pair that shares a band may be kept because of its estimate: it was compared."""
+    texts = corpus(240)
+    result = lsh.deduplicate(texts, 0.7, hasher=HASHER, bands=BANDS, verify="sketch")
+    fingerprints = HASHER.fingerprints(texts)
+    keys = BANDS.keys(fingerprints)
+    pairs_there = np.array(list(combinations(range(240), 2)))
+    first, second = pairs_there.T
+    shared = (keys[:, first] == keys[:, second]).any(axis=0)
+    estimates = (fingerprints[first] == fingerprints[second]).mean(axis=1)
+    expected = ~result.keep[pairs_there].all(axis=1) | (shared & (estimates < 0.7))
+    assert expected.sum() > (~result.keep[pairs_there].all(axis=1)).sum()
+    assert measured_run(result, texts).is_found(pairs_there).tolist() == expected.tolist()
 
 
 def test_pairs_of_many_clusters_are_not(texts):
@@ -332,9 +411,10 @@ def test_the_group_with_most_pairs(edges, draw):
     inside = [[found for a, _, found in edges if a in group] for group in groups]
     most = max(map(len, inside))
     measured = recall.MeasuredRecall(
-        *(31, 465, [], len(edges), sum(found for _, _, found in edges), 0),
+        *(31, 465, []),
         np.array([edge[:2] for edge in edges]),
         np.array([edge[2] for edge in edges]),
+        *(0, 0),
     )
     group = measures.dominant_group(measured, labels)
     if 2 * most <= len(edges):

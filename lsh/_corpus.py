@@ -79,6 +79,10 @@ class Collection:
         self._again: Callable[[], Texts | Pieces] | None = None
         self._held: list[Piece] = []
         self.size: int | None = None  # known from the start, or after the first reading
+        if isinstance(collection, type):
+            raise TypeError(
+                f"{name} must be a collection of texts, got the class {collection.__name__}; pass an object"
+            )
         self._called = f"{name}()" if callable(collection) else name
         if callable(collection):
             self._again = collection
